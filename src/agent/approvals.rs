@@ -1,10 +1,11 @@
 //! Questions to the user whether tools may be called. Each question waits for its answer.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
+use crate::engine::SessionName;
 use crate::names::names;
 
 names! {
@@ -28,25 +29,55 @@ pub struct Approvals(Arc<Mutex<Open>>);
 #[derive(Default)]
 struct Open {
     last: u64,
-    waiting: HashMap<u64, oneshot::Sender<Decision>>,
+    waiting: BTreeMap<u64, (oneshot::Sender<Decision>, Waiting)>,
+}
+
+/// A question whether a tool may be called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approval {
+    /// Number of the question, which the answer must name.
+    pub number: u64,
+    /// Id of the call.
+    pub id: String,
+    /// Name of the tool.
+    pub tool: String,
+    /// Arguments, as JSON.
+    pub arguments: String,
+    /// Description of the call in one line, to show to the user.
+    pub phrase: String,
+    /// Place outside the session's project that the call reaches, if any.
+    pub outside: Option<String>,
+}
+
+/// A question that waits for its answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Waiting {
+    /// Session of the turn.
+    pub(crate) session: SessionName,
+    /// The question.
+    pub(crate) asked: Approval,
 }
 
 /// An open question. Dropping it withdraws the question.
-pub struct Question {
+pub(crate) struct Question {
     /// Number of the question, which the answer must name.
-    pub number: u64,
+    pub(crate) number: u64,
     answer: oneshot::Receiver<Decision>,
     approvals: Approvals,
 }
 
 impl Approvals {
-    /// Opens a question.
-    pub fn ask(&self) -> Question {
+    /// Opens a question of a turn in this session. `asked` makes it under its number.
+    pub(crate) fn ask(
+        &self,
+        session: SessionName,
+        asked: impl FnOnce(u64) -> Approval,
+    ) -> Question {
         let (sender, answer) = oneshot::channel();
         let mut open = self.open();
         open.last += 1;
         let number = open.last;
-        open.waiting.insert(number, sender);
+        open.waiting.insert(number, (sender, Waiting { session, asked: asked(number) }));
         drop(open);
         Question { number, answer, approvals: self.clone() }
     }
@@ -54,7 +85,12 @@ impl Approvals {
     /// Answers a question. Returns whether the question was open.
     pub fn answer(&self, number: u64, decision: Decision) -> bool {
         let waiting = self.open().waiting.remove(&number);
-        waiting.is_some_and(|waiting| waiting.send(decision).is_ok())
+        waiting.is_some_and(|(waiting, _)| waiting.send(decision).is_ok())
+    }
+
+    /// Returns the open questions, oldest first.
+    pub(crate) fn waiting(&self) -> Vec<Waiting> {
+        self.open().waiting.values().map(|(_, waiting)| waiting.clone()).collect()
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
@@ -65,7 +101,7 @@ impl Approvals {
 
 impl Question {
     /// Waits for the answer.
-    pub async fn answered(&mut self) -> Decision {
+    pub(crate) async fn answered(&mut self) -> Decision {
         // Only this question itself can drop the other end.
         (&mut self.answer).await.unwrap_or(Decision::Refuse)
     }

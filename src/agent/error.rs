@@ -66,7 +66,7 @@ pub enum AgentError {
     InTurn {
         /// Number of the question's message.
         question: u64,
-        /// Beginning of an answer that broke off, if any.
+        /// Last answer of the turn, or the beginning of one that broke off, if any.
         answer: Option<BrokenOff>,
         /// The reason.
         source: Box<AgentError>,

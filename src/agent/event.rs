@@ -1,6 +1,7 @@
 //! The events of a turn, in the order in which they happen.
 
 use super::Later;
+use super::approvals::Approval;
 use super::tools::Outcome;
 
 /// An event of a running turn.
@@ -38,23 +39,6 @@ pub enum TurnEvent {
     /// The turn waits until the user allows or refuses a call, through
     /// [`Conversation::approve`](crate::Conversation::approve).
     Approval(Approval),
-}
-
-/// A question whether a tool may be called.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Approval {
-    /// Number of the question, which the answer must name.
-    pub number: u64,
-    /// Id of the call.
-    pub id: String,
-    /// Name of the tool.
-    pub tool: String,
-    /// Arguments, as JSON.
-    pub arguments: String,
-    /// Description of the call in one line, to show to the user.
-    pub phrase: String,
-    /// Place outside the session's project that the call reaches, if any.
-    pub outside: Option<String>,
 }
 
 /// Receives the events of a turn.

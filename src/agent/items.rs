@@ -45,7 +45,8 @@ pub(crate) struct ItemShown<'a> {
     pinned: bool,
     /// True if the item's file is read again whenever the item is shown.
     live: bool,
-    /// Relation of the item to its file.
+    /// Relation of the item to its file. Always `:fresh` in the answer to an addition or a change, which takes
+    /// the content as it is and does not look at the file; `list-items` looks.
     state: State,
 }
 

@@ -23,8 +23,8 @@ pub(crate) mod window;
 
 use std::pin::Pin;
 
-pub(crate) use self::approvals::Approvals;
-pub use self::approvals::Decision;
+pub use self::approvals::{Approval, Decision};
+pub(crate) use self::approvals::{Approvals, Waiting};
 pub(crate) use self::backfill::backfill;
 pub use self::chat::Reply;
 pub(crate) use self::chat::{ChatRequest, MAX_ROUNDS, Preview, chat, preview};
@@ -32,7 +32,7 @@ pub use self::embedding::Embedded;
 pub(crate) use self::embedding::Embedding;
 pub(crate) use self::error::{AgentError, BrokenOff};
 pub(crate) use self::event::EventSink;
-pub use self::event::{Approval, TurnEvent};
+pub use self::event::TurnEvent;
 pub(crate) use self::providers::{Configured, MOST_PROVIDERS, Providers};
 pub(crate) use self::rooms::Rooms;
 pub use self::services::Limits;

@@ -53,6 +53,11 @@ impl Reference<'_> {
             let lists: Vec<_> = lists.iter().map(|path| format!("`:{path}`")).collect();
             let _ = writeln!(text, "\nIn [pages](#pages): {}.", lists.join(", "));
         }
+        let brief: Vec<_> =
+            method.left_out_by_brief().iter().map(|name| format!("`:{name}`")).collect();
+        if !brief.is_empty() {
+            let _ = writeln!(text, "\n`:brief` leaves out: {}.", brief.join(", "));
+        }
         for (title, of) in [("Progress", "progress"), ("Errors also have", "error_data")] {
             if let Some(of) = schema.get(of) {
                 let of = self.target(of).map_or(of, |(_, target)| target);
@@ -66,7 +71,9 @@ impl Reference<'_> {
         let shown = members(self.types).filter(|(name, of)| {
             let is_param =
                 ["Metadata", "NewMessage", "NewToolCall", "Sections"].contains(&&***name);
-            of["properties"].is_object() && !is_param
+            // The part of a type has no members of its own.
+            let is_part = of.get("x-part-of").is_some();
+            of["properties"].is_object() && !is_param && !is_part
         });
         let section = |(name, of): (&String, &Json)| {
             format!("#### `{name}`\n\n{}\n\n{}", described(of), self.members(of))
@@ -113,13 +120,15 @@ impl Reference<'_> {
     /// Returns the name of a schema's type for people.
     fn kind(&self, schema: &Json) -> String {
         if let Some((name, target)) = self.target(schema) {
+            let name = target["x-part-of"].as_str().unwrap_or(name);
             return match target["properties"].is_object() {
                 true => format!("[`{name}`](#{})", name.to_lowercase()),
                 false => self.kind(target),
             };
         }
         if let Some(branches) = schema["anyOf"].as_array() {
-            let kinds: Vec<_> = branches.iter().map(|branch| self.kind(branch)).collect();
+            let mut kinds: Vec<_> = branches.iter().map(|branch| self.kind(branch)).collect();
+            kinds.dedup();
             return kinds.join(" or ");
         }
         let types = match &schema["type"] {

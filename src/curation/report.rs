@@ -89,9 +89,9 @@ pub struct Stable {
     pub bytes: u64,
     /// Cost of the leading parts that are entirely equal.
     pub tokens: u64,
-    /// Offset of the first byte that differs, from 0. `None` when the windows are equal.
+    /// Offset of the first byte that differs, from 0. `nil` when the windows are equal.
     pub first_difference: Option<u64>,
-    /// Section in which the new window differs; `None` when the windows are equal, or when the new
+    /// Section in which the new window differs; `nil` when the windows are equal, or when the new
     /// window only ends earlier.
     pub section: Option<Section>,
 }

@@ -52,6 +52,15 @@ pub enum Event {
         /// Name of the provider.
         provider: String,
     },
+    /// A turn waits for a person's approval of a tool's call, or no longer does.
+    ApprovalsChanged {
+        /// Session of the turn.
+        session: SessionName,
+        /// Number of the question.
+        approval: u64,
+        /// True if it was opened, false if it was closed.
+        is_open: bool,
+    },
     /// A window of a session was built that differs from the one before.
     WindowBuilt {
         /// The session.
@@ -158,6 +167,7 @@ impl Event {
             Self::MemoriesChanged { .. } => "",
             Self::ProvidersChanged { provider, .. } => provider,
             Self::SessionChanged { session, .. }
+            | Self::ApprovalsChanged { session, .. }
             | Self::WindowBuilt { session, .. }
             | Self::ContextPruned { session, .. }
             | Self::ContextSummarized { session, .. }
@@ -173,8 +183,14 @@ impl Event {
 
     /// Returns whether the event enters the statistics.
     pub fn is_counted(&self) -> bool {
-        use Event::{MemoriesChanged, ProvidersChanged, WindowBuilt};
-        !matches!(self, WindowBuilt { .. } | MemoriesChanged { .. } | ProvidersChanged { .. })
+        use Event::{ApprovalsChanged, MemoriesChanged, ProvidersChanged, WindowBuilt};
+        !matches!(
+            self,
+            WindowBuilt { .. }
+                | MemoriesChanged { .. }
+                | ProvidersChanged { .. }
+                | ApprovalsChanged { .. }
+        )
     }
 
     /// Creates the event of a change that `manager` has just applied; `undone` names the method whose
@@ -211,7 +227,8 @@ impl Statistics {
             Event::SessionChanged { .. } => self.session_changes += 1,
             Event::WindowBuilt { .. }
             | Event::MemoriesChanged { .. }
-            | Event::ProvidersChanged { .. } => {}
+            | Event::ProvidersChanged { .. }
+            | Event::ApprovalsChanged { .. } => {}
             Event::ContextPruned { removed, .. } => self.messages_pruned += removed.len() as u64,
             Event::ContextSummarized { .. } => self.summaries += 1,
             Event::CheckpointCreated { .. } => self.checkpoints += 1,

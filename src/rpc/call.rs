@@ -155,6 +155,8 @@ names! {
         MemoriesChanged => "memories-changed",
         /// A provider was added, replaced or removed.
         ProvidersChanged => "providers-changed",
+        /// A chat waits for an approval, or no longer does.
+        ApprovalsChanged => "approvals-changed",
         /// Note-taking for a turn failed.
         ManagementFailed => "management-failed",
         /// Totals over all events.

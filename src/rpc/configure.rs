@@ -198,11 +198,11 @@ pub(super) struct SettingsResult<'a> {
     manage: bool,
     /// Template for the notes.
     template: &'a str,
-    /// Number of recent runs to show; `nil` leaves it to the template, as in the next two.
+    /// Number of recent runs to show; `nil` leaves it to the template.
     recent_runs: Option<u64>,
-    /// Number of these runs that follow the notes unchanged.
+    /// Number of these runs that follow the notes unchanged; `nil` leaves it to the template.
     passthrough_runs: Option<u64>,
-    /// Tokens of history below which no notes are taken.
+    /// Tokens of history below which no notes are taken; `nil` leaves it to the template.
     token_threshold: Option<u64>,
     /// Tools that the model may call.
     tools: &'a [String],

@@ -1,6 +1,7 @@
 //! Converts errors of the lower layers to errors on the wire.
 
 use super::error_data::{BadParameter, ErrorData, InTurn, NeededPart, PlainKind, ProviderData};
+use super::shapes::ParamPath;
 use crate::agent::{AgentError, BrokenOff};
 use crate::context::manager::ManagerError;
 use crate::context::render::budget::BudgetTooSmall;
@@ -109,7 +110,9 @@ pub(super) fn agent_error(error: AgentError) -> WireError {
     match error {
         AgentError::Engine(error) => engine_error(error),
         AgentError::Provider { name, source } => provider_error(&name, &source),
-        AgentError::Unconfigured => application(&ErrorData::Unconfigured { of: None }, text),
+        AgentError::Unconfigured => {
+            application(&ErrorData::Unconfigured { provider: None, model: None }, text)
+        }
         AgentError::NoSuchProvider { known, .. } => {
             application(&ErrorData::NoSuchProvider { known: &known }, text)
         }
@@ -122,8 +125,8 @@ pub(super) fn agent_error(error: AgentError) -> WireError {
             application(&ErrorData::ContextTooLong { of, needed, parts }, text)
         }
         AgentError::InTurn { question, answer, source } => {
-            let id = |BrokenOff { message }: BrokenOff| message.map(MessageId);
-            let more = InTurn { question: MessageId(question), id: answer.map(id) };
+            let id = answer.and_then(|BrokenOff { message }| message).map(MessageId);
+            let more = InTurn { question: MessageId(question), id };
             with_more(agent_error(*source), &more)
         }
         AgentError::Defect(what) => internal_error(what),
@@ -183,7 +186,9 @@ pub(super) fn provider_error(name: &str, error: &ProviderError) -> WireError {
     let of = provider_data(name, error);
     let data = match error.kind {
         ErrorKind::Cancelled => return cancelled(),
-        ErrorKind::Unconfigured => ErrorData::Unconfigured { of: Some(of) },
+        ErrorKind::Unconfigured => {
+            ErrorData::Unconfigured { provider: Some(of.provider), model: Some(of.model) }
+        }
         ErrorKind::Authentication => ErrorData::Authentication(of),
         ErrorKind::RateLimited => ErrorData::RateLimited(of),
         ErrorKind::QuotaExhausted => ErrorData::QuotaExhausted(of),
@@ -217,7 +222,7 @@ pub(super) fn param_error(path: &str, message: &str) -> WireError {
 
 /// Creates the error for an invalid parameter; the message contains its name.
 fn named_param(path: &str, message: String) -> WireError {
-    let data = Value::of(&BadParameter { param: Some(Keyword(path)) });
+    let data = Value::of(&BadParameter { param: Some(ParamPath(path)) });
     with_data(WireError::INVALID_PARAMS, message, data)
 }
 

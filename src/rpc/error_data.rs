@@ -3,6 +3,7 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
+use super::shapes::ParamPath;
 use crate::curation::section::Section;
 use crate::ids::{CheckpointId, ItemId, MemoryId, MessageId};
 use crate::names::names;
@@ -231,8 +232,12 @@ pub(super) enum ErrorData<'a> {
     },
     /// No provider is configured, or the key of one was not found.
     Unconfigured {
-        #[serde(flatten)]
-        of: Option<ProviderData<'a>>,
+        /// Name of the provider whose key was not found; absent if none is configured.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        provider: Option<&'a str>,
+        /// Name of its model; absent if no provider is configured.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        model: Option<&'a str>,
     },
     /// The provider rejects the key.
     Authentication(ProviderData<'a>),
@@ -292,10 +297,8 @@ pub(super) struct NeededPart {
 pub(super) struct InTurn {
     /// Id of the user's message.
     pub(super) question: MessageId,
-    /// Id of the message with the part of the answer that came; `nil` if none came.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<MessageId>")]
-    pub(super) id: Option<Option<MessageId>>,
+    /// Id of the last message with an answer, or the part of one that came; `nil` if none came.
+    pub(super) id: Option<MessageId>,
 }
 
 /// The data of the error −32700.
@@ -322,7 +325,7 @@ pub(super) struct UnknownMethod {
 pub(super) struct BadParameter<'a> {
     /// Name of the parameter, or the path of a member in it, if the error is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) param: Option<Keyword<&'a str>>,
+    pub(super) param: Option<ParamPath<'a>>,
 }
 
 /// A schema that is made when it is asked for.

@@ -53,6 +53,17 @@ pub(super) enum Turn {
     MayBegin(Option<String>),
 }
 
+/// The way in which a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// With an answer, or with an error of its own.
+    ByItself,
+    /// Its client cancelled it.
+    Cancelled,
+    /// It was given up for the named reason.
+    BrokenOff(&'static str),
+}
+
 impl Keyed {
     /// Takes the key out of the parameters of a call. A session that the server filled in is not a
     /// place that the call names, since a repeated call uses the session of the first call.
@@ -120,22 +131,20 @@ impl Keyed {
 
     /// Stores the outcome of a turn: its answer, or that it was cancelled. Of a failure, which may be
     /// tried again, only the kind is stored.
-    pub(super) async fn end(
-        &self,
-        engine: &Handle,
-        outcome: &Result<Value, WireError>,
-        is_cancelled: bool,
-    ) {
+    pub(super) async fn end(&self, engine: &Handle, outcome: &Result<Value, WireError>, end: End) {
         let record = match outcome {
             Ok(value) => (self.name.clone(), format!("{} {}", self.hash, print_value(value))),
             // Before the question was in the log, nothing has happened.
             Err(error) if error.data.get("question").is_none() => return,
-            Err(error) if is_cancelled => {
+            Err(error) if end == End::Cancelled => {
                 let stored = StoredError { message: &error.message, data: &error.data };
                 (self.name.clone(), format!("{CANCELLED}{} {}", self.hash, stored.print()))
             }
-            Err(error) => match error.data.get("kind") {
-                Some(Value::Keyword(kind)) => (self.of_turn("failed"), kind.to_string()),
+            Err(error) => match (error.data.get("kind"), end) {
+                (_, End::BrokenOff(why)) if error.code == WireError::CANCELLED => {
+                    (self.of_turn("failed"), why.to_owned())
+                }
+                (Some(Value::Keyword(kind)), _) => (self.of_turn("failed"), kind.to_string()),
                 _ => return,
             },
         };

@@ -1,6 +1,7 @@
 //! The declaration of methods in the tables of the families.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::Value as Json;
 
 use super::Step;
 use super::alias::earlier_names;
@@ -8,7 +9,7 @@ use super::call::Call;
 use super::error::param_error;
 use super::keyed::Keyed;
 use super::page::{self, Paged};
-use super::param::Param;
+use super::param::{Param, has_member};
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
 use crate::wire::message::WireError;
@@ -31,6 +32,8 @@ pub struct Method {
     pub(super) params: fn() -> &'static [Param],
     /// Schemas of its parameters and its result.
     pub(super) schemas: [fn(&mut SchemaGenerator) -> Schema; 2],
+    /// Schema of its result without references, made once.
+    pub(super) inlined_result: fn() -> &'static Json,
     /// Schema of further members of its errors, if they have any.
     pub(super) in_errors: Option<fn(&mut SchemaGenerator) -> Schema>,
     /// Schema of its progress, if it reports any.
@@ -92,6 +95,11 @@ macro_rules! method {
                 |generator| $crate::rpc::param::schema_of($handler, generator),
                 |generator| generator.subschema_for::<$result>(),
             ],
+            inlined_result: || {
+                static SCHEMA: ::std::sync::LazyLock<::serde_json::Value> =
+                    ::std::sync::LazyLock::new($crate::rpc::param::inlined::<$result>);
+                &SCHEMA
+            },
             in_errors: None,
             progress: None,
             paged_params: || {
@@ -208,7 +216,7 @@ impl Method {
             self.without_nulls(&mut params);
         }
         if let Some(paged) = self.paged {
-            return page::run(self.name, paged, call, params, self.run);
+            return page::run(self.name, paged, self.inlined_result, call, params, self.run);
         }
         if self.change == Change::Nothing {
             return (self.run)(call, params);
@@ -233,11 +241,17 @@ impl Method {
         Ok(key.wrap((self.run)(call, params)?))
     }
 
-    /// Returns whether a word is the name of a parameter, or of a member of one.
+    /// Returns the members that `:brief` leaves out of the entries of its lists.
+    pub fn left_out_by_brief(&self) -> &'static [&'static str] {
+        self.paged.map_or(&[], |paged| paged.brief)
+    }
+
+    /// Returns whether a word is the name of a parameter, or of a member of one or of the result.
     pub(super) fn has_name(&self, word: &str) -> bool {
-        self.params().iter().any(|param| {
+        let of_params = self.params().iter().any(|param| {
             param.name == word || param.earlier == Some(word) || param.inner.contains(&word)
-        })
+        });
+        of_params || has_member((self.inlined_result)(), word)
     }
 
     /// Removes parameters that are `null` in JSON, where that means that they are left out. A list

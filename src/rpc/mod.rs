@@ -55,9 +55,8 @@ pub use self::param::Param;
 pub(crate) use self::peer::Peer;
 pub(crate) use self::server::backup::keep_backups;
 pub(crate) use self::server::{CallCancelled, Subscribed};
-pub(crate) use self::spelling::spelled;
 pub use self::table::methods;
-pub(crate) use self::table::{document, find};
+pub(crate) use self::table::{document, find, spelled};
 #[cfg(test)]
 pub(crate) use self::touched::Subject;
 pub(crate) use self::touched::Touched;

@@ -12,7 +12,8 @@ use super::call::Call;
 use super::error::{agent_error, param_error, provider_error, refused};
 use super::error_data::PlainKind;
 use super::params::{Name, Nothing};
-use crate::agent::{Configured, Decision};
+use crate::agent::{Configured, Decision, Waiting};
+use crate::ids::SessionId;
 use crate::provider::Origin;
 use crate::provider::secret::{KeySource, Secret};
 use crate::provider::settings::{BadSetting, ProviderSettings, kinds};
@@ -271,9 +272,44 @@ pub(super) fn list_models(call: Call, given: ModelsParams) -> Result<Step, WireE
     })))
 }
 
+/// A question that waits for `approve`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "OpenApproval")]
+pub(super) struct OpenApproval {
+    /// Number for `approve`.
+    approval: u64,
+    /// Name of the session whose turn waits.
+    session: String,
+    /// Id of the session.
+    session_id: SessionId,
+    /// Description of the call in one line, for people.
+    text: String,
+    /// Name of the tool.
+    tool: String,
+    /// Arguments of the call, as JSON.
+    arguments: String,
+    /// Place outside the session's project that the call reaches; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outside: Option<String>,
+}
+
+pub(super) fn list_approvals(call: Call, _: Nothing) -> Result<Step, WireError> {
+    let open = |Waiting { session, asked }: Waiting| OpenApproval {
+        approval: asked.number,
+        session: session.name,
+        session_id: SessionId(session.id),
+        text: asked.phrase,
+        tool: asked.tool,
+        arguments: asked.arguments,
+        outside: asked.outside,
+    };
+    Step::done(&call.tools.approvals.waiting().into_iter().map(open).collect::<Vec<_>>())
+}
+
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Approve {
-    /// Number from the progress of the turn.
+    /// Number from the progress of the turn, or from `list-approvals`.
     approval: u64,
     /// `:always` allows the tool for the rest of the session.
     decision: Decision,

@@ -267,11 +267,11 @@ pub(super) struct ViewResult<'a> {
 /// The long texts of stored notes, which a brief list leaves out.
 #[derive(Serialize, JsonSchema)]
 struct TextsResult<'a> {
-    /// The prompt. This and the next two are absent if the call is `:brief`.
+    /// The prompt; absent if the call is `:brief`.
     prompt: &'a str,
-    /// Body of the request.
+    /// Body of the request; absent if the call is `:brief`.
     payload: &'a str,
-    /// Answer of the model.
+    /// Answer of the model; absent if the call is `:brief`.
     output: &'a str,
 }
 

@@ -47,7 +47,8 @@ macro_rules! of_sessions {
 pub(crate) struct ContextChanged<'a> {
     /// Name of the manager.
     pub(crate) manager: &'a str,
-    /// Method that made the change.
+    /// Method that made the change. For a model's tool, the method that does the same:
+    /// `add-context`, `add-file` or `remove-context`.
     pub(crate) method: &'a str,
     /// Method whose change was undone; only if the method is `undo`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,6 +84,14 @@ of_sessions! {
         method: &'a str,
         /// Number of messages in its log now.
         messages: u64,
+    }
+    /// A chat waits for `approve`, or no longer does. A chat that ends with its client's connection
+    /// withdraws its question without telling.
+    ApprovalsChanged {
+        /// Number of the question; `list-approvals` has the rest.
+        approval: u64,
+        /// True if it waits now, `nil` if it was answered or withdrawn.
+        open: bool,
     }
     /// A window of a session was built that differs from the one before.
     WindowBuilt {
@@ -145,6 +154,7 @@ pub(super) fn schema_of(topic: Topic, generator: &mut SchemaGenerator) -> Schema
         Topic::WindowBuilt => generator.subschema_for::<WindowBuilt<'_>>(),
         Topic::MemoriesChanged => generator.subschema_for::<MemoriesChanged<'_>>(),
         Topic::ProvidersChanged => generator.subschema_for::<ProvidersChanged<'_>>(),
+        Topic::ApprovalsChanged => generator.subschema_for::<ApprovalsChanged<'_>>(),
         Topic::ContextPruned => generator.subschema_for::<ContextPruned<'_>>(),
         Topic::ContextSummarized => generator.subschema_for::<ContextSummarized<'_>>(),
         Topic::CheckpointCreated => generator.subschema_for::<CheckpointCreated<'_>>(),

@@ -27,7 +27,8 @@ pub(super) struct PageParams {
     /// `:next` of an earlier answer; returns the next page of that list. Other parameters are
     /// ignored.
     cursor: Option<String>,
-    /// Return only these members of each entry.
+    /// Return only these members of each entry. If the result has several lists, those whose entries
+    /// have none of them come empty.
     fields: Option<Vec<String>>,
     /// Return a page, with as many entries as fit this number of bytes.
     max_bytes: Option<i64>,
@@ -70,7 +71,7 @@ impl Paged {
 
 /// The parameters about pages of a call.
 struct Asked {
-    fields: Option<Vec<String>>,
+    fields: Option<fields::Chosen>,
     is_brief: bool,
     /// Size of the page; `None` if the client wants the whole list.
     max_bytes: Option<usize>,
@@ -104,6 +105,7 @@ pub(super) fn schema(paged: &Paged, whole: Json) -> Json {
 pub(super) fn run(
     method: &'static str,
     paged: &'static Paged,
+    result: fn() -> &'static Json,
     call: Call,
     mut params: Value,
     run: fn(Call, Value) -> Result<Step, WireError>,
@@ -111,18 +113,21 @@ pub(super) fn run(
     let given: Option<i64> = taken(&mut params, "max-bytes")?;
     let most_bytes = call.tools.limits.max_message_bytes;
     let max_bytes = given.map(|bytes| page_bytes(bytes, most_bytes)).transpose()?;
-    let paged_client = call.client.is_introduced().then_some(call.page_bytes);
+    let by_default = call.page_bytes.min(most_bytes);
+    let paged_client = call.client.is_introduced().then_some(by_default);
     let max_bytes = max_bytes.or(paged_client);
     let (client, dialect) = (call.client.clone(), call.dialect);
     if let Some(cursor) = taken::<String>(&mut params, "cursor")? {
         let rest = client.take(&cursor).filter(|rest| rest.method == method);
         let rest = rest.ok_or_else(|| no_such_cursor(&cursor))?;
         let empty = Value::Map(Vec::new());
-        let max_bytes = max_bytes.unwrap_or(PAGE_BYTES);
+        let max_bytes = max_bytes.unwrap_or(by_default);
         return Ok(Step::Done(rest.page(empty, max_bytes, dialect, &client, most_bytes)));
     }
+    let fields: Option<Vec<String>> = taken(&mut params, "fields")?;
+    let fields = fields.map(|fields| fields::Chosen::new(&fields, paged.lists, result()));
     let mut asked = Asked {
-        fields: taken(&mut params, "fields")?,
+        fields: fields.transpose()?,
         is_brief: !paged.brief.is_empty() && taken(&mut params, "brief")?.unwrap_or(false),
         max_bytes,
         page: paged.page,
@@ -211,9 +216,10 @@ impl Asked {
             false => result,
         };
         let brief = if self.is_brief { paged.brief } else { &[] };
-        for path in paged.paths() {
+        for (at, path) in paged.paths().iter().enumerate() {
             if let Some(list) = fields::list_at(&mut whole, path) {
-                fields::choose(list, self.fields.as_deref(), brief)?;
+                fields::shorten(list, brief);
+                self.fields.iter().for_each(|chosen| chosen.keep(at, list));
             }
         }
         let Some(max_bytes) = self.max_bytes else {

@@ -11,7 +11,7 @@ use super::Step;
 use super::call::Call;
 use super::page::PageParams;
 use super::params::{KEY, RequestKey};
-use crate::value;
+use crate::value::{self, kebab};
 use crate::wire::message::WireError;
 
 /// A parameter of a method.
@@ -53,6 +53,26 @@ pub(super) fn paged_params_of<P: JsonSchema + DeserializeOwned>(
     let mut params = own_params_of::<P>();
     params.extend(own_params_of::<PageParams>());
     params
+}
+
+/// Returns the schema of a result, with the types that it refers to in their places.
+pub(super) fn inlined<R: JsonSchema>() -> Json {
+    let settings = SchemaSettings::default().for_serialize();
+    let settings = settings.with(|settings| settings.inline_subschemas = true);
+    settings.into_generator().into_root_schema_for::<R>().to_value()
+}
+
+/// Returns whether a schema has a member with this name, at any depth.
+pub(super) fn has_member(schema: &Json, name: &str) -> bool {
+    match schema {
+        Json::Array(all) => all.iter().any(|one| has_member(one, name)),
+        Json::Object(parts) => parts.iter().any(|(part, of)| {
+            let is_here = part == "properties"
+                && of.as_object().is_some_and(|of| of.keys().any(|key| kebab(key) == name));
+            is_here || has_member(of, name)
+        }),
+        _ => false,
+    }
 }
 
 fn generator() -> SchemaGenerator {

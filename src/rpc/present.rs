@@ -51,7 +51,7 @@ pub(crate) struct MessageShown<'a> {
     /// Id of the call that a tool's message answers; absent in others.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
-    /// True if it is in view; `None` where that does not matter.
+    /// True if it is in view; only in `get-messages`.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_view: Option<bool>,
     /// Fate of the message, in a transcript, which is a text.

@@ -159,7 +159,8 @@ pub(super) struct SessionStats<'a> {
     stats: HistoryStats,
     /// Number of messages in the log.
     log: u64,
-    /// Number of turns.
+    /// Number of turns of the conversation, without those that were rolled back; `current-session`
+    /// counts those of the log.
     turns: u64,
     /// Number of pruned messages.
     pruned: u64,

@@ -171,17 +171,18 @@ pub(super) struct UsageResult<'a> {
 /// The cost of asking a model. Values that the provider did not report are nil.
 #[derive(Serialize, JsonSchema)]
 struct SpentResult<'a> {
-    /// Provider that was asked. This and the next five only if a model was asked with the window.
+    /// Provider that was asked; only if a model was asked with the window.
     provider: &'a str,
-    /// Model that was asked.
+    /// Model that was asked; only if a model was asked with the window.
     model: &'a str,
-    /// Input tokens as counted by the provider; `nil` if unknown, as in the next three.
+    /// Input tokens as counted by the provider, `nil` if unknown; only if a model was asked.
     input: Option<u64>,
-    /// Output tokens as counted by the provider.
+    /// Output tokens as counted by the provider, `nil` if unknown; only if a model was asked.
     output: Option<u64>,
-    /// Part of the input tokens that came from a cache.
+    /// Part of the input tokens that came from a cache, `nil` if unknown; only if a model was asked.
     cached: Option<u64>,
-    /// Cost by the configured prices, which treat cached input like any other.
+    /// Cost by the configured prices, which treat cached input like any other; `nil` if unknown,
+    /// and only if a model was asked.
     cost: Option<Money>,
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
 
 use crate::template::SOURCES;
 use crate::value::{Keyword, Value};
@@ -23,6 +24,34 @@ impl<A: JsonSchema, B: JsonSchema> JsonSchema for Either<A, B> {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let (one, other) = (generator.subschema_for::<A>(), generator.subschema_for::<B>());
         json_schema!({ "anyOf": [one, other] })
+    }
+}
+
+/// The name of a parameter, or the path of a member in it. A path that is no plain name, such as
+/// `types[0]`, is a string, since a keyword would be printed with backslashes.
+pub(super) struct ParamPath<'a>(pub(super) &'a str);
+
+impl Serialize for ParamPath<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        match self.0.chars().all(is_plain) {
+            true => Keyword(self.0).serialize(serializer),
+            false => self.0.serialize(serializer),
+        }
+    }
+}
+
+impl JsonSchema for ParamPath<'_> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "ParamPath".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "keyword or text" })
     }
 }
 

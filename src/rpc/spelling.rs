@@ -9,28 +9,45 @@ use crate::wire::dialect::Dialect;
 use crate::wire::message::WireError;
 
 /// Members of an error's data whose values are names of parameters or methods.
-const NAMING: [&str; 3] = ["param", "setting", "nearest"];
+const NAMING: [&str; 4] = ["param", "setting", "nearest", "method"];
 /// Phrases of Lisp with their counterparts in JSON; the first that fits is used.
 const PHRASES: [(&str, &str); 3] = [("t or nil", "true or false"), ("t", "true"), ("nil", "null")];
 
 /// Returns an error in the words of the dialect. `method` is the one that was called, if there is
-/// one.
-pub(crate) fn spelled(error: WireError, dialect: Dialect, method: Option<&Method>) -> WireError {
+/// one; `is_method` tells the names of methods.
+pub(super) fn spelled(
+    error: WireError,
+    dialect: Dialect,
+    method: Option<&Method>,
+    is_method: impl Fn(&str) -> bool,
+) -> WireError {
     if dialect != Dialect::Json {
         return error;
     }
-    let nearest = match error.data.get("nearest") {
-        Some(Value::List(names)) => names.as_slice(),
-        _ => &[],
-    };
-    let is_near = |word: &str| nearest.iter().any(|n| matches!(n, Value::Str(n) if n == word));
-    let is_name = |word: &str| is_near(word) || method.is_some_and(|method| method.has_name(word));
-    let names_any = NAMING.iter().any(|name| error.data.get(name).is_some());
-    let message = match names_any || error.code == WireError::INVALID_PARAMS {
-        true => in_json(&error.message, is_name),
-        false => error.message,
-    };
+    let told: Vec<&str> =
+        NAMING.iter().filter_map(|name| error.data.get(name)).flat_map(texts).collect();
+    let is_told = |word: &str| told.iter().any(|path| words(path).any(|told| told == word));
+    let of_method = |word: &str| method.is_some_and(|method| method.has_name(word));
+    let is_name =
+        |word: &str| word.contains('-') && (is_told(word) || is_method(word) || of_method(word));
+    let is_of_params = !told.is_empty() || error.code == WireError::INVALID_PARAMS;
+    let message = in_json(&error.message, if is_of_params { &PHRASES } else { &[] }, is_name);
     WireError { code: error.code, message, data: with_names(error.data) }
+}
+
+/// Returns the names in a datum of an error.
+fn texts(value: &Value) -> Vec<&str> {
+    match value {
+        Value::Str(text) => vec![text],
+        Value::Keyword(text) | Value::Symbol(text) => vec![text],
+        Value::List(names) => names.iter().flat_map(texts).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the names in a path such as `messages[0].tool-calls`.
+fn words(path: &str) -> impl Iterator<Item = &str> {
+    path.split(|c| !is_of_word(c))
 }
 
 fn with_names(data: Value) -> Value {
@@ -51,7 +68,11 @@ fn snake(name: &mut Value) {
 }
 
 /// Returns the message with its words in JSON's spelling. What is between quotes is a client's.
-fn in_json(message: &str, is_name: impl Fn(&str) -> bool) -> String {
+fn in_json(
+    message: &str,
+    phrases: &[(&str, &'static str)],
+    is_name: impl Fn(&str) -> bool,
+) -> String {
     let mut out = String::with_capacity(message.len());
     let mut rest = message;
     let mut before = ' ';
@@ -61,7 +82,7 @@ fn in_json(message: &str, is_name: impl Fn(&str) -> bool) -> String {
             _ if is_of_word(first) => rest.find(|c| !is_of_word(c)).unwrap_or(rest.len()),
             _ => first.len_utf8(),
         };
-        let phrase = PHRASES.iter().find(|(lisp, _)| is_phrase(rest, lisp, before));
+        let phrase = phrases.iter().find(|(lisp, _)| is_phrase(rest, lisp, before));
         let (taken, said) = match phrase {
             Some((lisp, json)) => (lisp.len(), Cow::Borrowed(*json)),
             None if before != '/' && is_name(&rest[..length]) => {
@@ -107,7 +128,7 @@ mod tests {
     #[track_caller]
     fn check(message: &str, expected: &str) {
         let is_name = |word: &str| ["max-tokens", "tool-calls", "start-line"].contains(&word);
-        assert_eq!(in_json(message, is_name), expected);
+        assert_eq!(in_json(message, &PHRASES, is_name), expected);
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub(super) fn prepared(
 fn summarized(given: SummarizeSession, keep: Keep, prepared: Prepared) -> Result<Step, WireError> {
     Step::state(move |engine| {
         let session = given.session.as_deref();
-        let (row, done) = engine.in_session(session, |engine, row| {
+        let (row, done) = engine.between_turns(session, |engine, row| {
             let context = engine.context_of(row.clone(), given.model.as_deref())?;
             let max_tokens = context.settings.turn.max_tokens;
             engine.summarize_session(row.id, keep, max_tokens, &context.costs, &prepared)

@@ -56,7 +56,7 @@ fn turn(
 ) -> Result<Step, WireError> {
     Step::state(move |engine| {
         let session = given.session.as_deref();
-        let (row, done) = engine.in_session(session, |engine, row| {
+        let (row, done) = engine.between_turns(session, |engine, row| {
             let context = engine.context_of(row.clone(), given.model.as_deref())?;
             let turn =
                 NewTurn { method: "process-turn", message, coherence: given.coherence, vector };
@@ -124,22 +124,22 @@ pub(super) struct TurnResult<'a> {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 struct SummaryResult<'a> {
-    /// Tokens in view before the summary. This and the next three only with a summary.
+    /// Tokens in view before the summary; only with a summary.
     tokens_before: u64,
-    /// Tokens in view after it.
+    /// Tokens in view after the summary; only with one.
     tokens_after: u64,
-    /// Number of turns that it replaces.
+    /// Number of turns that the summary replaces; only with one.
     turns_summarized: u64,
-    /// Text of the summary.
+    /// Text of the summary; only with one.
     summary: &'a str,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 struct RollbackResult {
-    /// Id of the checkpoint that was restored. This and the next only with a rollback.
+    /// Id of the checkpoint that was restored; only with a rollback.
     commit_restored: CheckpointId,
-    /// Number of turns that left the conversation.
+    /// Number of turns that left the conversation; only with a rollback.
     turns_lost: u64,
 }
 

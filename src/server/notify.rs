@@ -6,8 +6,8 @@ use std::collections::hash_map::Entry;
 use crate::engine::{Event, Statistics};
 use crate::ids::{CheckpointId, MemoryId, SessionId};
 use crate::rpc::notification::{
-    CheckpointCreated, ContextChanged, ContextPruned, ContextSummarized, ManagementFailed,
-    MemoriesChanged, ProvidersChanged, SessionChanged, WindowBuilt,
+    ApprovalsChanged, CheckpointCreated, ContextChanged, ContextPruned, ContextSummarized,
+    ManagementFailed, MemoriesChanged, ProvidersChanged, SessionChanged, WindowBuilt,
 };
 use crate::rpc::present::MessageShown;
 use crate::rpc::{Subscription, Topic};
@@ -84,6 +84,7 @@ pub(super) fn is_wanted(event: &Event, wanted: &Subscription) -> bool {
             Event::MemoriesChanged { .. } | Event::ProvidersChanged { .. } => true,
             Event::SessionChanged { session, .. }
             | Event::WindowBuilt { session, .. }
+            | Event::ApprovalsChanged { session, .. }
             | Event::ContextPruned { session, .. }
             | Event::ContextSummarized { session, .. }
             | Event::CheckpointCreated { session, .. }
@@ -101,6 +102,7 @@ fn topic(event: &Event) -> Option<Topic> {
         Event::WindowBuilt { .. } => Topic::WindowBuilt,
         Event::MemoriesChanged { .. } => Topic::MemoriesChanged,
         Event::ProvidersChanged { .. } => Topic::ProvidersChanged,
+        Event::ApprovalsChanged { .. } => Topic::ApprovalsChanged,
         Event::ContextPruned { .. } => Topic::ContextPruned,
         Event::ContextSummarized { .. } => Topic::ContextSummarized,
         Event::CheckpointCreated { .. } => Topic::CheckpointCreated,
@@ -146,6 +148,10 @@ fn params(event: &Event) -> Option<Value> {
         }
         Event::ProvidersChanged { method, provider } => {
             Value::of(&ProvidersChanged { method, provider })
+        }
+        Event::ApprovalsChanged { session, approval, is_open } => {
+            let (approval, open) = (*approval, *is_open);
+            Value::of(&ApprovalsChanged { of: session.into(), approval, open })
         }
         Event::ContextPruned { session, before, after, removed } => Value::of(&ContextPruned {
             of: session.into(),

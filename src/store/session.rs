@@ -209,7 +209,7 @@ pub struct Spent {
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 pub struct PhaseUsage {
-    /// The phase; `None` for the windows without one.
+    /// The phase; `nil` for the windows without one.
     pub phase: Option<Phase>,
     /// Number of windows.
     pub windows: u64,

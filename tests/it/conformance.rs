@@ -343,6 +343,8 @@ impl<'a> Talk<'a> {
         let kind = params.get("kind").map(|kind| format!("{kind:?}")).unwrap_or_default();
         if kind.contains("approval") {
             let Some(Value::Int(number)) = params.get("approval") else { panic!("{line}") };
+            self.send("list-approvals");
+            self.send("list-approvals (:max-bytes 1024)");
             self.send(&format!("approve (:approval {number} :decision :once)"));
         }
         self.is_begun |= kind.contains("text") && line.contains("HANGING");

@@ -8,7 +8,7 @@ use super::begun::Begun;
 use super::log::answer_message;
 use crate::agent::tools::{CalledTool, OfferedTool, Outcome, ToolRequest, cut};
 use crate::agent::{AgentError, Approval, Decision, TurnEvent};
-use crate::engine::{EngineError, NewMessage, SessionSettings};
+use crate::engine::{EngineError, NewMessage, SessionName, SessionSettings};
 use crate::provider::chat::Response;
 use crate::session::message::{Role, ToolCall};
 
@@ -122,26 +122,39 @@ impl Chat {
             () = self.events.room() => {}
             () = self.given_up() => return cancelled(),
         }
-        let mut question = self.job.services.approvals.ask();
-        let approval = Approval {
-            number: question.number,
+        let approval = |number| Approval {
+            number,
             id: called.id.clone(),
             tool: called.name.clone(),
             arguments: called.arguments.clone(),
             phrase: asked.phrase(),
             outside: asked.outside(),
         };
-        if !self.events.send(TurnEvent::Approval(approval)) {
+        let session = SessionName { id: self.row.id, name: self.row.name.clone() };
+        let mut question = self.job.services.approvals.ask(session, approval);
+        if !self.events.send(TurnEvent::Approval(approval(question.number))) {
             let why = "nobody could be asked, because nobody receives the events of this turn; \
                        tools that are allowed beforehand need no permission";
             return Err(why.to_owned());
         }
-        tokio::select! {
+        self.tell_of_approval(question.number, true).await;
+        let decision = tokio::select! {
             decision = question.answered() => Ok(decision),
             () = self.given_up() => cancelled(),
             () = tokio::time::sleep(PATIENCE) => {
                 Err(format!("nobody allowed the call within {} seconds", PATIENCE.as_secs()))
             }
+        };
+        self.tell_of_approval(question.number, false).await;
+        decision
+    }
+
+    /// Tells all clients that a question was opened or closed.
+    async fn tell_of_approval(&self, number: u64, is_open: bool) {
+        let id = self.row.id;
+        let told = self.job.ask(move |engine| engine.note_approval(id, number, is_open));
+        if let Err(error) = told.await {
+            tracing::warn!("cannot tell clients of approval {number}: {error}");
         }
     }
 

@@ -52,7 +52,7 @@ impl Chat {
         // Models refuse every later request if a call has no result.
         let whole = Response { calls: Vec::new(), ..whole };
         let kept = self.log(begun, &whole).await.ok();
-        let message = kept.and_then(|numbers| numbers.last().copied());
+        let message = kept.and_then(|numbers| numbers.last().copied()).or(begun.answer);
         let (name, source) = (self.configured.name.clone(), Box::new(error));
         let source = AgentError::Provider { name, source };
         let (question, answer) = (begun.turn.message, Some(BrokenOff { message }));

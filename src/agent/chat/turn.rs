@@ -6,7 +6,7 @@ use super::begun::{Begun, Opaque};
 use super::{Chat, Reply, broken};
 use crate::agent::notes::{self, TurnNotes};
 use crate::agent::window::{Built, Purpose, build};
-use crate::agent::{AgentError, Configured, TurnEvent};
+use crate::agent::{AgentError, BrokenOff, Configured, TurnEvent};
 use crate::curation::section::{Counted, Section};
 use crate::curation::window::Window;
 use crate::engine::{AskedWindow, Engine, EngineError, Material, NewTurn};
@@ -245,7 +245,8 @@ impl Chat {
     /// Notes in an error that the question is already in the log.
     pub(super) fn in_turn(&self, begun: &Begun, error: AgentError) -> AgentError {
         let (question, source) = (begun.turn.message, Box::new(error));
-        AgentError::InTurn { question, answer: None, source }
+        let answer = begun.answer.map(|number| BrokenOff { message: Some(number) });
+        AgentError::InTurn { question, answer, source }
     }
 
     /// Computes the usage and cost of an answer, to be stored with it.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::{Engine, EngineError};
+use super::super::{Engine, EngineError, Event};
 use super::{NewMessage, SessionSettings};
 use crate::session::message::{Message, Role};
 use crate::store::session::{SessionRow, Spent};
@@ -121,6 +121,21 @@ impl Engine {
         }
         self.end_turn(id);
         Ok(numbers.last().copied())
+    }
+
+    /// Tells that a turn of a session waits for a person's approval, or no longer does.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchSession`].
+    pub fn note_approval(
+        &mut self,
+        id: u64,
+        approval: u64,
+        is_open: bool,
+    ) -> Result<(), EngineError> {
+        let session = self.session_name(id)?;
+        self.events.push(Event::ApprovalsChanged { session, approval, is_open });
+        Ok(())
     }
 
     fn note_usage(&mut self, asked: AskedWindow) -> Result<(), EngineError> {

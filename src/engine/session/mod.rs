@@ -144,12 +144,12 @@ impl Engine {
     }
 
     /// Restores a deleted session: the one with this name deleted last, or the one with this
-    /// number.
+    /// number. Returns it, and whether it was deleted.
     ///
     /// # Errors
     /// [`EngineError::NotDeleted`]; [`EngineError::SessionExists`] if its name has been taken
     /// since.
-    pub fn restore_session(&mut self, name: &str) -> Result<SessionRow, EngineError> {
+    pub fn restore_session(&mut self, name: &str) -> Result<(SessionRow, bool), EngineError> {
         let rows = self.store.read().sessions(true)?;
         let is_meant =
             |row: &&SessionRow| row.name == name || name.parse() == Ok(SessionId(row.id));
@@ -158,13 +158,14 @@ impl Engine {
             let known = deleted.map(|row| row.name.clone()).collect();
             // A session that is not deleted needs no restoring.
             let live = self.session_called(name)?;
-            return live.ok_or_else(|| EngineError::NotDeleted { name: name.to_owned(), known });
+            let none = || EngineError::NotDeleted { name: name.to_owned(), known };
+            return live.map(|row| (row, false)).ok_or_else(none);
         };
         self.check_name_is_free(&row.name, row.id)?;
         self.store.change()?.set_session_deleted(row.id, None)?;
         self.sessions.change_row(row.id, |row| row.deleted = None);
         self.session_changed(row.id, "restore-session")?;
-        self.row(row.id)
+        Ok((self.row(row.id)?, true))
     }
 
     /// Stores a session's settings in their text form.
@@ -197,6 +198,22 @@ impl Engine {
         let row = self.find_session(name)?;
         let outcome = operation(self, &row)?;
         Ok((self.row(row.id)?, outcome))
+    }
+
+    /// Like [`in_session`](Self::in_session), but refuses a session in which a model is answering:
+    /// `operation` could take the question out of view, or come between it and its answer.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchSession`], [`EngineError::SessionBusy`], or the operation's error.
+    pub fn between_turns<T>(
+        &mut self,
+        name: Option<&str>,
+        operation: impl FnOnce(&mut Self, &SessionRow) -> Result<T, EngineError>,
+    ) -> Result<(SessionRow, T), EngineError> {
+        self.in_session(name, |engine, row| match engine.sessions.answering.contains(&row.id) {
+            true => Err(EngineError::SessionBusy { session: row.name.clone() }),
+            false => operation(engine, row),
+        })
     }
 
     /// Returns the row of a session, deleted or not.

@@ -130,7 +130,7 @@ fn a_deleted_session_is_found_again_when_it_is_restored() {
     let taken = engine.run_alone(|engine| engine.restore_session("a")).unwrap_err();
     assert_eq!(taken.kind(), "session-exists");
     engine.run_alone(|engine| engine.rename_session("a", "b")).unwrap();
-    let back = engine.run_alone(|engine| engine.restore_session("a")).unwrap();
+    let back = engine.run_alone(|engine| engine.restore_session("a")).unwrap().0;
     assert_eq!((back.id, other), (id, other));
     check(&mut engine, id, "hello, re hello", "");
 }

@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 use super::Step;
 use super::call::Call;
 use super::error::{agent_error, param_error};
-use super::keyed::Turn;
+use super::error_data::PlainKind;
+use super::keyed::{End, Turn};
 use super::messages::MessageParam;
 use super::params::{InSession, Name, Switch};
 use super::peer::Peer;
@@ -116,11 +117,19 @@ async fn turn(call: Call, request: ChatRequest) -> Result<Value, WireError> {
     let answer = reply.map(|reply| reply::reply(&reply, failed_before.as_deref()));
     let answer = answer.map_err(agent_error);
     if let Some(key) = key {
-        let broke_off = call.hung_up.is_cancelled() || ending.is_cancelled();
-        key.end(&engine, &answer, call.cancelled.is_cancelled() && !broke_off).await;
+        let end = match () {
+            () if ending.is_cancelled() => End::BrokenOff(PlainKind::ShuttingDown.name()),
+            () if call.hung_up.is_cancelled() => End::BrokenOff(HUNG_UP),
+            () if call.cancelled.is_cancelled() => End::Cancelled,
+            () => End::ByItself,
+        };
+        key.end(&engine, &answer, end).await;
     }
     answer
 }
+
+/// Value of `:failed-before` for a turn whose client hung up.
+const HUNG_UP: &str = "hung-up";
 
 /// Sends the events of a turn to the client as progress. Does nothing for a call without an id.
 struct Progress {

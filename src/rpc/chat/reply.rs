@@ -52,8 +52,9 @@ pub(in crate::rpc) struct ChatResult<'a> {
     tool_calls: Vec<CallResult<'a>>,
     /// Outcome of processing the turn, as in `process-turn`.
     turn: TurnResult<'a>,
-    /// Kind of the error with which an earlier call with the same `:request-key` failed; absent if none
-    /// did.
+    /// Kind of the error with which an earlier call with the same `:request-key` failed;
+    /// `shutting-down` if the server ended during it, `hung-up` if its client did. Absent if none
+    /// failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     failed_before: Option<Keyword<&'a str>>,
 }

@@ -1,5 +1,7 @@
 //! Finds the lists in results, and chooses the members of their entries.
 
+use serde_json::Value as Json;
+
 use crate::rpc::error::param_error;
 use crate::value::{Key, Value, kebab};
 use crate::wire::message::WireError;
@@ -35,31 +37,88 @@ pub(super) fn put_list(page: &mut Value, path: &str, items: Vec<Value>) {
     *place = Value::List(items);
 }
 
-/// Keeps the wanted members of each entry, and leaves out those of `:brief`.
-pub(super) fn choose(
-    list: &mut [Value],
-    fields: Option<&[String]>,
-    brief: &[&str],
-) -> Result<(), WireError> {
-    let fields: Option<Vec<_>> =
-        fields.map(|fields| fields.iter().map(|name| kebab(name)).collect());
-    let has = |name: &str| list.iter().any(|entry| entry.get(name).is_some());
-    if let Some(unknown) = fields.iter().flatten().find(|name| !list.is_empty() && !has(name)) {
-        let known: Vec<_> = match list.first() {
-            Some(Value::Map(entries)) => entries.iter().map(|(key, _)| key.kebab()).collect(),
-            _ => Vec::new(),
-        };
-        let known = known.join(", ");
-        let message =
-            format!("must name members of the entries, got {unknown:?}; they have {known}");
-        return Err(param_error("fields", &message));
-    }
+/// Leaves these members out of each entry.
+pub(super) fn shorten(list: &mut [Value], brief: &[&str]) {
     for entry in list {
         let Value::Map(entries) = entry else { continue };
-        entries.retain(|(key, _)| {
-            let name = key.kebab();
-            fields.as_ref().is_none_or(|fields| fields.contains(&name)) && !brief.contains(&&*name)
-        });
+        entries.retain(|(key, _)| !brief.contains(&&*key.kebab()));
     }
-    Ok(())
+}
+
+/// The members that a client wants of the entries of a result's lists.
+pub(super) struct Chosen {
+    names: Vec<String>,
+    /// Of each list, whether its entries have any of them.
+    are_there: Vec<bool>,
+}
+
+impl Chosen {
+    /// Checks the names against the type of the entries, whatever entries there are. A name must be
+    /// a member of the entries of one of the lists. `result` is the schema of the whole result.
+    pub(super) fn new(given: &[String], lists: &[&str], result: &Json) -> Result<Self, WireError> {
+        let names: Vec<_> = given.iter().map(|name| kebab(name).into_owned()).collect();
+        let of_lists: Vec<_> = match lists {
+            [] => vec![members(items(result))],
+            paths => paths.iter().map(|path| members(items(at(result, path)))).collect(),
+        };
+        let are_there = of_lists.iter().map(|of| names.iter().any(|name| of.contains(name)));
+        let are_there = are_there.collect();
+        let mut known: Vec<String> = Vec::new();
+        for name in of_lists.into_iter().flatten() {
+            if !known.contains(&name) {
+                known.push(name);
+            }
+        }
+        if let Some(unknown) = names.iter().find(|name| !known.contains(*name)) {
+            let known = match known.is_empty() {
+                true => "they have none".to_owned(),
+                false => format!("they have {}", known.join(", ")),
+            };
+            let message = format!("must name members of the entries, got {unknown:?}; {known}");
+            return Err(param_error("fields", &message));
+        }
+        Ok(Self { names, are_there })
+    }
+
+    /// Keeps the wanted members of the entries of a list; `at` is its place among the lists.
+    pub(super) fn keep(&self, at: usize, list: &mut Vec<Value>) {
+        if !self.are_there.get(at).is_some_and(|there| *there) {
+            list.clear();
+        }
+        for entry in list {
+            let Value::Map(entries) = entry else { continue };
+            entries.retain(|(key, _)| self.names.iter().any(|name| *name == key.kebab()));
+        }
+    }
+}
+
+/// Returns a schema and the alternatives in it.
+fn forms(schema: &Json) -> Vec<&Json> {
+    let alternatives = ["anyOf", "oneOf", "allOf"].iter().filter_map(|key| schema[key].as_array());
+    let alternatives = alternatives.flatten().flat_map(forms);
+    std::iter::once(schema).chain(alternatives).collect()
+}
+
+/// Returns the schema at a path such as `report.parts`.
+fn at<'s>(result: &'s Json, path: &str) -> &'s Json {
+    path.split('.').fold(result, |schema, name| {
+        let properties =
+            forms(schema).into_iter().filter_map(|form| form["properties"].as_object());
+        let mut members = properties.flatten();
+        members.find(|(key, _)| kebab(key) == name).map_or(&Json::Null, |(_, of)| of)
+    })
+}
+
+/// Returns the schema of the entries of a list.
+fn items(list: &Json) -> &Json {
+    forms(list).into_iter().find_map(|form| form.get("items")).unwrap_or(&Json::Null)
+}
+
+/// Returns the names of the members of an object, those first that are always there.
+fn members(object: &Json) -> Vec<String> {
+    let forms = forms(object);
+    let required = forms.iter().filter_map(|form| form["required"].as_array()).flatten();
+    let all = forms.iter().filter_map(|form| form["properties"].as_object()).flatten();
+    let names = required.filter_map(Json::as_str).chain(all.map(|(name, _)| name.as_str()));
+    names.map(|name| kebab(name).into_owned()).collect()
 }

@@ -97,14 +97,14 @@ impl From<Limits> for LimitsShown {
     fn from(Limits { max_message_bytes, max_file_bytes, max_items }: Limits) -> Self {
         Self {
             max_message_bytes,
-            max_framed_bytes: MAX_PAYLOAD,
+            max_framed_bytes: MAX_PAYLOAD.min(max_message_bytes),
             max_depth: MAX_DEPTH,
             max_data: MAX_DATA,
-            max_cancel_bytes: MAX_CANCEL_BYTES,
-            page_bytes: PAGE_BYTES,
+            max_cancel_bytes: MAX_CANCEL_BYTES.min(max_message_bytes),
+            page_bytes: PAGE_BYTES.min(max_message_bytes),
             lists_kept: LISTS_KEPT,
             max_batch_calls: MAX_BATCH,
-            max_file_bytes,
+            max_file_bytes: max_file_bytes.min(max_message_bytes as u64),
             max_items,
             max_capacity: MAX_CAPACITY,
             max_name_bytes: MAX_NAME_BYTES,

@@ -117,7 +117,7 @@ pub(super) struct RolledBack {
 pub(super) fn rollback(_: Call, given: Rollback) -> Result<Step, WireError> {
     Step::state(move |engine| {
         let session = given.session.as_deref();
-        let (row, done) = engine.in_session(session, |engine, row| {
+        let (row, done) = engine.between_turns(session, |engine, row| {
             engine.rollback(row.id, given.checkpoint.map(|id| id.0))
         })?;
         Ok(RolledBack {
@@ -145,7 +145,7 @@ pub(super) fn undo_rollback(_: Call, given: OfSession) -> Result<Step, WireError
     Step::state(move |engine| {
         let session = given.session.as_deref();
         let (row, undone) =
-            engine.in_session(session, |engine, row| engine.undo_rollback(row.id))?;
+            engine.between_turns(session, |engine, row| engine.undo_rollback(row.id))?;
         Ok(RollbackUndone {
             session: row.name,
             turns_restored: undone.turns_restored,
@@ -244,7 +244,7 @@ pub(super) fn restore_revision(_: Call, given: RestoreRevision) -> Result<Step, 
     let number = not_negative("revision", Some(given.revision))?.unwrap_or(0);
     Step::state(move |engine| {
         let session = given.session.as_deref();
-        let (row, revision) = engine.in_session(session, |engine, row| {
+        let (row, revision) = engine.between_turns(session, |engine, row| {
             engine.restore_revision(row.id, number)?;
             Ok(engine.session(row.id)?.revision())
         })?;

@@ -168,7 +168,11 @@ pub(super) fn delete_session(_: Call, given: OneSession) -> Result<Step, WireErr
 }
 
 pub(super) fn restore_session(_: Call, given: OneSession) -> Result<Step, WireError> {
-    changed(move |engine| engine.restore_session(&given.session))
+    Step::state(move |engine| {
+        let (row, restored) = engine.restore_session(&given.session)?;
+        let current = engine.find_session(None).is_ok_and(|current| current.id == row.id);
+        Ok(SessionShown { restored: Some(restored), ..SessionShown::new(row, current) })
+    })
 }
 
 fn changed(
@@ -269,7 +273,8 @@ struct SessionShown {
     project: Option<String>,
     /// Number of messages in its log.
     messages: u64,
-    /// Number of turns.
+    /// Number of turns in its log, including those that were rolled back; `session-stats` counts
+    /// those of the conversation.
     turns: u64,
     /// Tokens in view.
     tokens: u64,
@@ -291,6 +296,10 @@ struct SessionShown {
     /// True if this call created it; only in the result of `open-session`.
     #[serde(skip_serializing_if = "Option::is_none")]
     created_now: Option<bool>,
+    /// True if this call restored it, `nil` if it was not deleted; only in the result of
+    /// `restore-session`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restored: Option<bool>,
 }
 
 impl SessionShown {
@@ -310,6 +319,7 @@ impl SessionShown {
             shared_messages: row.parent.map(|(_, messages)| messages),
             deleted: row.deleted,
             created_now: None,
+            restored: None,
         }
     }
 }

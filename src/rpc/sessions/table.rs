@@ -36,8 +36,11 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .result("The session, with `:deleted`."),
     method!("session", "restore-session", super::restore_session => SessionShown)
         .changes()
-        .doc("Restores a deleted session: the one with this name that was deleted last.")
-        .result(ROW),
+        .doc(
+            "Restores a deleted session: the one with this name that was deleted last. Does nothing \
+              to a session that is not deleted.",
+        )
+        .result("The session, with `:restored`."),
     method!("session", "search-sessions", super::search_sessions => Vec<Hit>)
         .pages(&Paged {
             page: Some(super::DEFAULT_HITS as usize),
@@ -90,7 +93,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .result("`:checkpoint :session :turn`; `nil` if the session keeps no versions."),
     method!("session", "list-checkpoints", checkpoints::list_checkpoints => Vec<checkpoints::CheckpointLine>)
-        .pages(&Paged::LIST)
+        .pages(&Paged { newest_last: true, ..Paged::LIST })
         .doc("Lists a session's checkpoints, oldest first.")
         .result("A list of `:checkpoint :message :turn :position :automatic :created`."),
     method!("session", "rollback", checkpoints::rollback => checkpoints::RolledBack)

@@ -3,14 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::find;
+use super::{find, spelled};
 use crate::engine::Engine;
 use crate::rpc::call::Call;
 use crate::rpc::error::param_error;
 use crate::rpc::limits::{MAX_BATCH, PAGE_BYTES};
 use crate::rpc::method::{Change, Method, Pace};
 use crate::rpc::page::SMALLEST_PAGE;
-use crate::rpc::spelling::spelled;
 use crate::rpc::{Finish, Operation, Step};
 use crate::value::{Value, kebab};
 use crate::wire::dialect::Dialect;

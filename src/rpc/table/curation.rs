@@ -30,6 +30,7 @@ pub(super) static METHODS: &[Method] = &[
             lists: &["windows"],
             page: Some(window::DEFAULT_LOGGED as usize),
             most: Some(USAGE_KEPT as i64),
+            newest_last: true,
             ..Paged::LIST
         })
         .doc("Lists the composition of recent windows in tokens, the usage of models that were \

@@ -20,9 +20,10 @@ use super::method::{Method, Pace, method};
 use super::page::Paged;
 use super::param::Param;
 use super::params::Nothing;
-use super::{Step, context, memories, server, sessions, templates};
+use super::{Step, context, memories, server, sessions, spelling, templates};
 use crate::value::json::from_json;
 use crate::value::{Keyword, Value};
+use crate::wire::dialect::Dialect;
 use crate::wire::message::WireError;
 
 /// The methods that show this table; the others of its family are in [`server`].
@@ -81,6 +82,14 @@ pub(crate) fn find(name: &str, params: &mut Value) -> Result<&'static Method, Wi
         Some(method) => Ok(method),
         None => resolve(name, params)?.and_then(named).ok_or_else(|| unknown(name)),
     }
+}
+
+/// Returns an error in the words of the dialect, of a call of `method`, if there is one.
+pub(crate) fn spelled(error: WireError, dialect: Dialect, method: Option<&Method>) -> WireError {
+    let is_method = |word: &str| {
+        methods().any(|of| of.name == word || of.earlier_names().any(|name| name == word))
+    };
+    spelling::spelled(error, dialect, method, is_method)
 }
 
 fn unknown(name: &str) -> WireError {

@@ -36,6 +36,12 @@ pub(super) static METHODS: &[Method] = &[
         .result("`:approval`; the error `no-such-approval` if no call waits for it.")
         .changes_this_run()
         .pace(Pace::InOrder),
+    method!("model", "list-approvals", models::list_approvals => Vec<models::OpenApproval>)
+        .pages(&Paged::LIST)
+        .doc("Lists the tool calls of all chats that wait for `approve`, oldest first. The topic \
+              `approvals-changed` tells when there are others. A chat that ends, also since its \
+              client hangs up, withdraws its question.")
+        .result("A list of open questions."),
     method!("model", "list-providers", models::list_providers => Vec<models::ProviderResult<'static>>)
         .pages(&Paged::LIST)
         .doc("Lists the configured providers. The first is the default.")

@@ -58,8 +58,13 @@ fn described(method: &Method, params: &mut SchemaGenerator, results: &mut Schema
                 given["properties"][name] = of_pages["properties"][name.replace('-', "_")].clone();
             }
         }
-        let page = page::schema(paged, in_pages(&result, results.definitions()));
-        result = json!({ "anyOf": [result, page] });
+        let types = results.definitions_mut();
+        let part = in_parts(&result, paged.lists, types);
+        let mut whole = target(&part, types).map_or_else(|| part.clone(), |(_, object)| object);
+        if let Some(whole) = whole.as_object_mut() {
+            whole.remove("x-part-of");
+        }
+        result = json!({ "anyOf": [result, part, page::schema(paged, whole)] });
     }
     given["additionalProperties"] = false.into();
     let mut described = json!({
@@ -69,6 +74,10 @@ fn described(method: &Method, params: &mut SchemaGenerator, results: &mut Schema
         "params": given,
         "result": result,
     });
+    if !method.left_out_by_brief().is_empty() {
+        let names = method.left_out_by_brief().iter().map(|name| name.replace('-', "_"));
+        described["left_out_by_brief"] = names.collect::<Vec<_>>().into();
+    }
     if let Some(progress) = method.progress {
         described["progress"] = progress(results).to_value();
     }
@@ -78,23 +87,43 @@ fn described(method: &Method, params: &mut SchemaGenerator, results: &mut Schema
     described
 }
 
-/// Returns the schema of a result as a page has it: entries of a list may lack members, which
-/// `:fields` and `:brief` leave out.
-fn in_pages(result: &Json, types: &Map<String, Json>) -> Json {
-    let target = |of: &Json| {
-        let (_, name) = of["$ref"].as_str()?.rsplit_once('/')?;
-        Some((name.to_owned(), types.get(name)?.clone()))
-    };
-    if let Some((_, object)) = target(result) {
-        return object;
+/// Returns the schema of a result whose entries lack members, which `:fields` and `:brief` leave out.
+/// `lists` are the paths of its lists; none if it is one itself.
+fn in_parts(result: &Json, lists: &[&str], types: &mut Map<String, Json>) -> Json {
+    if lists.is_empty() {
+        return list_in_parts(result, types);
     }
-    let mut list = result.clone();
-    if let Some((name, mut entry)) = target(&result["items"]) {
+    let Some((name, mut object)) = target(result, types) else { return result.clone() };
+    for path in lists {
+        let (first, rest) = path.split_once('.').unzip();
+        let member = &mut object["properties"][first.unwrap_or(path)];
+        *member = in_parts(member, &Vec::from_iter(rest), types);
+    }
+    object["x-part-of"] = name.clone().into();
+    add(format!("Cut{name}"), object, types)
+}
+
+fn list_in_parts(list: &Json, types: &mut Map<String, Json>) -> Json {
+    let mut list = list.clone();
+    if let Some((name, mut entry)) = target(&list["items"], types) {
         entry["required"] = json!([]);
-        entry["x-part-of"] = name.into();
-        list["items"] = entry;
+        entry["x-part-of"] = name.clone().into();
+        list["items"] = add(format!("PartOf{name}"), entry, types);
     }
     list
+}
+
+/// Adds a type, and returns a reference to it.
+fn add(name: String, of: Json, types: &mut Map<String, Json>) -> Json {
+    let reference = json!({ "$ref": format!("#/$defs/{name}") });
+    types.insert(name, of);
+    reference
+}
+
+/// Returns the type that a schema refers to, with its name.
+fn target(schema: &Json, types: &Map<String, Json>) -> Option<(String, Json)> {
+    let (_, name) = schema["$ref"].as_str()?.rsplit_once('/')?;
+    Some((name.to_owned(), types.get(name)?.clone()))
 }
 
 /// Returns the codes of errors and the kinds of refusals, with their data.
