@@ -123,7 +123,10 @@ fn the_problem_with_embeddings_is_reported() {
     refused(&with("key = \"k3y\""), "line 4: unknown field `key`");
     assert!(!in_file(&with("key = \"k3y\"")).unwrap_err().contains("k3y"));
     let both = "api-key-env = \"A\"\napi-key-command = \"pass a\"";
-    refused(&with(both), "api-key-env cannot be combined with api-key-command; keep one");
+    refused(
+        &with(both),
+        "api-key-env cannot be combined with api-key-command; keep only one of them",
+    );
     let error = in_file(&with("url = \"https://me:k3y@h/v1\"")).unwrap_err();
     assert!(
         error.contains("must not contain a user or a key") && !error.contains("k3y"),

@@ -6,10 +6,10 @@ use super::{Answer, ErrorKind, ProviderError};
 use crate::session::message::{Message, Role, ToolCall};
 
 /// Maximum number of tokens to accept from a reported count. No request is that large, and the sum
-/// of eight million such counts still fits an integer of the store and the wire.
+/// of eight million such counts still fits an integer of the store and the client protocol.
 pub const MOST_TOKENS: u64 = 1 << 40;
 
-/// Token limit of a model, as reported by its server.
+/// The token limit of a model, as reported by its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
     /// Maximum number of tokens in a request and its answer together.
@@ -21,16 +21,16 @@ pub struct Limit {
 
 /// A chat model behind some service.
 pub trait Provider: Send + Sync {
-    /// Returns the provider's name for people: a name or an address.
+    /// Returns the name of the provider to show to the user: its configured name or its address.
     fn name(&self) -> &str;
 
-    /// Returns the provider's name of the model.
+    /// Returns the name of the model, as the provider knows it.
     fn model(&self) -> &str;
 
     /// Returns the same provider with another model, sharing connections and key.
     fn with_model(&self, model: &str) -> Arc<dyn Provider>;
 
-    /// Returns the exact payload that a request would send. It contains no key.
+    /// Returns the exact payload that a request would send, without the key.
     fn payload(&self, request: &Request) -> String {
         format!("{request:#?}")
     }
@@ -57,7 +57,7 @@ pub trait Reply: Send {
     /// answer.
     ///
     /// # Errors
-    /// Fails if the answer breaks off. After an error, every call returns an error.
+    /// [`ProviderError`] if the answer breaks off. After an error, every call returns an error.
     fn next(&mut self) -> Answer<'_, Option<StreamEvent>>;
 }
 
@@ -70,10 +70,10 @@ pub enum StreamEvent {
     Reasoning(String),
     /// A complete tool call.
     Call(ToolCall),
-    /// Usage so far, as far as it is known. Later reports take precedence.
+    /// Known usage so far. Later reports take precedence.
     Usage(Usage),
-    /// Data that the provider wants back as [`ChatMessage::opaque`], together with the results of its
-    /// calls. Comes only with calls, and before the end.
+    /// Data that the provider wants back as [`ChatMessage::opaque`], together with the results of
+    /// the answer's calls. Comes only in answers with calls, before their end.
     Opaque(serde_json::Value),
     /// End of the answer.
     Stopped(Stop),
@@ -90,7 +90,7 @@ impl StreamEvent {
     }
 }
 
-/// Token usage as the provider reports it, in its own tokens.
+/// The token usage as the provider reports it, in the provider's own tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
     /// Tokens of the whole request, including those read from a cache.
@@ -105,7 +105,7 @@ pub struct Usage {
     pub reasoning: Option<u64>,
 }
 
-/// Reason why an answer ended.
+/// The reason why an answer ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
     /// The model was done.
@@ -130,29 +130,30 @@ pub struct Request {
     pub stable: usize,
     /// Tools that the model may call.
     pub tools: Vec<Tool>,
-    /// Forbids tool calls in this answer.
+    /// True if tool calls are forbidden in the answer.
     pub without_calls: bool,
     /// Maximum number of tokens in the answer; `None` means the provider's default.
     pub max_tokens: Option<u64>,
-    /// Sampling temperature: 0 picks the likeliest tokens, more is more varied. `None` means the
-    /// provider's default.
+    /// Sampling temperature: 0 picks the likeliest tokens, and higher values give more varied
+    /// answers. `None` means the provider's default.
     pub temperature: Option<f64>,
     /// Callback for waits before the request is sent again.
     pub on_wait: OnWait,
 }
 
-/// Callback that gets a phrase for people when a request must wait: the reason and the length of
-/// the wait. All values compare equal, so it never makes two requests differ.
+/// A callback that receives a phrase to show to the user when a request must wait: the reason and
+/// the length of the wait. All callbacks compare equal, so that a callback never makes two requests
+/// differ.
 #[derive(Clone, Default)]
 pub struct OnWait(Option<Arc<Hear>>);
 
-/// Function that receives a phrase.
+/// The function that receives the phrase.
 type Hear = dyn Fn(&str) + Send + Sync;
 
 /// One message of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatMessage {
-    /// Speaker.
+    /// Author of the message.
     pub role: Role,
     /// Text of the message.
     pub content: Arc<str>,
@@ -258,7 +259,7 @@ impl Usage {
     }
 
     /// Returns the sum of the usage of two requests; each at most [`MOST_TOKENS`]. A value that
-    /// only one of them has counts alone.
+    /// only one request has counts alone.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         self.each_with(other, |one, other| match (one, other) {
@@ -292,7 +293,7 @@ pub struct Response {
     pub opaque: Option<serde_json::Value>,
     /// Token usage.
     pub usage: Usage,
-    /// Reason why the answer ended; `None` if it did not.
+    /// Reason why the answer ended; `None` if the answer is incomplete.
     pub stop: Option<Stop>,
 }
 
@@ -312,7 +313,7 @@ impl Response {
     /// Reads a reply to its end. Pieces that came before an error are kept.
     ///
     /// # Errors
-    /// Returns the reply's error.
+    /// The reply's error.
     pub async fn read(&mut self, reply: &mut dyn Reply) -> Result<(), ProviderError> {
         while let Some(piece) = reply.next().await? {
             self.add(piece);

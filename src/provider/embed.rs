@@ -17,7 +17,7 @@ pub(crate) const BATCH: usize = 64;
 pub(crate) const MOST_CHARS: usize = 8_000;
 /// A model that computes vectors for texts.
 pub trait Embedder: Send + Sync {
-    /// Returns the name of the model for messages.
+    /// Returns the name of the model.
     fn model(&self) -> &str;
 
     /// Returns one vector for each text, in order. Uses only the first [`MOST_CHARS`] characters of

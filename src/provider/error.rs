@@ -1,4 +1,4 @@
-//! Errors of providers, with advice for people.
+//! Errors of providers, with advice for the user.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::overflow::Overflow;
 use crate::names::names;
 
 names! {
-    /// Kind of failure of a request to a provider.
+    /// The kind of failure of a request to a provider.
     #[non_exhaustive]
     ErrorKind {
         /// The configuration is incomplete.
@@ -30,17 +30,17 @@ names! {
     }
 }
 
-/// Failure of a request, reported with the provider, the model and advice.
+/// The failure of a request, reported with the provider, the model and advice.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{provider} with the model {model:?}: {what}; {}", self.next_step())]
 pub struct ProviderError {
     /// Kind of the failure.
     pub kind: ErrorKind,
-    /// Provider's name for people: a name or an address.
+    /// Name of the provider to show to the user: its configured name or its address.
     pub provider: String,
     /// Name of the requested model.
     pub model: String,
-    /// Description of the failure. It contains no key.
+    /// Description of the failure, without the key.
     pub what: String,
     /// Time that the provider asks clients to wait, if it gave one.
     pub retry_after: Option<Duration>,
@@ -66,7 +66,9 @@ impl ProviderError {
                 "complete the configuration and start the server again, or call configure-provider"
                     .into()
             }
-            ErrorKind::Authentication => "check the key that is configured for it".into(),
+            ErrorKind::Authentication => {
+                "check the key that is configured for this provider".into()
+            }
             ErrorKind::RateLimited => match self.retry_after {
                 Some(wait) => format!("try again in {} s", wait.as_secs().max(1)),
                 None => "try again later, or check the quota".into(),
@@ -76,7 +78,9 @@ impl ProviderError {
             }
             ErrorKind::ContextTooLong => "send less, or choose a model with a larger window".into(),
             ErrorKind::BadRequest => "check the url and the name of the model".into(),
-            ErrorKind::Unavailable => "check that it runs and can be reached, and try again".into(),
+            ErrorKind::Unavailable => {
+                "check that the server runs and can be reached, and try again".into()
+            }
             ErrorKind::Cancelled => "ask again".into(),
             ErrorKind::Malformed => "check that the url leads to a server of this kind".into(),
         }

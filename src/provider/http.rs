@@ -28,7 +28,7 @@ const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// Maximum number of bytes to read of a refusal.
 const LONGEST_REFUSAL: usize = 16 << 10;
 
-/// HTTP header that carries the key.
+/// The HTTP header that carries the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyHeader {
     /// `Authorization: Bearer`.
@@ -47,22 +47,22 @@ pub(super) struct Endpoint {
     shared: Arc<Shared>,
 }
 
-/// State shared by all models of one server. Not engine state.
+/// The state that all models of one server share.
 #[derive(Default)]
 struct Shared {
-    /// The key, once it is known. Locked while it is fetched, because a command that asks for a
-    /// passphrase must not run twice at a time.
+    /// The key, once it is known. Locked while the key is fetched, because a command that asks for
+    /// a passphrase must not run twice at a time.
     key: Mutex<Option<Secret>>,
     /// HTTP client, created on first use because loading the system's certificates takes a while.
     client: OnceCell<Client>,
 }
 
-/// Failure of one attempt.
+/// The failure of one attempt.
 struct Failed {
     error: ProviderError,
     again: Again,
-    /// True if the server closed a connection without an answer, as happens with idle ones. The
-    /// request is then sent once more on a new connection.
+    /// True if the server closed a connection without an answer, as happens with idle connections.
+    /// The request is then sent once more on a new connection.
     is_closed: bool,
 }
 
@@ -297,7 +297,7 @@ impl Endpoint {
     }
 }
 
-/// Returns the innermost cause of an error, which says most.
+/// Returns the innermost cause of an error, which is the most specific.
 fn deepest(error: &dyn std::error::Error) -> String {
     let mut deepest = error;
     while let Some(cause) = deepest.source() {

@@ -15,7 +15,7 @@ pub(super) struct Place {
 }
 
 /// Paths of the limit in an entry of a list of models. Limits in effect come before theoretical
-/// ones. In order: llama.cpp, vLLM, OpenRouter and Together, Groq, Mistral, Anthropic, Gemini,
+/// limits. In order: llama.cpp, vLLM, OpenRouter and Together, Groq, Mistral, Anthropic, Gemini,
 /// litellm.
 const FIELDS: &[&str] = &[
     "/meta/n_ctx",
@@ -28,8 +28,8 @@ const FIELDS: &[&str] = &[
     "/model_info/max_input_tokens",
 ];
 
-/// Returns the addresses to try, in order. Interfaces that only local servers have are not tried on
-/// others.
+/// Returns the addresses to try, in order. Interfaces that only local servers have are tried only
+/// if the base address begins with `http:`.
 pub(super) fn places(family: Family, base: &str, model: &str) -> Vec<Place> {
     let base = base.trim_end_matches('/');
     let root = base.trim_end_matches("/v1").trim_end_matches("/v1beta");
@@ -101,7 +101,8 @@ fn of_props(said: &Value, _: &str) -> Option<Limit> {
     figure(said, "/default_generation_settings/n_ctx").map(settled)
 }
 
-/// Reads LM Studio's list of models. It loads a model at its first request.
+/// Reads LM Studio's list of models, which has the limit only of loaded models. LM Studio loads a
+/// model at the first request for it.
 fn of_studio(said: &Value, model: &str) -> Option<Limit> {
     figure(entry(said, model)?, "/loaded_context_length").map(settled)
 }
@@ -113,8 +114,8 @@ fn of_loaded(said: &Value, model: &str) -> Option<Limit> {
     figure(entry, "/context_length").map(settled)
 }
 
-/// Reads Ollama's description of a model: the limit that its file sets, else the highest possible
-/// one.
+/// Reads Ollama's description of a model: the limit that the model's file sets, else the highest
+/// possible limit.
 fn of_shown(said: &Value, _: &str) -> Option<Limit> {
     let set = said["parameters"].as_str().unwrap_or_default().lines().find_map(|line| {
         let mut words = line.split_whitespace();

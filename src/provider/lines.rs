@@ -6,7 +6,7 @@
 /// refused.
 const LONGEST_LINE: usize = 16 << 20;
 
-/// Framing of an answer.
+/// The framing of an answer, which separates its texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
     /// Server-sent events, of which only the data matter.
@@ -15,7 +15,7 @@ pub(super) enum Framing {
     Lines,
 }
 
-/// Collects bytes and passes on complete texts.
+/// A collector of bytes, which passes on complete texts.
 pub(super) struct Unframer {
     framing: Framing,
     line: Vec<u8>,
@@ -94,7 +94,8 @@ impl Unframer {
         }
     }
 
-    /// Accepts comments and fields without meaning here.
+    /// Accepts comments and the fields of an event stream that do not matter here, and refuses any
+    /// other line.
     fn other_field(&self, line: &str) -> Result<(), String> {
         let name = line.split(':').next().unwrap_or_default();
         match ["", "event", "id", "retry", "data"].contains(&name) {

@@ -1,6 +1,6 @@
-//! Model providers on the network: requests, answers, and errors.
+//! Model providers: requests, answers, and errors.
 //!
-//! Each kind of server is one leaf module, behind traits that hide HTTP. Nothing here knows the
+//! Each kind of server has a module of its own, behind traits that hide HTTP. Nothing here uses the
 //! engine, the store or the configuration file. Keys are read when needed and kept only in memory.
 
 pub mod chat;
@@ -46,5 +46,5 @@ pub(crate) const MAX_ANSWER_BYTES: usize = 16 << 20;
 /// Maximum length of a server's list of models, in bytes.
 pub(crate) const MAX_MODEL_LIST_BYTES: usize = 4 << 20;
 
-/// Future answer of a provider. Boxed, so that traits with it are object safe.
+/// The future answer of a provider. Boxed, so that traits that return it are object safe.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, ProviderError>> + Send + 'a>>;

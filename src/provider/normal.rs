@@ -1,9 +1,10 @@
-//! Normal form of messages for every kind of server. Even the strictest chat templates accept it.
+//! The normal form of requests for every kind of server. Even the strictest chat templates accept
+//! it.
 //!
-//! It has one system message, which comes first. After it, user and assistant alternate, beginning
-//! with the user; the last message is from the user or a tool. Each call is directly followed by
-//! its result and has a JSON object as arguments. Ids and names use only characters that all
-//! servers accept. No text is lost, and the log is not changed.
+//! A request in this form has at most one system message, which comes first. Then user and
+//! assistant alternate, beginning with the user; the last message is from the user or a tool. Each
+//! call is directly followed by its result and has a JSON object as arguments. Ids and names use
+//! only characters that all servers accept. No text is lost, and the log is not changed.
 //!
 //! A later system message does not go into the first one: that would change the beginning of every
 //! later request and defeat prompt caches. It becomes part of the preceding user message, even if
@@ -22,19 +23,20 @@ use crate::session::message::Role;
 
 /// Filler for a message that must exist but has no text.
 const NOTHING: &str = "…";
-/// Text of a missing result, and of an empty one.
+/// Text of a missing result.
 const NO_RESULT: &str = "(no result)";
+/// Text of an empty result.
 const NO_OUTPUT: &str = "(no output)";
 /// Separator of texts merged into one message.
 const BETWEEN: &str = "\n\n";
 
-/// Differences in the form between kinds of servers.
+/// The differences in the form between kinds of servers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Form {
     /// Name of the kind, under which answers keep data to be returned unchanged.
     pub(super) family: &'static str,
-    /// True if the user may speak directly after results. Templates of other kinds require the
-    /// assistant to speak in between.
+    /// True if a message of the user may directly follow results. Other kinds of servers require a
+    /// message of the assistant in between.
     pub(super) joins_results: bool,
 }
 
@@ -60,10 +62,10 @@ pub(super) fn normal(request: &Request, form: Form) -> Request {
     Request { messages: system.into_iter().chain(turns).collect(), stable, ..request.clone() }
 }
 
-/// Position of a call: index of its message, and index within it.
+/// The position of a call: index of its message, and index within the message.
 type Place = (usize, usize);
 
-/// Assignment of result messages to calls, by position.
+/// The assignment of result messages to calls, by position.
 struct Results {
     of_calls: HashMap<Place, Vec<usize>>,
     /// For each message, true if it is the result of a call.
@@ -91,7 +93,7 @@ impl Results {
     }
 
     /// Finds the call that a result answers, among the earlier calls with its id. In the latest
-    /// message that has any, takes the first call without a result, else the last one.
+    /// message with such calls, takes the first call without a result, else the last call.
     fn caller(&self, of_id: &[Place]) -> Option<Place> {
         let last = of_id.last()?;
         let before = of_id.iter().rposition(|call| call.0 != last.0);

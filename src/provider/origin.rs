@@ -13,7 +13,7 @@ use crate::visible::visible_path;
 /// Name of the kind that plays a script.
 pub(super) const SCRIPTED: &str = "scripted";
 
-/// Source of a provider's answers.
+/// The source of a provider's answers.
 #[derive(Debug, Clone)]
 pub enum Origin {
     /// A server.

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use serde_json::Value;
 
-/// Token counts in a refusal, in the server's own tokens.
+/// The token counts in a refusal, in the server's own tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Overflow {
     /// Maximum number of tokens of a request and its answer together.
@@ -15,7 +15,7 @@ pub struct Overflow {
     pub input: Option<u64>,
     /// Number of tokens reserved for the answer.
     pub output: Option<u64>,
-    /// Number of tokens over the limit, from servers that give nothing else.
+    /// Number of tokens over the limit, from servers that report nothing else.
     pub excess: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Interprets refusals: their kind, a message for people, and whether to try again.
+//! Interprets refusals: their kind, the server's message, and whether to try again.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const REFUSAL_TOLD: usize = 300;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) kind: ErrorKind,
-    /// Message on one line, without the key.
+    /// The server's message, on one line and without the key.
     pub(super) said: String,
     /// Token counts, if the request was too long.
     pub(super) overflow: Option<Overflow>,
@@ -25,14 +25,15 @@ pub(super) struct Refusal {
     pub(super) again: Again,
 }
 
-/// Policy for sending the same request again.
+/// The policy for sending the same request again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Again {
-    /// Give up: it would be refused again.
+    /// Give up: the request would be refused again.
     Never,
     /// Try a few times: the failure may pass.
     Soon,
-    /// Keep trying until the time is up: the server is loading the model, or says when to come back.
+    /// Keep trying until the time is up: the server is loading the model, or says when to try
+    /// again.
     UntilReady,
 }
 
@@ -130,8 +131,8 @@ const QUOTA: &[&str] = &[
     "insufficient credits",
 ];
 
-/// Words that mean the same from `OpenAI`. Gemini also uses them for limits per minute, but then
-/// says how long to wait.
+/// Words of `OpenAI` about an account without money or allowance. Gemini also uses these words for
+/// limits per minute, but then says how long to wait.
 const OVER_QUOTA: &str = "exceeded your current quota";
 
 fn is_quota(status: u16, body: &str, json: Option<&Value>, pause: Option<Duration>) -> bool {
@@ -163,7 +164,7 @@ fn gemini_pause(json: &Value) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// Returns the message from one of the usual places.
+/// Returns the message of a refusal from one of the usual fields.
 fn message(json: Option<&Value>) -> Option<&str> {
     let json = json?;
     let places = [&json["error"]["message"], &json["error"], &json["message"], &json["detail"]];

@@ -12,10 +12,8 @@
 //! opaque = { signature = "x" }       # to be sent back with the results of the calls
 //! usage = { input = 12, output = 4, cached = 8 }
 //!
-//! [[answer]]
-//! error = "rate-limited"             # fails so, before it begins
-//! message = "too many requests"
-//! retry-after = 2
+//! [[answer]] error = "rate-limited" # fails with this kind of error, before the answer begins
+//! message = "too many requests" retry-after = 2
 //!
 //! [[answer]]
 //! text = "This breaks o"
@@ -25,12 +23,9 @@
 //! text = "Nothing more com"
 //! hang = true                        # says nothing more, and never ends
 //!
-//! [[answer]]
-//! text = "This was not all"
-//! stop = "length"                    # ends for want of tokens, or "refused"
+//! [[answer]] text = "This was not all" stop = "length" # ends at the token limit; or "refused"
 //!
-//! [[answer]]
-//! echo = true                        # says, after its text, what it was sent: the payload
+//! [[answer]] echo = true # repeats the payload of the request after its text
 //! ```
 //!
 //! Each answer that fits is played once, in order; after the last, the first comes again. An answer
@@ -102,7 +97,7 @@ struct Line {
     echo: bool,
 }
 
-/// Reason why an answer ends early.
+/// The reason why an answer ends early.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Ends {
@@ -141,10 +136,10 @@ struct Used {
 }
 
 impl Scripted {
-    /// Opens a script. The file is read only now.
+    /// Opens a script. Reads the file only once, here.
     ///
     /// # Errors
-    /// Returns a phrase that says why the file cannot be read, or the error of [`Scripted::new`].
+    /// The reason why the file cannot be read, or the error of [`Scripted::new`].
     pub fn open(path: &Path, model: &str) -> Result<Self, String> {
         Self::new(&text_of(path)?, model)
     }
@@ -152,7 +147,7 @@ impl Scripted {
     /// Parses a script. `model` is the name that the provider reports.
     ///
     /// # Errors
-    /// Returns a phrase with the line and the problem.
+    /// The line and the problem.
     pub fn new(script: &str, model: &str) -> Result<Self, String> {
         let script: Script = toml::from_str(script).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start.min(script.len()));
@@ -200,7 +195,7 @@ impl Scripted {
     }
 }
 
-/// Reads a regular file. Opened with `O_NONBLOCK`, so that a FIFO cannot block.
+/// Reads a regular file. Opens it with `O_NONBLOCK`, so that a FIFO cannot block.
 fn text_of(path: &Path) -> Result<String, String> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-/// Maximum time for a command to print a key; it may have to ask for a passphrase.
+/// Maximum time for a command to print a key; the command may have to ask for a passphrase.
 const COMMAND_TIME: Duration = Duration::from_secs(60);
-/// Minimum length in bytes at which a key in a text cannot be a coincidence. Words such as "none",
-/// used for servers that need no key, are shorter.
+/// Minimum length, in bytes, of a key whose occurrence in a text cannot be a coincidence. Words
+/// such as "none", used for servers that need no key, are shorter.
 const LEAST_UNLIKELY: usize = 5;
 /// Maximum length of a key in bytes.
 const LONGEST_KEY: usize = 16 << 10;
@@ -24,7 +24,8 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// Takes the first line of the text, trimmed; `None` if it is empty.
+    /// Creates a key from the first line of a text that is not blank, trimmed; `None` if there is
+    /// no such line.
     pub fn new(text: &str) -> Option<Self> {
         let line = text.trim_start().lines().next().unwrap_or_default().trim_end();
         (!line.is_empty()).then(|| Self(line.into()))
@@ -35,7 +36,7 @@ impl Secret {
         &self.0
     }
 
-    /// Replaces the key in a text, for servers that repeat what they were sent. A key shorter than
+    /// Replaces the key in a text, since a server's message may repeat it. A key shorter than
     /// [`LEAST_UNLIKELY`] is replaced only as a separate word.
     pub(super) fn hidden_in(&self, text: &str) -> String {
         if self.0.len() >= LEAST_UNLIKELY {
@@ -55,7 +56,8 @@ impl Secret {
         hidden + rest
     }
 
-    /// Does the same for a truncated text, which may end in the middle of the key.
+    /// Like [`hidden_in`](Self::hidden_in), for a truncated text, which may end in the middle of
+    /// the key.
     pub(super) fn hidden_in_beginning(&self, text: &str) -> String {
         let mut hidden = self.hidden_in(text);
         let begins = self.0.char_indices().map(|(end, _)| &self.0[..end]).rev();
@@ -71,7 +73,7 @@ impl Secret {
     }
 }
 
-/// Source of a key.
+/// The source of a key.
 #[derive(Debug, Clone, Default)]
 pub enum KeySource {
     /// No key. Local servers need none.
@@ -89,7 +91,7 @@ impl KeySource {
     /// Returns the key.
     ///
     /// # Errors
-    /// Returns a phrase that says why there is no key and what to do.
+    /// The reason why there is no key, and what to do.
     pub async fn key(&self) -> Result<Option<Secret>, String> {
         match self {
             Self::None => Ok(None),
@@ -102,7 +104,7 @@ impl KeySource {
     /// Checks that the key is available, as far as possible without fetching it.
     ///
     /// # Errors
-    /// Returns a phrase that says what to do.
+    /// The reason why there is no key, and what to do.
     pub fn check(&self) -> Result<(), String> {
         match self {
             Self::Environment(name) => from_environment(name).map(drop),

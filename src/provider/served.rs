@@ -34,10 +34,10 @@ const FAREWELL: Duration = Duration::from_millis(50);
 /// Time limits for answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
-    /// Time for an answer to begin, over all attempts. A local server may have to load the model
-    /// first.
+    /// Maximum time for an answer to begin, over all attempts. A local server may have to load the
+    /// model first.
     pub begin: Duration,
-    /// Time between two parts of an answer.
+    /// Maximum time between two parts of an answer.
     pub silence: Duration,
 }
 
@@ -55,7 +55,7 @@ pub struct HttpProvider {
     times: Times,
     /// Window size in tokens that the server should provide.
     context: Option<u64>,
-    /// True once the model refused a temperature: several models accept only their own.
+    /// True once the model refused a temperature: several models accept only their default.
     takes_no_temperature: AtomicBool,
 }
 
@@ -71,8 +71,8 @@ impl HttpProvider {
         Self { endpoint, family, base, times, context: None, takes_no_temperature }
     }
 
-    /// Requests a window of this many tokens. Only Ollama supports this; it silently cuts off what
-    /// exceeds its own default.
+    /// Requests a window of this many tokens. Only Ollama supports this; without it, Ollama
+    /// silently cuts off everything beyond its default window.
     #[must_use]
     pub fn with_context(self, context: Option<u64>) -> Self {
         Self { context, ..self }
@@ -205,7 +205,7 @@ struct HttpReply {
     pieces: VecDeque<StreamEvent>,
     silence: Duration,
     bytes: usize,
-    /// Bytes said so far; at most [`MAX_ANSWER_BYTES`].
+    /// Number of bytes of text, reasoning and calls so far; at most [`MAX_ANSWER_BYTES`].
     said: usize,
     failure: Option<ProviderError>,
     /// True once the answer is complete, even if the connection is still open.

@@ -1,5 +1,5 @@
-//! Provider settings: as written by the user, and after checking. Knows neither the configuration
-//! file nor the method call that may supply them.
+//! Provider settings: as written by the user, and after checking. This module does not depend on
+//! the configuration file or the method call that supplies the settings.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,13 +23,13 @@ pub(crate) fn kinds() -> Vec<&'static str> {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct ProviderSettings {
-    /// Name for people.
+    /// Name of the provider.
     pub name: String,
     /// Kind of the server, or `scripted`.
     pub kind: String,
     /// Name of the model on the server.
     pub model: String,
-    /// Address; defaults to the usual one of its kind.
+    /// Address; by default, the usual address of the kind.
     pub url: Option<String>,
     /// The key itself. Not allowed in a file.
     #[serde(skip)]
@@ -40,24 +40,24 @@ pub(crate) struct ProviderSettings {
     pub api_key_command: Option<String>,
     /// Script to play.
     pub script: Option<PathBuf>,
-    /// Window size in tokens to request from Ollama; defaults to Ollama's own.
+    /// Window size in tokens to request from Ollama; by default, Ollama decides.
     pub context: Option<u64>,
     /// Maximum number of tokens in an answer.
     pub max_tokens: Option<u64>,
     /// Price of a million input tokens, in any currency.
     pub price_input: Option<f64>,
-    /// Price of a million output tokens.
+    /// Price of a million output tokens, in the same currency.
     pub price_output: Option<f64>,
 }
 
 /// A checked provider.
 #[derive(Debug, Clone)]
 pub struct Configured {
-    /// Name for people.
+    /// Name of the provider.
     pub name: String,
     /// Name of the model on the server.
     pub model: String,
-    /// Source of its answers.
+    /// Source of the provider's answers.
     pub from: Origin,
     /// Maximum number of tokens in an answer.
     pub max_tokens: Option<u64>,
@@ -65,7 +65,7 @@ pub struct Configured {
     pub price: Option<(f64, f64)>,
 }
 
-/// Invalid setting: its name, and a phrase that continues from the name.
+/// An invalid setting: its name, and the rest of the sentence that begins with the name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{setting} {what}")]
 pub struct BadSetting {
@@ -79,7 +79,7 @@ impl ProviderSettings {
     /// Checks the settings. Opens and sends nothing.
     ///
     /// # Errors
-    /// Returns the first invalid setting.
+    /// The first invalid setting.
     pub(crate) fn checked(self) -> Result<Configured, BadSetting> {
         for (setting, text) in [("name", &self.name), ("model", &self.model)] {
             if text.trim().is_empty() {
@@ -125,7 +125,7 @@ impl Configured {
     /// Opens the provider. Sends nothing and fetches no key.
     ///
     /// # Errors
-    /// Fails if the script cannot be used.
+    /// [`BadSetting`] if the script cannot be used.
     pub fn open(&self) -> Result<Arc<dyn Provider>, BadSetting> {
         match &self.from {
             Origin::Server { family, url, key, context } => {
@@ -142,10 +142,10 @@ impl Configured {
     }
 }
 
-/// Determines the source of the key, which may be given in one way only.
+/// Determines the source of the key. Only one source may be given.
 ///
 /// # Errors
-/// Fails if the key is given in more than one way, or a setting is empty.
+/// [`BadSetting`] if several sources of the key are given, or a setting is empty.
 pub(crate) fn key_source(
     given: Option<Secret>,
     variable: Option<String>,
@@ -161,19 +161,22 @@ pub(crate) fn key_source(
         (Some(key), None, None) => Ok(KeySource::Given(key)),
         (None, Some(name), None) => Ok(KeySource::Environment(name)),
         (None, None, Some(command)) => Ok(KeySource::Command(command)),
-        (None, _, _) => {
-            Err(bad("api-key-env", "cannot be combined with api-key-command; keep one"))
-        }
-        _ => {
-            Err(bad("api-key", "cannot be combined with api-key-env or api-key-command; keep one"))
-        }
+        (None, _, _) => Err(bad(
+            "api-key-env",
+            "cannot be combined with api-key-command; keep only one of them",
+        )),
+        _ => Err(bad(
+            "api-key",
+            "cannot be combined with api-key-env or api-key-command; keep only one of them",
+        )),
     }
 }
 
 /// Checks that a text is a usable address without a key in it.
 ///
 /// # Errors
-/// Returns the problem. Does not repeat the address, which may contain a key.
+/// [`BadSetting`] with the problem, which does not repeat the address, since that may contain a
+/// key.
 pub(crate) fn check_url(url: &str) -> Result<(), BadSetting> {
     let wrong =
         |what: &str| Err(bad("url", format!("must {what}, such as \"http://localhost:11434/v1\"")));
@@ -232,7 +235,8 @@ fn price(input: Option<f64>, output: Option<f64>) -> Result<Option<(f64, f64)>, 
     }
 }
 
-/// Returns the environment variable that the vendor's own programs read.
+/// Returns the source from which the vendor's own programs read the key: an environment variable,
+/// or none for Ollama.
 fn usual_key(family: Family) -> KeySource {
     let variable = match family {
         Family::Openai => "OPENAI_API_KEY",

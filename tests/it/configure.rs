@@ -246,7 +246,7 @@ fn what_is_wrong_with_a_provider_is_said_as_for_the_file() {
     );
     refused(":script \"/x\"", "script", "only for the kind scripted");
     refused(":api-key \" \"", "api-key", "must be a string that is not empty");
-    refused(":api-key-env \"A\" :api-key-command \"b\"", "api-key-env", "keep one");
+    refused(":api-key-env \"A\" :api-key-command \"b\"", "api-key-env", "keep only one of them");
     refused(":max-tokens 0", "max-tokens", "must be 1 or more");
     refused(":price-input 1", "price-input", "and price-output must both be 0 or more");
     refused(":price-input -1 :price-output 1", "price-input", "both be 0 or more");

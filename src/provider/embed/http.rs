@@ -99,8 +99,8 @@ fn same_length(vectors: &[Vec<f32>]) -> bool {
     vectors.windows(2).all(|pair| pair[0].len() == pair[1].len())
 }
 
-/// Returns the vectors in the order of the texts, or a phrase if their number is wrong or one is
-/// unusable.
+/// Returns the vectors in the order of the texts, or the reason if their number is wrong or a
+/// vector is unusable.
 fn in_order(answered: Answered, texts: usize) -> Result<Vec<Vec<f32>>, String> {
     let mut data = answered.data;
     if data.len() != texts {

@@ -16,7 +16,7 @@ pub(super) const VERSION: &str = "2023-06-01";
 const FAMILY: &str = "anthropic";
 
 /// Maximum number of tokens in an answer if the request sets none: this interface requires a
-/// number. All current models accept this one, and newer ones include their reasoning in it.
+/// number. All current models accept this number, and newer models count their reasoning in it.
 const DEFAULT_MAX_TOKENS: u64 = 16_384;
 
 pub(super) fn body(model: &str, request: &Request) -> Value {
@@ -76,8 +76,8 @@ fn forbid_what_was_called(body: &mut Value, said: &[ChatMessage]) {
     }
 }
 
-/// Maps a role to one of this interface. Later instructions and tool results are addressed to the
-/// model, so they come from the user.
+/// Maps a role to a role of this interface. Later instructions and tool results are addressed to
+/// the model, so both come from the user.
 fn role(role: Role) -> &'static str {
     match role {
         Role::Assistant => "assistant",
@@ -103,7 +103,7 @@ fn blocks(said: &ChatMessage) -> Vec<Value> {
     text_block(said).into_iter().chain(said.tool_calls.iter().map(call)).collect()
 }
 
-/// Builds a text block. Empty ones are not allowed.
+/// Builds a text block; `None` for a blank text, which this interface does not allow.
 fn text_block(said: &ChatMessage) -> Option<Value> {
     let text = &*said.content;
     (!text.trim().is_empty()).then(|| json!({"type": "text", "text": text}))
@@ -119,8 +119,8 @@ fn is_thought(block: &Value) -> bool {
     ["thinking", "redacted_thinking"].iter().any(|kind| block["type"] == *kind)
 }
 
-/// Marks the end of a part to cache. A request may have four marks and gets at most two: this one,
-/// and one on the instructions, which also covers the tools.
+/// Marks the end of a part to cache. A request may have four marks and gets at most two: this mark,
+/// and a mark on the instructions, which also covers the tools.
 fn mark(blocks: &mut [Value]) {
     // Reasoning must be returned unchanged, so it cannot take a mark.
     if let Some(block) = blocks.iter_mut().rfind(|block| !is_thought(block)) {
@@ -132,10 +132,10 @@ fn mark(blocks: &mut [Value]) {
 pub(super) struct Decode {
     /// Tool calls by the index of their block.
     calls: BTreeMap<u64, ToolCall>,
-    /// The answer as it came. Reasoning before calls must be sent back with their results, signed
-    /// and in place.
+    /// The blocks of the answer as they came. Reasoning before calls must be sent back with the
+    /// results of the calls, in its place and with its signature.
     blocks: BTreeMap<u64, Value>,
-    /// Merged usage reports. Later ones may contain only what changed.
+    /// Merged usage reports. Later reports may contain only the changed values.
     usage: Value,
     stop: Option<Stop>,
     ended: bool,
@@ -246,8 +246,8 @@ fn stop(reason: &str) -> Stop {
     }
 }
 
-/// Converts usage. Here `input_tokens` excludes everything that was read from or written to a
-/// cache.
+/// Converts usage. In this interface, `input_tokens` excludes everything that was read from or
+/// written to a cache.
 fn usage(said: &Value) -> Usage {
     let cache_read = said["cache_read_input_tokens"].as_u64();
     let cache_written = said["cache_creation_input_tokens"].as_u64();

@@ -78,8 +78,8 @@ fn given_id<'a>(request: &Request, id: &'a str) -> Option<&'a str> {
 
 pub(super) struct Decode {
     ids: CallIds,
-    /// The answer as it came. Signatures must be sent back in their original parts, with the
-    /// results of the calls. A part with a signature must not be merged with another.
+    /// The parts of the answer as they came. Signatures must be sent back in their original parts,
+    /// with the results of the calls. A part with a signature must not be merged with another.
     parts: Vec<Value>,
     stop: Option<Stop>,
     ended: bool,
@@ -152,7 +152,7 @@ impl Decode {
             part["text"].is_string() && !is_signed(part) && part["functionCall"].is_null()
         };
         match self.parts.last_mut().filter(|last| is_text(last) && is_text(part)) {
-            // Unsigned reasoning is for people only and is not sent back.
+            // Unsigned reasoning is only for the user and is not sent back.
             _ if thought && !is_signed(part) => {}
             Some(last) => append(&mut last["text"], &part["text"]),
             None => self.parts.push(part.clone()),

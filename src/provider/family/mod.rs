@@ -1,4 +1,4 @@
-//! Provider families: how to build requests and read answers. One file for each, with pure
+//! Provider families: how to build requests and read answers. Each family has one file of pure
 //! functions over JSON.
 
 mod anthropic;
@@ -31,13 +31,13 @@ names! {
     }
 }
 
-/// Turns a server's stream into pieces of an answer.
+/// A decoder, which turns a server's stream into pieces of an answer.
 pub(super) trait Decoder: Send {
     /// Decodes one JSON text.
     fn take(&mut self, said: &Value, pieces: &mut Vec<StreamEvent>) -> Result<(), Broken>;
 
-    /// Handles the word with which some servers end, which is not JSON. Returns whether `text` was
-    /// that word.
+    /// Handles the word with which some servers end a stream, and which is not JSON. Returns
+    /// whether `text` was that word.
     fn is_end(&mut self, _text: &str, _pieces: &mut Vec<StreamEvent>) -> bool {
         false
     }
@@ -47,7 +47,7 @@ pub(super) trait Decoder: Send {
     fn closed(&mut self, pieces: &mut Vec<StreamEvent>) -> bool;
 }
 
-/// Error in an answer that had begun.
+/// An error in an answer that had begun.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Broken {
     pub(super) kind: ErrorKind,
@@ -146,7 +146,7 @@ impl Family {
     }
 
     /// Builds the body of a request in [normal form](Self::form). `context` is the window size in
-    /// tokens that the server should provide, where it can be told.
+    /// tokens that the server should provide, for families that support this.
     pub(super) fn body(
         self,
         base: &str,
@@ -174,7 +174,7 @@ impl Family {
     }
 }
 
-/// Generates ids for the calls of an answer if the server gives none.
+/// A generator of ids for the calls of an answer, for servers that give none.
 struct CallIds {
     stamp: i64,
     calls: usize,

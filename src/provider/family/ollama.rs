@@ -44,7 +44,7 @@ fn message(said: &ChatMessage, request: &Request) -> Value {
 
 pub(super) struct Decode {
     ids: CallIds,
-    /// Reasoning before the calls. The model continues from it once it has the results.
+    /// Reasoning before the calls, from which the model continues once it has their results.
     thinking: Value,
     ended: bool,
 }

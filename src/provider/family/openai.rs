@@ -11,7 +11,7 @@ use crate::session::message::{Role, ToolCall};
 
 /// Key under which an answer's reasoning is kept for the rest of its turn.
 const FAMILY: &str = "openai";
-/// Field names that servers use for reasoning. Some send it under both.
+/// Field names that servers use for reasoning. Some servers send the reasoning under both names.
 const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
 
 pub(super) fn body(base: &str, model: &str, request: &Request) -> Value {
@@ -69,8 +69,8 @@ fn message(base: &str, said: &ChatMessage) -> Value {
     message
 }
 
-/// Data that must be sent back with the results of the calls: reasoning, for DeepSeek and
-/// OpenRouter, and what Gemini adds to calls through this interface.
+/// The data that must be sent back with the results of the calls: reasoning, for DeepSeek and
+/// OpenRouter, and the fields that Gemini adds to calls through this interface.
 #[derive(Default)]
 struct Kept {
     /// Extra fields of the message.

@@ -10,18 +10,18 @@ use sha2::{Digest, Sha256};
 const ID_LENGTH: usize = 9;
 /// Maximum length of a tool's name that servers accept.
 const LONGEST_NAME: usize = 64;
-/// Name for a tool call without one.
+/// Name for a tool call without a name.
 const NO_NAME: &str = "unknown";
 
-/// Ids given so far. No two calls share one, so that each result belongs to one call.
+/// The ids given so far. No two calls get the same new id, so that each result belongs to one call.
 #[derive(Default)]
 pub(super) struct Ids {
     taken: HashSet<String>,
 }
 
 impl Ids {
-    /// Returns the id unchanged if it must or can stay, else a replacement that depends only on it
-    /// and on the calls before.
+    /// Returns the id unchanged if it must or can stay, else a replacement that depends only on the
+    /// id and on earlier calls.
     pub(super) fn of(&mut self, id: &str, is_kept: bool) -> String {
         let fits = id.len() == ID_LENGTH && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
         if is_kept || (fits && !self.taken.contains(id)) {
@@ -47,7 +47,8 @@ fn made_of(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Turns a name into one of letters, digits, `_` and `-` that begins with a letter or `_`.
+/// Turns a name into one that consists of ASCII letters, digits, `_` and `-`, and begins with a
+/// letter or `_`.
 pub(super) fn name(said: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let mut name: String = said.chars().map(|c| if fits(c) { c } else { '_' }).collect();
@@ -60,7 +61,8 @@ pub(super) fn name(said: &str) -> String {
     name
 }
 
-/// Returns arguments as the text of a JSON object: unchanged if they are one, else wrapped.
+/// Returns arguments as the text of a JSON object: unchanged if they are an object, else wrapped in
+/// one; see [`arguments`].
 pub(super) fn object(text: &str) -> String {
     match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text) {
         Ok(_) => text.to_owned(),
@@ -68,7 +70,8 @@ pub(super) fn object(text: &str) -> String {
     }
 }
 
-/// Parses arguments as a JSON object. Anything else that a model wrote is passed on as text.
+/// Parses arguments as a JSON object. An empty text or `null` gives an empty object; any other text
+/// becomes the entry `arguments` of an object.
 pub(in crate::provider) fn arguments(text: &str) -> Value {
     match serde_json::from_str(text) {
         Ok(Value::Object(map)) => Value::Object(map),
