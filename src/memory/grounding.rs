@@ -24,7 +24,7 @@ pub struct Remembered<'a> {
 pub struct Grounding {
     /// Numbers of the memories, best first.
     pub ids: Vec<u64>,
-    /// Relevance of each memory, from 0 to 1, in the same order.
+    /// Relevance of each memory, from 0 to 1, in the order of `ids`.
     pub relevances: Vec<f64>,
     /// The heading and one line for each memory. Empty without memories, so that no message is
     /// sent.

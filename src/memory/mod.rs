@@ -1,7 +1,8 @@
 //! Memories that are worth a place in the window: how strong a memory is, how well it fits a query,
 //! and the text that brings the best ones into a window.
 //!
-//! Pure: the memories, the search results and the time are arguments. The store keeps the memories.
+//! Nothing here has side effects: the memories, the search results and the time are arguments. The
+//! store keeps the memories.
 
 pub(crate) mod grounding;
 pub(crate) mod ranking;

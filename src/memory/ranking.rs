@@ -12,9 +12,10 @@ pub(crate) const MOST_BETWEEN: u64 = 2;
 /// Minimum cosine similarity for a vector to count as found. Unrelated texts mostly stay below it.
 pub(crate) const LEAST_SIMILARITY: f64 = 0.25;
 
-/// Weights of the rankings, relative to those by age and by use, which only settle near-ties.
-/// Search results decide, and their neighbours come next.
+/// Weight of each ranking by search results, relative to the rankings by age and by use, which only
+/// settle near-ties.
 const FOUND_WEIGHT: usize = 6;
+/// Weight of the ranking of the neighbours of search results, on the same scale.
 const NEIGHBOUR_WEIGHT: usize = 3;
 
 /// A memory that may be useful.
@@ -22,9 +23,10 @@ const NEIGHBOUR_WEIGHT: usize = 3;
 pub(crate) struct Candidate {
     /// Number of the memory.
     pub id: u64,
-    /// Times at which it was made and used.
+    /// Times at which the memory was made and used.
     pub life: Life,
-    /// The session, and the first and last of the messages it was made from.
+    /// Numbers of the session, the first message and the last message that the memory was made
+    /// from.
     pub origin: Option<(u64, u64, u64)>,
 }
 
@@ -37,7 +39,7 @@ pub(crate) struct Found<'a> {
     pub by_vectors: &'a [u64],
 }
 
-/// Ranks the candidates that were found or are neighbours of a found one, best first. Returns
+/// Ranks the candidates that were found or are neighbours of a found memory, best first. Returns
 /// nothing when nothing was found. Ignores results that are not candidates.
 pub(crate) fn best(candidates: &[Candidate], found: Found<'_>, now: i64) -> Vec<u64> {
     let known: BTreeMap<u64, &Candidate> = candidates.iter().map(|c| (c.id, c)).collect();
@@ -60,8 +62,8 @@ pub(crate) fn best(candidates: &[Candidate], found: Found<'_>, now: i64) -> Vec<
 }
 
 /// Returns the memories whose vectors are most similar to the query's, best first, leaving out
-/// those below [`LEAST_SIMILARITY`]. Ties go to the smaller number. Vectors of another length are
-/// ignored.
+/// those below [`LEAST_SIMILARITY`]. Of equally similar memories, the one with the smaller number
+/// comes first. Vectors of another length are ignored.
 pub(crate) fn similar<'a>(
     query: &[f32],
     vectors: impl IntoIterator<Item = (u64, &'a [f32])>,
@@ -76,7 +78,7 @@ pub(crate) fn similar<'a>(
     found.into_iter().map(|(id, _)| id).collect()
 }
 
-/// Returns the neighbours of the found memories, in the order of the found ones.
+/// Returns the neighbours of the found memories, in the order of the found memories.
 fn neighbours_of(known: &BTreeMap<u64, &Candidate>, found: &[u64]) -> Vec<u64> {
     let mut by_place: Vec<(u64, u64, u64, u64)> = known
         .values()

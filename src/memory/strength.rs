@@ -1,19 +1,19 @@
 //! The strength of a memory. It fades with the time since the memory was last used, and more slowly
 //! the more often it was used.
 
-/// Lifetime of a memory that was never used, in hours: a week.
+/// Lifetime of a memory that was never used, in hours, before [`LASTING`] applies: a week.
 const FIRST_LIFE: f64 = 168.0;
-/// Hours that each use adds to the lifetime.
+/// Hours that each use adds to the lifetime, before [`LASTING`] applies.
 const LIFE_PER_ACCESS: f64 = 0.1;
-/// Factor by which memories of conversations outlast others.
+/// Factor on the lifetime of every memory.
 const LASTING: f64 = 1.5;
 /// Rate at which age alone weakens a memory, per hour.
 const AGING: f64 = 0.01;
-/// Minimum that age alone leaves.
+/// Minimum share of the strength that age alone leaves.
 const LEAST_FRESHNESS: f64 = 0.1;
 const SECONDS_PER_HOUR: f64 = 3600.0;
 
-/// Times at which a memory was made and used.
+/// The times at which a memory was made and used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Life {
     /// Creation time, in Unix seconds.

@@ -1,4 +1,4 @@
-//! BM25: scores documents by the words they share with a query.
+//! BM25: scores documents by the words that they share with a query.
 //!
 //! This is our own code because equal input must give equal results. The crates we looked at keep
 //! their documents in hash maps, so that ties come out in any order, and compute in `f32`.

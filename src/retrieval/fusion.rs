@@ -1,16 +1,17 @@
-//! Reciprocal rank fusion: makes one ranking of several. It needs only places and no scores, so a
-//! ranking by words and a ranking by meaning can be joined without a common scale.
+//! Reciprocal rank fusion: joins several rankings into one. The method needs only places and no
+//! scores, so a ranking by words and a ranking by meaning can be joined without a common scale.
 
 use std::collections::BTreeMap;
 
-/// Constant that keeps the first places from counting much more than those behind them. From
-/// Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank
-/// Learning Methods" (SIGIR 2009).
+/// Constant that keeps the first places from counting much more than later places. From Cormack,
+/// Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
+/// Methods" (SIGIR 2009).
 const FLATNESS: f64 = 60.0;
 
 /// Fuses rankings, each best first and without repetitions. The entry in place r (from 1) of a
-/// ranking scores 1/(60 + r), and the sum of its scores decides. Returns the best first; ties go to
-/// the smaller number. A ranking that is given twice counts twice.
+/// ranking scores 1/(60 + r), and the sum of its scores decides. Returns the best entry first; of
+/// entries with the same score, the one with the smaller number. A ranking that is given twice
+/// counts twice.
 pub(crate) fn reciprocal_rank(ranks: &[&[u64]]) -> Vec<(u64, f64)> {
     let mut sums: BTreeMap<u64, f64> = BTreeMap::new();
     for rank in ranks {

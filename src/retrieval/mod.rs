@@ -1,6 +1,6 @@
 //! Search by words: splits texts into words and finds the texts that fit a query best.
 //!
-//! Pure. It knows nothing of messages, memories or stores.
+//! Nothing here has side effects or depends on messages, memories or stores.
 
 pub(crate) mod bm25;
 pub(crate) mod excerpt;

@@ -12,8 +12,8 @@ use rust_stemmers::{Algorithm, Stemmer};
 use super::bm25::{Collection, Posting};
 use super::words;
 
-/// Scores every document against the words of a query. A document is given as the texts it is made
-/// of.
+/// Scores every document against the words of a query. A document is given as the texts that it
+/// consists of.
 pub fn scores<'a, D>(documents: impl IntoIterator<Item = D>, query: &[String]) -> Vec<f64>
 where
     D: IntoIterator<Item = &'a str>,
@@ -41,9 +41,9 @@ where
 /// The stems of the query and the counts for the current document.
 struct Wanted {
     stems: Vec<String>,
-    /// For each first byte of a word: the length of the shortest wanted word, and the second
-    /// letters of the wanted words as bits.
+    /// Length of the shortest wanted stem, for each first byte.
     shortest: [usize; 256],
+    /// Second letters of the wanted stems as bits, for each first byte.
     seconds: [u32; 256],
     stemmer: Stemmer,
     /// Index of the stem of each word that had to be stemmed; `None` for an unwanted stem.

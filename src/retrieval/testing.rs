@@ -1,4 +1,4 @@
-//! An index of documents, which scores them by the same formula in a plainer way.
+//! An index of documents for tests, which computes the same scores in a simpler way.
 
 use std::collections::HashMap;
 

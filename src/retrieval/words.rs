@@ -3,7 +3,7 @@
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-/// Maximum length of a run of letters and digits that is read as one, in bytes; a longer one is
+/// Maximum length of a run of letters and digits that is read as a whole, in bytes; a longer run is
 /// read in pieces. Nobody searches for longer words, and the time to stem a word grows with the
 /// square of its length.
 pub(crate) const LONGEST_RUN: usize = 256;

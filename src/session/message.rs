@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::names;
 
-/// One message of a session's log. It never changes: pins and visibility belong to the session's
-/// state.
+/// A message of a session's log. Only `pinned` can change; whether the message is in view belongs
+/// to the session's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Place in the log, from 1; `msg-N` on the wire. Never changes.
+    /// Place in the log, from 1; `msg-N` in the client protocol. Never changes.
     pub number: u64,
     /// Author of the message.
     pub role: Role,
     /// The text, verbatim.
     pub content: Arc<str>,
-    /// Time in Unix seconds. Never earlier than that of the message before it.
+    /// Time in Unix seconds. Never earlier than the time of the previous message.
     pub timestamp: i64,
     /// Phase of the work in which the message was written.
     pub phase: Option<Phase>,
@@ -24,7 +24,7 @@ pub struct Message {
     pub tool_calls: Vec<ToolCall>,
     /// Id of the call that a tool's message answers.
     pub tool_call_id: Option<String>,
-    /// Never left out of a window if true.
+    /// True if the message is never left out of a window. A copy of the session's state.
     pub pinned: bool,
     /// Number of tokens of the content and the calls, without the overhead that a model adds for
     /// the role, by the counter named in `counted_by`. Counted once, when the message is made.
@@ -52,13 +52,13 @@ pub struct ToolCall {
 /// Topics of a message's text that affect its importance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Signals {
-    /// Mentions an error, a failure, an exception or a panic.
+    /// True if the text mentions an error, a failure, an exception or a panic.
     pub error: bool,
-    /// Mentions a success or a completion.
+    /// True if the text mentions a success or a completion.
     pub success: bool,
-    /// Creates, updates or deletes files.
+    /// True if the message creates, updates or deletes files.
     pub operation: bool,
-    /// Has more than a thousand characters.
+    /// True if the text has more than a thousand characters.
     pub long: bool,
 }
 
@@ -67,7 +67,7 @@ names! {
     Role {
         /// Instructions.
         System => "system",
-        /// The person.
+        /// The user.
         User => "user",
         /// The model.
         Assistant => "assistant",
@@ -85,7 +85,7 @@ names! {
         Interface => "interface",
         /// Writing the code, unit by unit.
         Implementation => "implementation",
-        /// Running the tests until none fails.
+        /// Running the tests until all pass.
         Testing => "testing",
     }
 }

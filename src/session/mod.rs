@@ -1,7 +1,7 @@
 //! Conversations: an append-only log of messages, and the part of it that is in view.
 //!
-//! Pure: positions, times and counts are arguments. [`curation`](crate::curation) chooses a window
-//! from the visible messages.
+//! Nothing here has side effects: positions, times and counts are arguments.
+//! [`curation`](crate::curation) chooses a window from the visible messages.
 
 pub(crate) mod message;
 pub(crate) mod signals;

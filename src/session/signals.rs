@@ -62,7 +62,7 @@ impl Signals {
     }
 }
 
-/// `None` only if there were too many words. A test makes sure that there are not.
+/// Finder of the words; `None` only if there are too many, which a test rules out.
 static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     AhoCorasick::builder()
         .ascii_case_insensitive(true)

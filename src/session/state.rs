@@ -34,8 +34,8 @@ pub struct State {
     pub before_rollback: Option<Moment>,
 }
 
-/// Figures that turns have learned about a session. They are not part of the view, so a turn that
-/// changes nothing else makes no revision.
+/// Figures that turns have learned about a session. These figures are not part of the view, so a
+/// turn that changes nothing else makes no revision.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Learned {
@@ -50,13 +50,13 @@ pub struct Learned {
 }
 
 /// A revision as it is stored and exported, with the figures of that time. Going back to the
-/// revision restores them too.
+/// revision also restores the figures.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Revision {
     /// The visible part.
     #[serde(flatten)]
     pub state: State,
-    /// The figures.
+    /// The figures of that time.
     #[serde(flatten)]
     pub learned: Learned,
 }
@@ -69,7 +69,7 @@ pub struct Moment {
     pub revision: u64,
     /// Number of messages in the log at that moment.
     pub position: u64,
-    /// Stored set of the context items at that moment.
+    /// Number of the stored set of the context items at that moment, if any.
     pub items: Option<u64>,
 }
 
@@ -82,7 +82,7 @@ pub struct Summary {
     /// Number of tokens of the text, counted like
     /// [`Message::tokens`](super::message::Message::tokens).
     pub tokens: u64,
-    /// Messages that it stands in for, including those of earlier summaries.
+    /// Messages that the summary stands in for, including those of earlier summaries.
     pub covers: Spans,
     /// Data that the next summary is made from, besides the messages. The maker of the summary
     /// defines it.
@@ -94,7 +94,7 @@ impl Revision {
     /// Parses the JSON of a revision.
     ///
     /// # Errors
-    /// Those of the JSON.
+    /// The error of the JSON parser.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         // Does not use `flatten`, which fails on numbers in a build that keeps all their digits.
         Ok(Self { state: serde_json::from_str(text)?, learned: serde_json::from_str(text)? })

@@ -1,7 +1,7 @@
-//! Limits the length and the depth of a template's expressions and blocks. The engine parses
-//! recursively, and a template may come with somebody else's project: one that is deep enough would
-//! overflow the stack and end the program. Must know only tokens, and not what they mean to the
-//! engine.
+//! Limits the length and the depth of a template's expressions and blocks. The template engine
+//! parses recursively, and a template may come with somebody else's project: a template that is
+//! deep enough would overflow the stack and end the program. This module looks only at tokens, not
+//! at their meaning to the engine.
 
 use minijinja::machinery::{Span, Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
@@ -16,10 +16,10 @@ const MAX_BRACKETS: usize = 20;
 /// Maximum number of blocks that are open at once; each `elif` counts as one more in its block.
 const MAX_BLOCKS: usize = 40;
 
-/// Maximum number of bytes in a line. The engine counts bytes and lines in 16 bits, and panics when
-/// a checked count overflows.
+/// Maximum number of bytes in a line. The engine counts bytes in 16 bits, and panics when a checked
+/// count overflows.
 const MAX_LINE_BYTES: usize = 60_000;
-/// Maximum number of lines, for the same reason.
+/// Maximum number of lines, which the engine also counts in 16 bits.
 const MAX_LINES: usize = 60_000;
 
 /// Refuses a template that is too deep to be parsed on a small stack. Must be called before the
@@ -33,7 +33,10 @@ pub(super) fn check(name: &str, body: &str, body_line: usize) -> Result<(), Temp
     check_tokens(name, body, body_line, |token| depth.refused(token))
 }
 
-/// Reads the tokens of a template up to the first one that is refused, with a message.
+/// Reads the tokens of a template up to the first for which `refused` returns a message.
+///
+/// # Errors
+/// [`TemplateError`] with this message and the place of the token.
 pub(super) fn check_tokens(
     name: &str,
     body: &str,
@@ -68,7 +71,7 @@ fn check_lines(name: &str, body: &str, body_line: usize) -> Result<(), TemplateE
     Ok(())
 }
 
-/// Brackets and blocks that are open at a token.
+/// The brackets and blocks that are open at a token.
 #[derive(Default)]
 struct Depth {
     /// Tokens since the last tag ended.

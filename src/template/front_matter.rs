@@ -5,7 +5,7 @@
 
 use super::TemplateError;
 
-/// Settings in a template. `None` stands for a missing setting.
+/// The settings in a template; `None` for each missing setting.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FrontMatter {
     /// Purpose of the template.
@@ -54,7 +54,7 @@ impl FrontMatter {
             return Ok(());
         }
         let Some((name, value)) = text.split_once(':') else {
-            return Err(error(template, line, 1, "a setting looks like recent-runs: 3"));
+            return Err(error(template, line, 1, "expected a setting, such as recent-runs: 3"));
         };
         let column = name.chars().count() + 2;
         let value = unquoted(value.trim());

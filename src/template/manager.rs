@@ -15,7 +15,7 @@ pub(crate) const TASK: &str = "You keep the working notes of a conversation betw
 pub struct Conversation<'a> {
     /// Notes of the previous turn. Empty if there are none.
     pub prior_summary: &'a str,
-    /// Last messages. Empty if there are none.
+    /// The last messages as text. Empty if there are none.
     pub recent_conversation: &'a str,
     /// Current message of the user.
     pub latest_input: &'a str,
@@ -24,7 +24,7 @@ pub struct Conversation<'a> {
 /// The prompt of a note-taker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManagerPrompt {
-    /// Text of the user's message in the request. [`TASK`] is the system's.
+    /// Text of the user's message in the request. [`TASK`] is the text of the system message.
     pub text: String,
     /// Names of the sections of the request, in order.
     pub sections: Vec<&'static str>,
@@ -35,7 +35,7 @@ impl Template {
     /// template does not show follows the template under a heading. Empty parts are left out.
     ///
     /// # Errors
-    /// Those of [`render`](super::render()).
+    /// The errors of [`render`](super::render()).
     pub fn manager_prompt(
         &self,
         conversation: &Conversation<'_>,

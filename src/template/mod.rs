@@ -1,6 +1,7 @@
 //! Templates: Markdown prompts with front matter, placeholders and an advisory contract.
 //!
-//! Pure: takes and returns texts. [`files`](crate::files) knows where templates are stored.
+//! Nothing here has side effects: texts go in and come out. [`files`](crate::files) handles the
+//! folders in which templates are stored.
 
 mod bounds;
 mod builtin;
@@ -34,7 +35,7 @@ pub type Fields<'a> = BTreeMap<&'a str, &'a str>;
 pub struct Template {
     /// Name of the template, without `.md`.
     pub name: String,
-    /// Place where it was found.
+    /// Place where the template was found.
     pub source: Source,
     /// SHA-256 of the whole text, in hexadecimal.
     pub hash: String,
@@ -51,9 +52,9 @@ pub struct Template {
 /// The place where a template was found.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// This file of the project.
+    /// A file of the project, by its path.
     Project(String),
-    /// This file in the user's configuration.
+    /// A file in the user's configuration, by its path.
     User(String),
     /// The program itself.
     BuiltIn,
@@ -82,11 +83,11 @@ pub struct TemplateError {
     pub message: String,
 }
 
-/// Kinds of places of templates, as clients see them.
+/// Kinds of places of templates, by their names in the client protocol.
 pub(crate) const SOURCES: [&str; 3] = ["project", "user", "built-in"];
 
 impl Source {
-    /// Returns the kind of place, as clients see it.
+    /// Returns the kind of place, by its name in the client protocol.
     pub fn kind(&self) -> &'static str {
         let [project, user, built_in] = SOURCES;
         match self {
@@ -146,8 +147,8 @@ fn hash(text: &str) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Takes out the first block fenced as `json` or `yaml`. The returned text has as many empty lines
-/// in its place, so that the lines below keep their numbers.
+/// Takes out the first block fenced as `json`, `yaml` or `yml`. The returned text has as many empty
+/// lines in the place of the block, so that the lines below keep their numbers.
 fn take_contract(text: &str) -> (Option<Contract>, String) {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let language = |line: &str| {

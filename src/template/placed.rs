@@ -15,14 +15,14 @@ use minijinja::{Environment, Value};
 
 use super::Fields;
 
-/// Name of the function. Templates do not call it themselves.
+/// Name of the function that gets the shown values. Templates do not call this function themselves.
 const SHOWN: &str = "contexture_notes_what_is_shown";
 
 /// The fields that a value is made from.
 #[derive(Debug, Clone, Default)]
 struct Origin {
     names: BTreeSet<String>,
-    /// True if a condition decides which of them is used.
+    /// True if a condition decides which of the fields is used.
     is_choice: bool,
 }
 
@@ -72,7 +72,7 @@ impl Noting {
         self.body.push_str(then);
     }
 
-    /// Makes the environment of a rendering record which of its fields are shown.
+    /// Makes the environment of a rendering record which fields the template shows.
     pub(super) fn note_in(&self, environment: &mut Environment<'_>, fields: &Fields<'_>) -> Placed {
         let placed = Placed::default();
         let (noted, values) = (placed.clone(), self.values.clone());

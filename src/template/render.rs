@@ -1,4 +1,4 @@
-//! Fills placeholders: Jinja that knows only the fields, and treats a missing one as empty.
+//! Fills placeholders, with a subset of Jinja in which missing fields are empty.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,11 +9,11 @@ use super::placed::{Noting, Placed};
 use super::safe::{self, Bounded};
 use super::{Fields, Template, TemplateError, bounds};
 
-/// Maximum number of steps of a template: a thousand times what the built-in ones need, and less
-/// than a tenth of a second.
+/// Maximum number of steps of a template: a thousand times as many as the built-in templates need.
+/// These steps take less than a tenth of a second.
 const FUEL: u64 = 200_000;
-/// Maximum number of bytes that all steps may process together: each may process all texts. This
-/// takes some seconds.
+/// Maximum number of bytes that all steps may process together, if each step processes all texts.
+/// This much work takes some seconds.
 const MAX_WORK: u64 = 8 << 30;
 /// Maximum length of a rendered template, in bytes.
 const MAX_RENDERED_BYTES: usize = 4 << 20;

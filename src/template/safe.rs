@@ -15,10 +15,10 @@ use minijinja::{
 use super::work::Work;
 use super::{TemplateError, bounds};
 
-/// Allowed statements. Others would store texts or include other templates.
+/// Allowed statements. Other statements would store texts or include other templates.
 const STATEMENTS: [&str; 7] = ["if", "elif", "else", "endif", "for", "endfor", "set"];
 
-/// Maximum number of bytes that all filters of a template may produce together. All of them may
+/// Maximum number of bytes that all filters of a template may produce together. All these bytes may
 /// stay in memory, in variables and loops.
 const MAX_MADE_BYTES: usize = 64 << 20;
 /// Maximum number of pieces that a text may be split into.
@@ -27,7 +27,7 @@ const MAX_PIECES: usize = 100_000;
 const BYTES_PER_PIECE: usize = 48;
 /// Maximum number of bytes in the argument of `trim`.
 const MAX_TRIMMED_BYTES: usize = 16;
-/// Maximum depth of nested loops. Each loop keeps the values it iterates over.
+/// Maximum depth of nested loops. Each loop keeps the values that it iterates over.
 const MAX_LOOPS: usize = 8;
 
 /// Creates an environment in which no filter, test or function makes a text more than a few times
@@ -163,8 +163,9 @@ pub(super) fn check(name: &str, body: &str, body_line: usize) -> Result<(), Temp
 /// The context of a token: what came before it.
 #[derive(Default)]
 struct Reader {
-    /// Number of tokens of the current tag so far, and its statement.
+    /// Number of tokens of the current tag so far.
     tokens: usize,
+    /// Statement of the current tag; `None` in `{{ … }}`.
     statement: Option<String>,
     /// True if a bracket here would follow a value, which makes it an index or a call.
     behind_value: bool,

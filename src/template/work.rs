@@ -1,5 +1,5 @@
-//! Counts the list items that a template reads. The engine counts steps, but one step may read a
-//! whole list, as `in` and `==` do.
+//! Counts the list items that a template reads. The template engine counts steps, but one step may
+//! read a whole list, as `in` and `==` do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

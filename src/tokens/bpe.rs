@@ -9,8 +9,8 @@ use tiktoken::CoreBpe;
 
 use super::{Counter, TokenizerName};
 
-/// Texts with more bytes than this are counted in two halves at once. For shorter ones, starting a
-/// thread and warming its cache costs more than it saves.
+/// Texts with more bytes than this are counted in two halves at once. For shorter texts, starting a
+/// thread and warming its cache costs more time than it saves.
 const HALVED_ABOVE: usize = 128 * 1024;
 
 /// Maximum length of a part that is counted at once, in bytes: the time for a text without a place

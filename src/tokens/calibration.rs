@@ -33,8 +33,9 @@ impl Default for Calibration {
 }
 
 impl Calibration {
-    /// Learns from one request. `counted` is its count with the table's factor, not yet calibrated,
-    /// and `reported` is the number of input tokens that the provider reported.
+    /// Learns from one request. `counted` is our count of the request's tokens with the table's
+    /// factor, not yet calibrated, and `reported` is the number of input tokens that the provider
+    /// reported.
     pub fn observe(&mut self, counted: u64, reported: u64) {
         if counted < TOO_FEW || reported < TOO_FEW {
             return;
@@ -50,7 +51,7 @@ impl Calibration {
         bounded(self.ratio)
     }
 
-    /// Returns the number of reports it has learned from.
+    /// Returns the number of reports that the calibration has learned from.
     pub fn reports(&self) -> u64 {
         self.reports
     }

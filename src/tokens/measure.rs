@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::Counter;
 
-/// Tokens that a model adds to each message for its role. This is `OpenAI`'s documented figure for
-/// its chat format, and close to those of others.
+/// Number of tokens that a model adds to each message for its role. `OpenAI` documents this number
+/// for its chat format; other vendors' numbers are close to it.
 pub(crate) const ROLE_OVERHEAD: u64 = 4;
 
-/// Measures costs for a model. Stored counts are unscaled, so that they stay valid when the model
-/// or its factor changes.
+/// The measure of costs for a model. Stored counts are unscaled, so that they stay valid when the
+/// model or its factor changes.
 #[derive(Clone)]
 pub struct Measure {
     counter: Arc<dyn Counter>,

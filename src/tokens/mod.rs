@@ -1,7 +1,7 @@
 //! Counts the tokens of a text, exactly or by estimate.
 //!
-//! This module knows texts and vocabularies, and nothing of items, formats or budgets. Counting is
-//! a pure function of the text. The vocabularies are part of the program, so nothing is read or
+//! This module depends only on texts and vocabularies, not on items, formats or budgets. Counting
+//! is a pure function of the text. The vocabularies are part of the program, so nothing is read or
 //! fetched.
 
 mod bpe;
@@ -16,9 +16,9 @@ use crate::names::names;
 pub(crate) use bpe::Bpe;
 pub use measure::Measure;
 
-/// Counts the tokens of texts. The same text always gives the same count.
+/// A counter of tokens. The same text always gives the same count.
 pub trait Counter: Send + Sync {
-    /// Returns the counter's wire name: `o200k`, `cl100k` or `estimate`.
+    /// Returns the counter's name in the client protocol: `o200k`, `cl100k` or `estimate`.
     fn name(&self) -> &'static str;
 
     /// Counts the tokens of `text`; 0 for the empty text.
@@ -56,8 +56,8 @@ impl TokenizerName {
     }
 }
 
-/// One token for every four characters, rounded up: the rule of thumb that model vendors give for
-/// English prose.
+/// A counter of one token for every four characters, rounded up: the rule of thumb that model
+/// vendors give for English prose.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Estimate;
 

@@ -1,8 +1,8 @@
-//! The known models, as far as a window depends on them: their limits, and how their tokens relate
-//! to those of a public vocabulary.
+//! The known models, as far as a window depends on them: their limits, and the ratio of their token
+//! counts to the counts of a public vocabulary.
 //!
 //! A model is found by the longest prefix of its name, since names continue with dates and
-//! variants. This module knows no configuration: the user's own values come in as [`Override`]s.
+//! variants. This module reads no configuration: the user's own values come in as [`Override`]s.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ pub(crate) const TARGET_UTILISATION: f64 = 0.8;
 /// Values for an unknown model.
 pub(crate) const DEFAULT: Row = public(&[], DEFAULT_LIMIT, TokenizerName::O200k).inexact();
 
-/// Models by the beginnings of their names. Limits are the ones that vendors publish, except for
-/// `gpt-5`, whose 128,000 is the figure that pruning was designed for. Factors are relative to
+/// Models by the beginnings of their names. Limits are those that vendors publish, except for
+/// `gpt-5`, whose 128,000 is the number that pruning was designed for. Factors are relative to
 /// `o200k`; a calibration corrects them.
 pub(crate) const TABLE: &[Row] = &[
     private(&["gemini-1.5-", "gemini-2.0-", "gemini-2.5-", "gemini-3"], 1_000_000, GEMINI),
@@ -55,15 +55,15 @@ const CLAUDE_TO_4_6: f64 = 1.2;
 /// Models whose names share a prefix.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Row {
-    /// Beginnings of their names, in lower case.
+    /// Beginnings of the models' names, in lower case.
     pub prefixes: &'static [&'static str],
     /// Maximum number of tokens in a request.
     pub limit: u64,
     /// The nearest public vocabulary.
     pub tokenizer: TokenizerName,
-    /// Factor from counts in that vocabulary to counts of the model.
+    /// Factor from counts in the vocabulary of `tokenizer` to counts of the model.
     pub factor: f64,
-    /// True if that vocabulary is the model's own.
+    /// True if the vocabulary of `tokenizer` is the model's own.
     pub exact: bool,
 }
 
@@ -74,8 +74,8 @@ pub struct Override {
     pub prefix: String,
     /// Maximum number of tokens in a request. 0 counts as `None`.
     pub limit: Option<u64>,
-    /// Factor from counts in the vocabulary to counts of the model. A value that is not finite or
-    /// not above 0 counts as `None`.
+    /// Factor from counts in the vocabulary of `tokenizer` to counts of the model. A value that is
+    /// not finite or not above 0 counts as `None`.
     pub factor: Option<f64>,
     /// The nearest public vocabulary.
     pub tokenizer: Option<TokenizerName>,
@@ -86,7 +86,7 @@ names! {
     LimitFrom {
         /// A default, because the model is unknown.
         Default => "default",
-        /// [`TABLE`].
+        /// The built-in table of models.
         Table => "table",
         /// The user's configuration.
         Configuration => "configuration",
@@ -108,11 +108,11 @@ pub struct Model {
     pub limit_from: LimitFrom,
     /// The nearest public vocabulary.
     pub tokenizer: TokenizerName,
-    /// Factor from counts in that vocabulary to counts of the model.
+    /// Factor from counts in the vocabulary of `tokenizer` to counts of the model.
     pub factor: f64,
     /// Further factor, learned by a [`Calibration`]; 1 without one.
     pub calibrated: f64,
-    /// True if that vocabulary is the model's own, so that counts are exact.
+    /// True if the vocabulary of `tokenizer` is the model's own, so that counts are exact.
     pub exact: bool,
     /// True if the table or the user knows the model. If not, the values are those of [`DEFAULT`].
     pub known: bool,
