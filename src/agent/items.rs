@@ -14,7 +14,7 @@ use crate::value::{Keyword, Value};
 /// First and last line of a part of a file; without a last line, the part extends to the end.
 pub(crate) type Lines = (u64, Option<u64>);
 
-/// An item with its state, as clients and models see it.
+/// An item with its state, in the form for clients and models.
 #[derive(Serialize)]
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

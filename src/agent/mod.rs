@@ -1,4 +1,4 @@
-//! Turns with models: the requests, the windows, and the notes and tools for them.
+//! Turns with models: their requests, windows, notes and tools.
 //!
 //! The interface consists of Rust types. Nothing in this module depends on protocol methods,
 //! message formats or connections: the caller passes in [`Services`] and receives typed events and

@@ -49,8 +49,8 @@ impl Providers {
 
     /// Finds the model for a call. Without names, that is the default. A provider's name selects
     /// the model configured for the provider. A model's name alone may also be the name of a
-    /// provider; otherwise it selects the provider configured with this model. If no provider is,
-    /// the default provider is asked for the model.
+    /// provider; otherwise it selects the provider configured with this model. If there is no such
+    /// provider either, the default provider is asked for the model.
     ///
     /// # Errors
     /// [`AgentError::Unconfigured`] without any provider, [`AgentError::NoSuchProvider`] without one

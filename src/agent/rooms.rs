@@ -18,7 +18,7 @@ const TOO_FEW: u64 = 200;
 /// Range of plausible ratios of a server's token count of a window to our count.
 const RATIOS: std::ops::RangeInclusive<f64> = 1.0..=8.0;
 
-/// Known limits of one provider's models, by model name. Clones share them.
+/// Known limits of one provider's models, by model name. Clones share the limits.
 #[derive(Clone, Default)]
 pub struct Rooms(Arc<Mutex<HashMap<String, Room>>>);
 

@@ -212,7 +212,8 @@ impl Builder {
         Self { summarizer: Arc::new(summarizer), ..self }
     }
 
-    /// Sets the maximum number of items in the context; the oldest ones leave when it is full.
+    /// Sets the maximum number of items in the context. When the context is full, the oldest items
+    /// leave it.
     pub fn max_items(self, max_items: usize) -> Self {
         Self { max_items, ..self }
     }

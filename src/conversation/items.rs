@@ -165,7 +165,7 @@ impl Conversation {
     /// Removes items. [`undo`](Self::undo) restores them.
     ///
     /// # Errors
-    /// [`Error::Refused`] if one of them does not exist; then none is removed.
+    /// [`Error::Refused`] if one of the items does not exist; then no item is removed.
     pub async fn remove(&self, ids: impl IntoIterator<Item = ItemId>) -> Result<(), Error> {
         let (manager, ids) = (self.inner.manager.clone(), ids.into_iter().collect::<Vec<_>>());
         self.ask(move |engine| engine.remove(&manager, &ids)).await.map(drop)

@@ -8,9 +8,11 @@ use crate::provider::chat::ChatMessage;
 use crate::session::message::{self as logged, Phase, Role, ToolCall};
 use crate::tokens::Counter;
 
-/// A message: an author, a text, and the message's tool calls. Serialized messages have the form of
-/// chat completions, so that a program that keeps its own history can pass it on unchanged. Only
-/// texts and calls are read: images, names and other fields are not kept.
+/// A message: an author, a text, and the message's tool calls.
+///
+/// Serialized messages have the form of chat completions, so that a program that keeps its own
+/// history can pass it on unchanged. Only texts and calls are read: images, names and other fields
+/// are not kept.
 ///
 /// ```
 /// # fn main() -> Result<(), serde_json::Error> {

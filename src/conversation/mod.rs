@@ -111,7 +111,7 @@ impl Conversation {
 
     /// Begins a turn with a model: sends the message with a window within the budget, and carries
     /// out tool calls until an answer has none. Await the returned turn for the reply, or stream
-    /// it.
+    /// its events.
     pub fn chat(&self, message: impl Into<Message>) -> Turn {
         Turn::new(self.clone(), message.into())
     }

@@ -27,7 +27,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Opens the state in a folder, or one in memory, and lets a task own it.
+    /// Opens the state in a folder, or a state in memory, and starts the task that owns it.
     ///
     /// # Errors
     /// [`Error::Folder`], [`Error::Store`].

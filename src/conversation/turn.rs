@@ -182,8 +182,9 @@ fn ended(outcome: Result<Result<Reply, Error>, JoinError>) -> Result<Reply, Erro
     })
 }
 
-/// The events of a turn in order, followed by its reply. This is a [`Stream`]. To read the events
-/// without the `Stream` trait, call [`next`](Self::next).
+/// The events of a turn in order, followed by its reply.
+///
+/// This is a [`Stream`]. To read the events without the `Stream` trait, call [`next`](Self::next).
 #[must_use = "dropping the stream cancels the turn"]
 pub struct TurnStream {
     events: mpsc::Receiver<TurnEvent>,

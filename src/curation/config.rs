@@ -142,6 +142,7 @@ impl TurnConfig {
     /// Checks that every setting is within its range.
     ///
     /// # Errors
+    ///
     /// [`ConfigError::OutOfRange`] for the first setting that is not.
     pub fn check(&self) -> Result<(), ConfigError> {
         let outside = |setting: &Setting| !setting.range.has(setting.value);

@@ -76,6 +76,7 @@ impl PruneStats {
 /// last message stay.
 ///
 /// # Errors
+///
 /// [`BudgetTooSmall`] when these messages alone cost more.
 pub fn prune(
     history: &History<'_>,
@@ -92,6 +93,7 @@ pub fn prune(
 /// not.
 ///
 /// # Errors
+///
 /// The errors of [`prune`].
 pub(crate) fn auto_manage(
     history: &History<'_>,

@@ -1,7 +1,8 @@
-//! Summaries: choose the part of a history to fold, and describe it in a few words. To fold units
-//! is to replace them with a summary. A later summary folds the earlier one together with more
-//! units, so that a conversation has at most one summary. This module uses no provider and no
-//! store: a caller with a provider supplies the text, and the ledger is added in any case.
+//! Summaries: choose the part of a history to fold, and describe it in a few words.
+//!
+//! To fold units is to replace them with a summary. A later summary folds the earlier one together
+//! with more units, so that a conversation has at most one summary. This module uses no provider
+//! and no store: a caller with a provider supplies the text, and the ledger is added in any case.
 
 use serde::{Deserialize, Serialize};
 

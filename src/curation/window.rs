@@ -1,10 +1,12 @@
 //! Builds a window: the messages for a model, within a number of tokens, with a report that gives
-//! the reasons. Sections are admitted first, and the messages get the rest. If not everything fits,
-//! parts are left out in this order: older messages; then previous units, least recent first; then
-//! memories, implementations, tests, types, context items and the summary, unless the phase
-//! requires them; then the newest message; then the texts that the phase requires. Previous units
-//! take at most half of the room that is left when it is their turn. Tools, system prompt, design
-//! document, current unit and messages that cannot be left out always stay, or there is no window.
+//! the reasons.
+//!
+//! Sections are admitted first, and the messages get the rest. If not everything fits, parts are
+//! left out in this order: older messages; then previous units, least recent first; then memories,
+//! implementations, tests, types, context items and the summary, unless the phase requires them;
+//! then the newest message; then the texts that the phase requires. Previous units take at most
+//! half of the room that is left when it is their turn. Tools, system prompt, design document,
+//! current unit and messages that cannot be left out always stay, or there is no window.
 
 mod report;
 

@@ -1,6 +1,8 @@
 //! Chooses the part of a conversation to show to a note-taker: as many of the last runs as the
-//! note-taker's model accepts. A run is all the messages of one turn of the user. Nothing here has
-//! side effects, but formatting a long conversation and counting its tokens is slow.
+//! note-taker's model accepts. A run is all the messages of one turn of the user.
+//!
+//! Nothing here has side effects, but formatting a long conversation and counting its tokens is
+//! slow.
 
 use crate::curation::notes::NotesInput;
 use crate::template::{Conversation, ManagerPrompt, TASK, Template};

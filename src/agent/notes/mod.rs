@@ -1,7 +1,8 @@
 //! Note-taking: a model writes notes about the conversation, as a template directs, and the notes
-//! replace the history in the window. If a step fails, the outcome names the step and the reason,
-//! and the caller continues with the plain history. Every outcome of a turn is stored and announced
-//! to listeners.
+//! replace the history in the window.
+//!
+//! If a step fails, the outcome names the step and the reason, and the caller continues with the
+//! plain history. Every outcome of a turn is stored and announced to listeners.
 
 mod asking;
 mod fit;
@@ -145,8 +146,8 @@ impl TurnNotes {
     }
 
     /// Stores the outcome. Notes that cannot be stored are given up, so that the origin of used
-    /// notes can always be seen. Notes are announced to listeners only when they are used, as they
-    /// can still be given up.
+    /// notes can always be seen. Notes are announced to listeners only when they are used, because
+    /// they can still be given up before.
     async fn keep(&mut self, services: &Services) {
         self.id = None;
         match kept(services, &self.view).await {

@@ -23,9 +23,10 @@ pub(super) struct Book {
     slots: Vec<Option<Entry>>,
     /// Index of the entry with exactly these words.
     places: HashMap<(Kind, String), usize>,
-    /// Current quantities, oldest first. Stated ones and those seen in outputs are kept apart,
-    /// since outputs show so many that they would push the stated ones out.
+    /// Current stated quantities, oldest first. Kept apart from `shown`, since outputs show so many
+    /// quantities that they would push the stated ones out.
     stated: Vec<Held>,
+    /// Current quantities that were seen in outputs, oldest first.
     shown: Vec<Held>,
     withdrawn: Vec<Withdrawal>,
     left_out: u64,

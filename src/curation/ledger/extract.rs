@@ -1,6 +1,7 @@
-//! Reads messages line by line into the ledger. Texts of the user and the model are read as
-//! sentences. From outputs of tools and quoted code, only lines with a clear form are taken, and
-//! only a limited number.
+//! Reads messages line by line into the ledger.
+//!
+//! Texts of the user and the model are read as sentences. From outputs of tools and quoted code,
+//! only lines with a clear form are taken, and only a limited number.
 
 use std::sync::LazyLock;
 

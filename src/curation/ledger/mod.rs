@@ -3,8 +3,8 @@
 //!
 //! File paths, commands, numbers, errors, decisions, constraints and open tasks are taken from the
 //! messages word for word, each with the number of its message. Later statements supersede earlier
-//! ones. The same messages always give the same ledger. This module knows messages and counts, and
-//! nothing of windows or strategies.
+//! statements. The same messages always give the same ledger. This module depends only on messages
+//! and token counts, not on windows or strategies.
 
 mod book;
 mod bound;

@@ -10,8 +10,8 @@ use super::sentence::{Cue, Found, cues};
 use super::{Entry, Kind, Quantity, Voice, Withdrawal, Withdrawn};
 use crate::retrieval::excerpt::beginning;
 
-/// Maximum length of a statement, in characters. Longer ones are cut, since the rule usually stands
-/// at the beginning.
+/// Maximum length of a statement, in characters. Longer statements are cut, since the rule usually
+/// stands at the beginning.
 const LONGEST: usize = 280;
 /// Number of words after "instead of" that name the thing replaced.
 const REPLACED_WORDS: usize = 3;
@@ -187,7 +187,7 @@ pub(super) fn renamed(sentence: &str, book: &mut Book) {
     }
 }
 
-/// Returns a task without the words that mark it as one, if they come first.
+/// Returns a task without the words that mark it as a task, if these words come first.
 fn task<'a>(sentence: &'a str, found: &[Found]) -> &'a str {
     let mark = found.iter().find(|found| found.cue == Cue::Task).map_or(0, |found| found.end);
     let before = sentence[..mark].split_whitespace().count();

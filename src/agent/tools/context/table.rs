@@ -11,7 +11,7 @@ const fn optional(name: &'static str, kind: &'static str, meaning: &'static str)
     Argument { name, kind, meaning, required: false }
 }
 
-/// Every tool, in the order in which they are offered.
+/// All tools, in the order in which they are offered.
 pub(crate) static ALL: &[ContextTool] = &[
     ContextTool {
         name: "list_context",

@@ -1,5 +1,7 @@
 //! Replays a history from its beginning, and gives up old parts whenever the history grows too
-//! large. Each choice depends only on the messages up to that point. A longer version of a history
+//! large.
+//!
+//! Each choice depends only on the messages up to that point. A longer version of a history
 //! therefore begins with the same choices, up to the point where it gives up more parts, and a
 //! cached prompt stays valid until then. Costs of shortened messages are guessed here, and counted
 //! later for the messages that remain.
