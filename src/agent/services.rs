@@ -59,7 +59,7 @@ impl Limits {
 }
 
 impl Services {
-    /// Creates services with these parts; all other parts are empty.
+    /// Creates services with these parts and defaults for all others.
     pub fn new(engine: Handle, counter: Arc<dyn Counter>, limits: Limits) -> Self {
         Self {
             engine,

@@ -121,13 +121,13 @@ pub struct Server(ProviderSettings);
 #[cfg(feature = "providers")]
 impl Server {
     /// Creates the settings for a model of Anthropic. The key is read from `ANTHROPIC_API_KEY`
-    /// unless another source is set.
+    /// unless another source or a [`url`](Self::url) is set.
     pub fn anthropic(model: impl Into<String>) -> Self {
         Self::of("anthropic", model)
     }
 
     /// Creates the settings for a model of Google's Gemini. The key is read from `GEMINI_API_KEY`
-    /// unless another source is set.
+    /// unless another source or a [`url`](Self::url) is set.
     pub fn gemini(model: impl Into<String>) -> Self {
         Self::of("gemini", model)
     }
@@ -161,7 +161,8 @@ impl Server {
         })
     }
 
-    /// Sets the address, such as `http://localhost:8080/v1`.
+    /// Sets the address, such as `http://localhost:8080/v1`. With an address, no key is read from
+    /// the environment unless [`api_key_env`](Self::api_key_env) names a variable.
     #[must_use]
     pub fn url(mut self, url: impl Into<String>) -> Self {
         self.0.url = Some(url.into());

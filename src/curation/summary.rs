@@ -93,7 +93,8 @@ pub enum SummaryError {
     Nothing,
     /// The summary would make the window larger.
     #[error(
-        "the summary has {summary} tokens and its source only {source_tokens}, so nothing was summarized"
+        "nothing was summarized: the summary would have {summary} tokens, but the messages and the \
+         earlier summary that it would replace have only {source_tokens}"
     )]
     NoSmaller {
         /// Cost of the summary, in tokens.

@@ -14,7 +14,8 @@ use crate::provider::{ErrorKind, Overflow, ProviderError};
 const MAX_FITTINGS: u32 = 3;
 /// Maximum number of smaller windows to try after a refusal that names no numbers.
 const MAX_BLIND_FITTINGS: u32 = 1;
-/// Size of the next window, as a share of the refused one, if the server names no numbers.
+/// Size of the next window, as a share of the refused one, if the server names neither its limit
+/// nor the excess.
 const BLIND_SHARE: f64 = 0.5;
 /// Maximum size of the next window, as a share of the refused one.
 const LARGEST_SHARE: f64 = 0.9;

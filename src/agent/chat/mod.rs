@@ -52,7 +52,7 @@ pub(crate) struct ChatRequest {
     /// Summarizer that describes older turns when the turn summarizes them.
     pub summarizer: Arc<dyn Summarizer + Send + Sync>,
     /// True to take notes for this turn, false not to; by default, the session's setting applies. A
-    /// directive in the message always takes notes.
+    /// directive in the message always asks for notes.
     pub manage: Option<bool>,
     /// Template for the notes.
     pub template: Option<String>,

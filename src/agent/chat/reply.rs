@@ -73,8 +73,8 @@ pub(crate) struct Preview {
     pub built: Built,
     /// The request in the form that would be sent.
     pub payload: String,
-    /// Name of the template for note-taking, if notes would be taken. The window shows none, since
-    /// no model has written the notes yet.
+    /// Name of the template for note-taking, if notes would be taken. The window contains no new
+    /// notes, since no model has written them yet.
     pub managed_by: Option<String>,
     /// The template itself, or the reason why it cannot be used.
     pub template: Option<Result<Template, FindError>>,
