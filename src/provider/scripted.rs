@@ -12,8 +12,10 @@
 //! opaque = { signature = "x" }       # to be sent back with the results of the calls
 //! usage = { input = 12, output = 4, cached = 8 }
 //!
-//! [[answer]] error = "rate-limited" # fails with this kind of error, before the answer begins
-//! message = "too many requests" retry-after = 2
+//! [[answer]]
+//! error = "rate-limited"             # fails with this kind of error, before the answer begins
+//! message = "too many requests"
+//! retry-after = 2
 //!
 //! [[answer]]
 //! text = "This breaks o"
@@ -23,9 +25,12 @@
 //! text = "Nothing more com"
 //! hang = true                        # says nothing more, and never ends
 //!
-//! [[answer]] text = "This was not all" stop = "length" # ends at the token limit; or "refused"
+//! [[answer]]
+//! text = "This was not all"
+//! stop = "length"                    # ends at the token limit; or "refused"
 //!
-//! [[answer]] echo = true # repeats the payload of the request after its text
+//! [[answer]]
+//! echo = true                        # repeats the payload of the request after its text
 //! ```
 //!
 //! Each answer that fits is played once, in order; after the last, the first comes again. An answer
