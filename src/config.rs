@@ -1,5 +1,5 @@
-//! The configuration: the defaults, overridden by the file, the environment and flags, in this
-//! order.
+//! The configuration. The configuration file overrides the defaults, the environment overrides the
+//! file, and flags override the environment.
 
 mod embeddings;
 mod models;
@@ -24,18 +24,18 @@ pub(crate) use self::models::ModelSettings;
 use crate::provider::settings::{Configured, ProviderSettings};
 use crate::tokens::model::Override;
 
-/// The settings that the program runs with.
+/// The settings in effect.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
-    /// Largest message and file, and the default capacity.
+    /// Maximum sizes of messages and files, and the default capacity of managers.
     pub limits: Limits,
     /// Number of automatic backups to keep; 0 makes none.
     pub backups_kept: usize,
     /// Tokenizer that counts tokens.
     pub tokenizer: TokenizerName,
-    /// Model of sessions that name none.
+    /// Model for sessions that name no model.
     pub model: Option<String>,
-    /// The user's values for models.
+    /// Values that the user configured for models.
     pub models: Vec<Override>,
     /// Service that computes vectors for texts.
     pub embeddings: Option<Embeddings>,
@@ -43,7 +43,7 @@ pub(crate) struct Config {
     pub providers: Vec<Configured>,
     /// File with the secret that clients must send unless they are known to be the same user.
     pub secret_file: Option<PathBuf>,
-    /// Each setting with its value and source, for people.
+    /// Each setting with its value and source, to be shown to the user.
     pub explained: Vec<Explained>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Explained {
     pub source: &'static str,
 }
 
-/// The settings from one source. Absent ones are left to the sources below.
+/// The settings from one source. For a setting that is absent here, the next source counts.
 #[derive(Debug, Clone, Default, Deserialize, clap::Args)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Settings {
@@ -77,10 +77,10 @@ pub(crate) struct Settings {
     /// Tokenizer that counts tokens: o200k, cl100k or estimate
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "NAME", value_parser = parse_tokenizer)]
     pub tokenizer: Option<TokenizerName>,
-    /// Model of sessions that name none, such as claude-sonnet-4-5
+    /// Model for sessions that name no model, such as claude-sonnet-4-5
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "NAME")]
     pub model: Option<String>,
-    /// The user's values for models; only in the file.
+    /// Values that the user configures for models; only in the file.
     #[arg(skip)]
     pub models: Option<Vec<ModelSettings>>,
     /// Service that computes vectors for texts; only in the file.
@@ -125,7 +125,7 @@ pub(crate) enum ConfigError {
     },
 }
 
-/// Heading of the settings in `--help`.
+/// Heading of the settings in the output of `--help`.
 const SETTINGS: &str = "Settings";
 const DEFAULTS: &str = "default";
 const FILE: &str = "configuration file";
@@ -135,11 +135,11 @@ const FLAGS: &str = "flag";
 const MIN_MESSAGE_BYTES: usize = 4096;
 
 impl Config {
-    /// Combines the sources. `environment` looks up a variable: `CONTEXTURE_MAX_ITEMS` is the
-    /// setting `max-items`, and so on.
+    /// Combines the settings of all sources. `environment` looks up a variable: for example,
+    /// `CONTEXTURE_MAX_ITEMS` has the setting `max-items`.
     ///
     /// # Errors
-    /// Every [`ConfigError`].
+    /// Fails if a source cannot be read or has a bad value.
     pub(crate) fn load(
         file: &Path,
         environment: impl Fn(&str) -> Option<String>,
@@ -210,7 +210,8 @@ impl std::fmt::Display for Named {
     }
 }
 
-/// Returns the value of the first layer that has it, and records it for people.
+/// Returns a setting from the first layer that has it, or the default, and adds value and source to
+/// `explained`.
 fn pick<T: ToString>(
     layers: &[(&'static str, Settings)],
     explained: &mut Vec<Explained>,
@@ -291,14 +292,14 @@ fn parse_tokenizer(name: &str) -> Result<TokenizerName, String> {
     })
 }
 
-/// The folders according to the XDG rules.
+/// The folders that Contexture uses, according to the XDG Base Directory Specification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Folders {
-    /// Default folder of the state.
+    /// Folder of the state, unless the user chooses another.
     pub state: PathBuf,
-    /// The configuration file.
+    /// Path of the configuration file, unless the user chooses another.
     pub config_file: PathBuf,
-    /// Folder for sockets. Nobody else may enter it.
+    /// Folder for sockets, which only the user may enter.
     pub runtime: PathBuf,
     /// Home folder of the user.
     pub home: PathBuf,
@@ -308,7 +309,7 @@ impl Folders {
     /// Returns the folders, based on the home folder from the environment.
     ///
     /// # Errors
-    /// A message for people if there is no home.
+    /// Fails if the home folder cannot be found.
     pub(crate) fn of_user() -> anyhow::Result<Self> {
         let xdg = Xdg::new()?;
         let user = rustix::process::geteuid().as_raw();

@@ -21,8 +21,8 @@ pub struct BadId {
 /// Highest number that the store accepts.
 const MOST: u64 = i64::MAX as u64;
 
-/// Declares an id type: its prefix, its owner for messages, an example, and the range of its
-/// numbers.
+/// Declares id types, each with its prefix, the name of its owner and an example for error
+/// messages, and the range of its numbers.
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident: $prefix:literal, $what:literal, $example:literal, $numbers:expr;)*) => {$(
         $(#[$doc])*
@@ -80,7 +80,7 @@ ids! {
     ItemId: "ctx-", "an item's", "ctx-12", 0..=MOST;
     /// Id of a session.
     SessionId: "ses-", "a session's", "ses-7", 0..=MOST;
-    /// Id of a message: its place in the log of its session, from 1.
+    /// Id of a message: its place in the log of its session, counted from 1.
     MessageId: "msg-", "a message's", "msg-3", 1..;
     /// Id of a checkpoint. Unique over all sessions.
     CheckpointId: "chk-", "a checkpoint's", "chk-2", 0..;
@@ -90,7 +90,7 @@ ids! {
     ViewId: "view-", "a view's", "view-12", 0..;
 }
 
-/// Returns the number behind `prefix`.
+/// Returns the number after `prefix`; `None` if the text has another form.
 fn number(prefix: &str, text: &str) -> Option<u64> {
     let digits = text.strip_prefix(prefix).filter(|d| d.bytes().all(|b| b.is_ascii_digit()))?;
     digits.parse().ok()

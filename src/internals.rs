@@ -1,5 +1,5 @@
-//! What the project's own tests, benchmarks and programs use beside the library. It is no part of the
-//! library: anything here may change at any time.
+//! Re-exports for the project's own tests, benchmarks and programs. They are not part of the
+//! library's interface: anything here may change at any time.
 
 #![allow(missing_docs, reason = "these are re-exports for the project itself")]
 

@@ -1,8 +1,8 @@
 //! Contexture keeps what a language model needs to see inside the model's window.
 //!
 //! This is the library behind the server and the Emacs package. A [`Conversation`] takes turns with
-//! a model, and keeps its context good: within a budget, with the items that matter, with memories,
-//! summaries and checkpoints. Everything that a method has returned is durable.
+//! a model and chooses what the model sees: items, messages, memories and summaries, always within
+//! a budget. Checkpoints let you go back. When a method returns, its changes are stored durably.
 //!
 //! ```
 #![doc = include_str!("../examples/readme.rs")]
@@ -10,24 +10,24 @@
 //!
 //! # Where to go from here
 //!
-//! - [`Conversation`] has everything about one conversation; [`Builder`] opens it.
-//! - [`Conversation::chat`] begins a [`Turn`]: await it for its [`Reply`], or [stream](Turn::stream)
-//!   its [events](TurnEvent).
-//! - [`Tool`] is what a model can call; calls that need a person's permission wait for
-//!   [`Conversation::approve`].
+//! - [`Conversation`] has all operations on one conversation; [`Builder`] opens a conversation. -
+//! [`Conversation::chat`] begins a [`Turn`]: await the turn for its [`Reply`], or
+//! [stream](Turn::stream) its [events](TurnEvent).
+//! - [`Tool`] is a function that a model can call; calls that need a person's permission wait for
+//! [`Conversation::approve`].
 //! - [`Provider`] is a model to talk to: a script, your own [`ChatProvider`], or, with the feature
 //!   `providers`, a `Server`.
 //! - [`window`] has the windows that models see, with their reports; [`outcome`] has the
 //!   results of turns, summaries and rollbacks.
-//! - [`Message`] is one message. It reads and writes the form of chat completions.
-//! - [`curate`] chooses from a history that your program keeps itself. Nothing is stored then.
+//! - [`Message`] is one message; it can be read from and written as JSON for chat completions. -
+//! [`curate`] chooses messages from a history that your program keeps itself, and stores nothing.
 //! - [`Error`] says what failed, and what can be done about it.
 //!
 //! # Features
 //!
 //! - `providers`: models and embeddings over HTTP.
-//! - `server`: the server's methods, dialects and sockets. It has `providers`.
-//! - `cli`, the default: the program `contexture`. It has `server`.
+//! - `server`: the server's methods, dialects and sockets. Includes `providers`. - `cli`, the
+//! default: the program `contexture`. Includes `server`.
 
 #![allow(
     rustdoc::private_intra_doc_links,

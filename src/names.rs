@@ -1,7 +1,8 @@
-//! Closed sets of names that clients write as keywords. This module knows no values and no wire.
+//! Enums whose values have names, which clients write as keywords. This module knows nothing of
+//! data formats and of the client protocol.
 
-/// Declares an enum whose variants have names on the wire: `ALL`, `name` and `from_name`. Displayed
-/// and serialized, a value is its name.
+/// Declares an enum whose variants have the names that clients use, with `ALL`, `name` and
+/// `from_name`. A value is displayed and serialized as its name.
 macro_rules! names {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident => $text:literal,)* }) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,12 +18,12 @@ macro_rules! names {
             /// All values, in the order in which errors list them.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// Returns the kebab-case name on the wire.
+            /// Returns the name in kebab-case, as clients write it.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }
             }
 
-            /// Returns the value with this wire name.
+            /// Returns the value with this name in kebab-case.
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|v| v.name() == name)
             }

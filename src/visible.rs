@@ -1,8 +1,9 @@
-//! Makes hidden characters in names visible: control, bidi and invisible characters become escapes
-//! such as `\u{202e}`. It knows no value and no wire.
+//! Makes hidden characters in names visible: control characters, marks of writing direction and
+//! invisible characters become escapes such as `\u{202e}`. This module knows nothing of the client
+//! protocol.
 //!
-//! Names stay as they are where they are data. Code that writes a name into a heading, a list, a
-//! message or a terminal passes it through here. Content never changes.
+//! Code that writes a name into a heading, a list, a message or a terminal calls these functions.
+//! They are not for stored data and contents, which never change.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -13,8 +14,8 @@ use icu_properties::{CodePointMapData, CodePointSetData};
 
 mod place;
 
-/// Returns `name` on one line, with each hidden character as a Rust escape: `\n`, `\u{202e}`.
-/// Backslashes stay, since the text is for people and is not read back.
+/// Returns `name` on one line, with each hidden character as a Rust escape, such as `\n` or
+/// `\u{202e}`. Backslashes stay as they are, since no program reads the text back.
 pub(crate) fn visible(name: &str) -> Cow<'_, str> {
     escaped(name, |_| false, |c, out| out.extend(c.escape_default()))
 }
@@ -30,7 +31,7 @@ pub(crate) fn visible_path(path: &Path) -> String {
 }
 
 /// Returns `json` with each hidden character as a JSON escape, which programs read back as the
-/// character. Line ends and tabs stay, since they are between the strings.
+/// character. Line ends and tabs stay as they are: JSON allows them only between strings.
 pub(crate) fn visible_json(json: &str) -> Cow<'_, str> {
     let escape = |c: char, out: &mut String| {
         for unit in c.encode_utf16(&mut [0; 2]) {
@@ -41,6 +42,7 @@ pub(crate) fn visible_json(json: &str) -> Cow<'_, str> {
 }
 
 /// Returns `sexp` with each hidden character as an escape that Emacs reads back as the character.
+/// Line ends and tabs stay as they are.
 #[cfg(feature = "cli")]
 pub(crate) fn visible_sexp(sexp: &str) -> Cow<'_, str> {
     let escape = |c: char, out: &mut String| match u32::from(c) {
@@ -76,10 +78,10 @@ fn escaped(
     Cow::Owned(out)
 }
 
-/// Returns whether a character is invisible: controls, line and paragraph separators, unassigned
-/// characters, characters that Unicode says to ignore if they are not supported (format characters,
-/// selectors, fillers, tags), and the marks of interlinear annotations. Spaces and characters for
-/// private use are not hidden.
+/// Returns whether a character is hidden. Hidden are control characters, line and paragraph
+/// separators, unassigned characters, characters that programs should ignore if they do not support
+/// them (format characters, selectors, fillers, tags), and the marks of interlinear annotations.
+/// Spaces and characters for private use are not hidden.
 fn is_hidden(c: char) -> bool {
     use GeneralCategory::{Control, LineSeparator, ParagraphSeparator, Unassigned};
     if c.is_ascii() {

@@ -1,4 +1,5 @@
-//! Writes files atomically, so that nobody ever sees half of one. Knows nothing of their content.
+//! Writes files atomically, so that nobody ever sees a file half written. Knows nothing of their
+//! content.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -6,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Replaces or creates a file that is private to the user. `write` gets a draft and its path, and
-/// may check the result. If it fails, the file stays as it was.
+/// may check the draft. If `write` fails, the file stays as it was.
 pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&mut File, &Path) -> io::Result<()>,
@@ -26,7 +27,7 @@ pub(crate) fn replace(
     written
 }
 
-/// Creates an empty file that only the user may read. Follows no link.
+/// Creates an empty file that only the user may read, in place of any file or link at `path`.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     let _ = std::fs::remove_file(path);
     OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)

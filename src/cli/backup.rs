@@ -28,8 +28,8 @@ pub(super) struct Backup {
 /// Replace the state with a backup.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  contexture restore ~/contexture-backup.db\n\nThe previous \
-    state is kept in the folder `damaged` of the state folder. New ids continue\nafter the highest ones in use. The \
-    server must not be running.")]
+    state is kept in the folder `damaged` of the state folder. Ids that were\ngiven before are \
+    not given again. The server must not be running.")]
 pub(super) struct Restore {
     /// The backup to restore
     file: PathBuf,
@@ -80,7 +80,7 @@ impl Restore {
     }
 }
 
-/// Takes the state folder for a command that must not run while a server does.
+/// Takes the state folder for a command that must not run while a server is running.
 pub(super) fn own(folder: &Path) -> anyhow::Result<Owned> {
     match Owned::take(folder) {
         Err(error @ FolderError::Taken { .. }) => {

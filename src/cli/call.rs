@@ -38,8 +38,9 @@ pub(super) struct Call {
     socket: Option<PathBuf>,
 }
 
-/// Number of attempts to reach the owner of the state folder, and the pause between them.
+/// Number of attempts to reach the owner of the state folder.
 const ATTEMPTS: u32 = 100;
+/// Pause between attempts to reach the owner of the state folder.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Reply of the server.
@@ -69,7 +70,7 @@ impl Call {
         self.show(reply)
     }
 
-    /// Creates a call on behalf of another command.
+    /// Creates a call without parameters, for another command.
     pub(super) fn of(method: &str) -> Self {
         Self { method: method.to_owned(), params: None, json: false, socket: None }
     }
@@ -177,8 +178,8 @@ fn read_params(given: Option<&str>) -> anyhow::Result<Value> {
     }
 }
 
-/// Adds a request key, so that the call can be repeated safely if the server ends before it
-/// answers.
+/// Adds a request key, so that the call can be repeated safely if the server ends before the
+/// answer.
 fn add_request_key(method: &str, params: &mut Value) {
     let name = "request-key";
     let takes_one = |method: &Method| method.params().iter().any(|param| param.name == name);
@@ -195,7 +196,8 @@ fn add_request_key(method: &str, params: &mut Value) {
     }
 }
 
-/// Makes a relative `path` absolute: the server may run in another folder than the shell.
+/// Makes a relative `path` in the parameters absolute: the server may run in another folder than
+/// the shell.
 fn make_path_absolute(params: &mut Value) -> anyhow::Result<()> {
     let path = match params {
         Value::Map(entries) => {

@@ -81,7 +81,8 @@ fn counter(setup: &Setup) -> Finding {
     }
 }
 
-/// Checks the settings locally: sends nothing, and runs no command that might ask for a passphrase.
+/// Checks the settings of embeddings. Sends nothing, and runs no command, which might ask for a
+/// passphrase.
 fn embeddings(settings: &Embeddings) -> Finding {
     let Embeddings { url, model, key, .. } = settings;
     match key.check() {
@@ -133,7 +134,7 @@ fn state(folder: &Path) -> Vec<Finding> {
     }
 }
 
-/// Lists the trusted projects, whose own templates are used.
+/// Lists the trusted projects. The own templates of other projects are not used.
 fn trusted(folder: &Path) -> Vec<Finding> {
     let line = |trusted: Trusted| {
         let Identity { project, remote } = &trusted.identity;
@@ -155,7 +156,7 @@ fn trusted(folder: &Path) -> Vec<Finding> {
     }
 }
 
-/// Checks where the state folder would be, without creating it.
+/// Checks whether the state folder can be created, without creating it.
 fn state_to_be(folder: &Path) -> Finding {
     let above = folder.ancestors().find(|above| above.exists());
     match above.filter(|above| !above.is_dir()) {
@@ -171,7 +172,8 @@ fn state_to_be(folder: &Path) -> Finding {
     }
 }
 
-/// Repairs the state by opening it as a start would, then reads all of it. Reports each step.
+/// Repairs the state by opening it as the server does when it starts, then reads the whole state
+/// and checks the backups. Returns a finding for each step.
 fn repair(folder: &Path) -> anyhow::Result<Vec<Finding>> {
     if !folder.exists() {
         return Ok(vec![good("there is no state to repair".to_owned())]);
@@ -195,7 +197,7 @@ fn repair(folder: &Path) -> anyhow::Result<Vec<Finding>> {
     Ok(steps)
 }
 
-/// Reports the last backup, and the space that backups and damaged files take.
+/// Reports the last backup, the space that backups take, and the number of copies of damaged files.
 fn kept_beside(folder: &Path) -> Vec<Finding> {
     let files = Files::new(folder);
     let backups = recovery::backup::list(&files);
@@ -211,7 +213,7 @@ fn kept_beside(folder: &Path) -> Vec<Finding> {
     let damaged = std::fs::read_dir(files.damaged()).map_or(0, Iterator::count);
     if damaged > 0 {
         findings.push(good(format!(
-            "{} holds copies from {damaged} earlier repairs; remove what you do not need",
+            "{} holds copies from {damaged} earlier repairs; remove those that you do not need",
             visible_path(&files.damaged())
         )));
     }

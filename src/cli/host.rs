@@ -48,7 +48,7 @@ impl Common {
 }
 
 impl Setup {
-    /// Starts a server on the owned folder, or in memory.
+    /// Starts a server on the owned folder, or in memory if there is none.
     pub(super) fn start(&self, owned: Option<&Owned>) -> anyhow::Result<Server> {
         let (store, findings) = match owned {
             None => (LoggedStore::in_memory(SqliteStore::in_memory()?)?, Vec::new()),
@@ -112,7 +112,7 @@ impl Setup {
 }
 
 /// Opens the list of trusted projects. A list that cannot be read is kept aside and replaced by an
-/// empty one.
+/// empty list.
 fn trust(owned: Option<&Owned>, notices: &mut Vec<String>) -> Trust {
     let Some(owned) = owned else { return Trust::default() };
     Trust::open(owned.file(TRUST_FILE)).unwrap_or_else(|error| {

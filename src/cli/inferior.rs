@@ -1,5 +1,5 @@
 //! Support for `M-x sly` and `M-x slime`: Emacs names a file on standard input, the server writes
-//! its port into it, and Emacs connects. The server ends with its Emacs.
+//! its port into the file, and Emacs connects to the port. The server ends when this Emacs ends.
 
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::value::Value;
 use crate::value::sexp;
 use crate::visible::visible_path;
 
-/// Maximum number of bytes to read while waiting for the file name.
+/// Maximum number of bytes from standard input in which the file name is looked for.
 const LONGEST_SAYING: usize = 64 << 10;
 
 /// Opens the listener that Emacs connects to.
@@ -32,7 +32,9 @@ pub(super) async fn attend(port: u16) -> anyhow::Result<()> {
     ended.await?
 }
 
-/// Does the same if another server owns the state, and relays the connections to that server.
+/// Relays Emacs to the server on `socket`, which owns the state: writes the port of a listener to
+/// the file that Emacs names, and connects its clients to that server. Returns when standard input
+/// ends.
 pub(super) async fn relay(socket: &Path) -> anyhow::Result<()> {
     let listener = listener().await?;
     let port = listener.local_addr()?.port();
@@ -62,8 +64,8 @@ fn listen(input: &mut impl BufRead, port: u16) -> anyhow::Result<()> {
     }
 }
 
-/// Finds the file name: on a line of its own, or in the form that starts a Lisp's server, which SLY
-/// and SLIME send by default.
+/// Finds the file name: either it is all that was sent, or it is in the Lisp form that SLY and
+/// SLIME send by default, which would start the server of a Lisp.
 fn port_file(said: &str) -> Option<PathBuf> {
     let said = said.trim();
     if said.starts_with('/') && !said.contains('\n') {

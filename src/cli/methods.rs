@@ -1,4 +1,4 @@
-//! `contexture methods`: prints the method table for people.
+//! `contexture methods`: prints the methods, as a short list or with the whole reference.
 
 use std::fmt::Write;
 

@@ -55,7 +55,7 @@ struct Common {
         env = "CONTEXTURE_CONFIG"
     )]
     config: Option<PathBuf>,
-    /// Give every item this time, in Unix seconds, for reproducible tests
+    /// Use this as the current time, in Unix seconds, for reproducible tests
     #[arg(long, global = true, help_heading = "Common options", value_name = "SECONDS")]
     fixed_time: Option<i64>,
     #[command(flatten)]

@@ -101,7 +101,7 @@ impl Reference<'_> {
         topics.collect::<Vec<_>>().join("\n")
     }
 
-    /// Returns the members of an object, those first that are always there.
+    /// Returns the members of an object. Members that are always present come first.
     fn members(&self, of: &Json) -> String {
         let required: Vec<&str> =
             of["required"].as_array().into_iter().flatten().filter_map(Json::as_str).collect();
@@ -117,7 +117,7 @@ impl Reference<'_> {
         all.into_iter().map(line).collect()
     }
 
-    /// Returns the name of a schema's type for people.
+    /// Returns the type of a schema, as the reference names it.
     fn kind(&self, schema: &Json) -> String {
         if let Some((name, target)) = self.target(schema) {
             let name = target["x-part-of"].as_str().unwrap_or(name);
@@ -152,7 +152,7 @@ impl Reference<'_> {
         kinds.join(" or ")
     }
 
-    /// Returns the values of a closed list.
+    /// Returns a sentence with the values that a schema allows, or nothing if it lists no values.
     fn values(&self, schema: &Json) -> String {
         let of = self.target(schema).map_or(schema, |(_, target)| target);
         let branches = of["anyOf"].as_array().into_iter().flatten();
@@ -189,7 +189,7 @@ fn param(param: &Param) -> String {
     format!("- `:{name}` ({kind}{need}{earlier}): {doc}{list}\n")
 }
 
-/// Returns the values of a closed list, written either way.
+/// Returns the values that a schema allows, whether it lists them under `enum`, `oneOf` or `const`.
 fn constants(schema: &Json) -> Vec<&str> {
     let variants = schema["oneOf"].as_array().into_iter().flatten().map(|one| &one["const"]);
     let listed = schema["enum"].as_array().into_iter().flatten();

@@ -34,7 +34,7 @@ pub(super) struct Render {
     /// Output format: markdown, xml, org or json
     #[arg(long, default_value = "markdown", value_parser = parse_format)]
     format: Format,
-    /// Maximum number of tokens; files are dropped from the first on
+    /// Maximum number of tokens; if there are more, files are left out, beginning with the first
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
 }
@@ -110,7 +110,7 @@ fn read(setup: &Setup, name: &str, index: usize) -> anyhow::Result<Item> {
     })
 }
 
-/// Splits `:START` or `:START-END` off a name, unless a file with the full name exists.
+/// Splits `:START` or `:START-END` off a name, unless there is a file with the full name.
 fn split_range(name: &str) -> (&str, Option<(u64, Option<u64>)>) {
     let range = |text: &str| match text.split_once('-') {
         None => Some((text.parse().ok()?, None)),

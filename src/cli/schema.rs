@@ -1,14 +1,14 @@
-//! `contexture schema`: prints the JSON Schema of the protocol for programs.
+//! `contexture schema`: prints the JSON Schema of the protocol, or parts of the reference.
 
 use super::reference::{Part, markdown};
 use super::say;
 use crate::rpc::document;
 
-/// Print the JSON Schema of the protocol, from which a client can be generated
+/// Print the JSON Schema of the protocol. Programs can generate clients from it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  contexture schema >schema.json")]
 pub(super) struct Schema {
-    /// Print a part of the reference for people instead, as Markdown
+    /// Print a part of the reference as Markdown, not the schema
     #[arg(long, value_name = "PART")]
     markdown: Option<Part>,
 }

@@ -1,4 +1,4 @@
-//! `contexture serve`: runs the server, or a bridge to the one that is already running.
+//! `contexture serve`: runs the server, or a bridge to a server that is already running.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -17,17 +17,18 @@ use crate::server::{Server, stdio};
 use crate::store::ownership::{FolderError, Owned, make_private, owner};
 use crate::visible::visible;
 
-/// Pause between attempts to reach the owner of the state folder, and their number.
+/// Pause between attempts to reach the owner of the state folder.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// Number of attempts to reach the owner of the state folder.
 const LOOKS: u32 = 250;
 
 /// Serve clients over one or more transports.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  contexture serve --stdio\n  contexture serve --unix --tcp \
     127.0.0.1:4005\n\nOne server owns a state folder. A second `serve --stdio` over the same \
-    folder becomes a\nbridge to the first.")]
+    folder becomes a\nbridge to the first server.")]
 pub(super) struct Serve {
-    /// Serve over standard input and output; the server ends with its input
+    /// Serve over standard input and output; the server ends when its input ends
     #[arg(long)]
     stdio: bool,
     /// Listen on a Unix socket; without PATH, on a private default path
@@ -177,8 +178,8 @@ impl Serve {
         }
     }
 
-    /// Returns the path of the socket. The owner of a state folder always listens, so that others
-    /// can join it.
+    /// Returns the path of the Unix socket to listen on, if any. The owner of a state folder always
+    /// listens on one, so that other processes can reach the server.
     fn socket_path(&self, setup: &Setup) -> anyhow::Result<Option<PathBuf>> {
         match (&self.unix, &setup.state) {
             (Some(Some(path)), _) => Ok(Some(path.clone())),
@@ -191,7 +192,8 @@ impl Serve {
     }
 }
 
-/// Names the socket of a state folder. The name is short however long the folder's path is.
+/// Returns the file name of the socket of a state folder, which is short even if the folder's path
+/// is long.
 fn socket_name(state: Option<&Path>) -> anyhow::Result<String> {
     let Some(state) = state else { return Ok(format!("ephemeral-{}.sock", std::process::id())) };
     let folder = state.canonicalize()?;
@@ -206,8 +208,8 @@ enum Taken {
     By(PathBuf),
 }
 
-/// Takes the folder. If a `bridge` is enough, finds the socket of the folder's owner instead. The
-/// owner may be starting or ending, so both are tried for a while.
+/// Takes the folder. If the folder has an owner and a `bridge` is enough, finds the socket of the
+/// owner. The owner may just be starting or ending, so both are tried for some seconds.
 async fn take(folder: &Path, bridge: bool) -> anyhow::Result<Taken> {
     for look in 1.. {
         match Owned::take(folder) {
@@ -245,7 +247,8 @@ pub(super) fn log_to_stderr() {
         .init();
 }
 
-/// Writer to standard error that keeps each event on one line, whatever names it contains.
+/// Writer to standard error that keeps each event on one line, even if the event contains names
+/// with line ends.
 struct LogLines;
 
 impl Write for LogLines {

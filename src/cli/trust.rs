@@ -14,9 +14,8 @@ use crate::value::Value;
 /// Trust a project, so that its own templates are used.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  contexture trust ~/src/parser\n  contexture trust --revoke \
-    ~/src/parser\n  contexture trust --list\n\nTrust applies to the repository that is there now, \
-    identified by its Git remote. A project\nthat is moved, or another one at the same place, must be \
-    trusted again.")]
+    ~/src/parser\n  contexture trust --list\n\nTrust applies to the folder and to its Git remote, if it \
+    has one. A project that is moved, or whose\nremote changes, must be trusted again.")]
 pub(super) struct Trust {
     /// Folder of the project; defaults to the project of the current folder
     dir: Option<PathBuf>,
@@ -68,7 +67,7 @@ fn text<'a>(answer: &'a Value, name: &str) -> &'a str {
     }
 }
 
-/// Formats the answer for people.
+/// Formats the answer as text.
 fn shown(method: &str, answer: &Value) -> String {
     let project = text(answer, "project");
     match (method, answer) {

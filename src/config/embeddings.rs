@@ -9,36 +9,37 @@ use super::{ConfigError, DEFAULTS, Explained, FILE};
 use crate::provider::secret::KeySource;
 use crate::provider::settings::{BadSetting, check_url, key_source};
 
-/// Default time that a call waits for a vector, and its range, in seconds.
+/// Default time that a call waits for a vector, in seconds.
 const DEFAULT_TIMEOUT: f64 = 2.0;
+/// Range of the time that a call may wait for a vector, in seconds.
 const TIMEOUTS: (f64, f64) = (0.1, 60.0);
 
-/// The settings as they are written.
+/// The settings as they are written in the configuration file.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct EmbeddingSettings {
-    /// Address of the interface, such as `http://localhost:11434/v1`.
+    /// Address of the service, such as `http://localhost:11434/v1`.
     pub url: String,
-    /// Name of the model there.
+    /// Name of the model, as the service knows it.
     pub model: String,
-    /// Environment variable that contains the key.
+    /// Name of an environment variable that contains the API key.
     pub api_key_env: Option<String>,
-    /// Command that prints the key.
+    /// Command that prints the API key.
     pub api_key_command: Option<String>,
-    /// Time that a call waits, in seconds.
+    /// Time that a call waits for a vector, in seconds.
     pub timeout: Option<f64>,
 }
 
 /// The settings in effect.
 #[derive(Debug, Clone)]
 pub(crate) struct Embeddings {
-    /// Address of the interface.
+    /// Address of the service.
     pub url: String,
-    /// Name of the model there.
+    /// Name of the model, as the service knows it.
     pub model: String,
-    /// Source of the key.
+    /// Source of the API key.
     pub key: KeySource,
-    /// Time that a call waits.
+    /// Time that a call waits for a vector.
     pub timeout: Duration,
 }
 

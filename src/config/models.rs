@@ -1,4 +1,4 @@
-//! The user's values for models: `[[models]]` in the configuration file.
+//! Values that the user configures for models: `[[models]]` in the configuration file.
 
 use serde::Deserialize;
 
@@ -6,12 +6,13 @@ use super::{ConfigError, Explained, FILE};
 use crate::tokens::TokenizerName;
 use crate::tokens::model::Override;
 
-/// Range of a model's limit, in tokens. A smaller one is no window, and a larger one a mistake.
+/// Range of a model's limit, in tokens. A smaller limit leaves no room for a window, and a larger
+/// limit is a mistake.
 const LIMITS: (u64, u64) = (256, 100_000_000);
-/// Range of the factor from counts in the vocabulary to counts of the model.
+/// Range of the factor that converts counts of the vocabulary to counts of the model.
 const FACTORS: (f64, f64) = (0.1, 10.0);
 
-/// The user's values for models with names that begin alike.
+/// Values that the user configures for all models whose names begin alike.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct ModelSettings {
@@ -19,9 +20,9 @@ pub(crate) struct ModelSettings {
     pub prefix: String,
     /// Maximum number of tokens in a request.
     pub limit: Option<u64>,
-    /// Factor from counts in the vocabulary to counts of the model.
+    /// Factor that converts counts of the vocabulary to counts of the model.
     pub factor: Option<f64>,
-    /// The nearest public vocabulary.
+    /// Public vocabulary that is most similar to that of the model.
     pub tokenizer: Option<TokenizerName>,
 }
 

@@ -1,4 +1,4 @@
-//! The models to talk to: `[[providers]]` in the configuration file.
+//! The models that sessions can use: `[[providers]]` in the configuration file.
 
 use super::{ConfigError, DEFAULTS, Explained, FILE};
 use crate::provider::settings::{Configured, ProviderSettings};

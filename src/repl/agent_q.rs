@@ -1,5 +1,5 @@
 //! The calls by which agent-q's Emacs package talks to its server. The answers have the form that
-//! it expects, so agent-q's users can keep their front end.
+//! the package expects, so that users of agent-q can keep their front end.
 
 use std::sync::Mutex;
 
@@ -17,7 +17,7 @@ type Outcome = Result<Value, WireError>;
 
 /// The Unix epoch as a Common Lisp time, which counts seconds from 1900.
 const UNIX_EPOCH: i64 = 2_208_988_800;
-/// Thread of approvals that come from no REPL.
+/// Thread of approvals for calls that come from no REPL.
 const THREAD: i64 = 0;
 const PACKAGE: &str = "agent-q";
 const FUNCTIONS: [&str; 14] = [
@@ -37,7 +37,7 @@ const FUNCTIONS: [&str; 14] = [
     "agent-q-get-session-info",
 ];
 
-/// Answers one of the package's calls.
+/// Answers one of the calls of agent-q's package.
 pub(super) async fn call(shared: &Shared, name: &str, arguments: Vec<Value>) -> Outcome {
     let (mut positional, keywords) = split(arguments);
     let first = positional.pop().unwrap_or_default();
@@ -89,7 +89,7 @@ pub(super) async fn call(shared: &Shared, name: &str, arguments: Vec<Value>) -> 
     }
 }
 
-/// Evaluates the forms by which the package looks for its server, and nothing else.
+/// Evaluates the forms by which agent-q's package looks for its server. Refuses all other forms.
 pub(super) fn common_lisp(name: &str, arguments: Vec<Value>) -> Outcome {
     let mut arguments = arguments.into_iter();
     let mut next = || arguments.next().unwrap_or_default();
@@ -136,8 +136,8 @@ fn value_of(form: Value) -> Outcome {
     }
 }
 
-/// Splits arguments into positional ones and keywords. Keeps only the first positional one, since
-/// no other is used.
+/// Splits arguments into positional arguments and keywords. Keeps only the first positional
+/// argument, since no other is used.
 fn split(mut arguments: Vec<Value>) -> (Vec<Value>, Value) {
     let at = arguments.iter().position(|argument| matches!(argument, Value::Keyword(_)));
     let keywords = arguments.split_off(at.unwrap_or(arguments.len()));
@@ -157,7 +157,8 @@ fn whether(outcome: Outcome) -> Value {
     truth(outcome.is_ok())
 }
 
-/// Returns the manager of the items of the connection's session, if it has a session.
+/// Returns the name of the manager whose items the connection's session shows, if the connection
+/// has a session.
 async fn manager(shared: &Shared) -> Option<Value> {
     shared.place.row(shared).await?.get("manager").cloned()
 }
@@ -221,7 +222,7 @@ async fn info(shared: &Shared) -> Value {
     ])
 }
 
-/// Formats a session for the package's list.
+/// Formats a session for the list of agent-q's package.
 fn meta(row: &Value) -> Value {
     let field = |name: &str| row.get(name).cloned().unwrap_or_default();
     plist([
@@ -239,7 +240,7 @@ fn universal(time: &Value) -> Value {
     }
 }
 
-/// Runs a turn in the connection's session. Returns the complete output.
+/// Runs a turn in the connection's session, and returns its complete output.
 async fn send(shared: &Shared, message: &Value) -> Outcome {
     let turn = UserInput {
         session: shared.place.session(shared).await?.name,
@@ -251,7 +252,7 @@ async fn send(shared: &Shared, message: &Value) -> Outcome {
     Ok(text(std::mem::take(&mut *locked(&collected.said))))
 }
 
-/// Collects the output until it is complete.
+/// A listener that collects the output of a turn.
 struct Collected<'a> {
     shared: &'a Shared,
     said: Mutex<String>,

@@ -1,5 +1,5 @@
-//! Questions to the person: a debugger buffer with the answers as restarts, or a yes-or-no
-//! question.
+//! Questions to the user of SLY or SLIME: a debugger buffer with the answers as restarts, or a
+//! yes-or-no question.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -13,16 +13,16 @@ use super::{Editor, locked};
 use crate::rpc::{Approval, Decision};
 use crate::value::Value;
 
-/// The debugger's restarts in order, with their meanings.
+/// The restarts of the debugger, in order: name, description, and the decision that it means.
 const RESTARTS: [(&str, &str, Decision); 3] = [
     ("ALLOW", "Allow it once.", Decision::Once),
     ("ALWAYS", "Allow it and everything like it from now on.", Decision::Always),
     ("*ABORT", "Refuse it.", Decision::Refuse),
 ];
 /// Time that a client may take to confirm that it has processed earlier messages. A client that
-/// does not confirm is not asked again.
+/// does not confirm in time is not asked again.
 const PONG_TIME: Duration = Duration::from_secs(5);
-/// Level of the debugger. It never asks within a question.
+/// Level of the debugger, always the first: no question is asked within another.
 const LEVEL: Value = Value::Int(1);
 
 /// The unanswered questions of one connection.
@@ -33,7 +33,7 @@ pub(super) struct Questions {
     /// Open yes-or-no questions and pings, by tag.
     confirmations: Mutex<HashMap<i64, oneshot::Sender<bool>>>,
     next_tag: AtomicI64,
-    /// True once the client has left a ping unanswered.
+    /// True once the client did not answer a ping in time.
     is_silent: AtomicBool,
 }
 
@@ -48,7 +48,7 @@ impl Questions {
         }
     }
 
-    /// Shows a debugger buffer until a restart is chosen or the caller stops waiting.
+    /// Shows a debugger buffer until the user chooses a restart or the caller stops waiting.
     pub(super) async fn allow(&self, thread: i64, request: Approval) -> Decision {
         let (decide, decision) = oneshot::channel();
         locked(&self.debuggers).insert(thread, decide);
@@ -77,7 +77,7 @@ impl Questions {
         decision.await.unwrap_or(false)
     }
 
-    /// Waits for a limited time until the client has processed earlier messages.
+    /// Waits until the client has processed earlier messages, but no longer than [`PONG_TIME`].
     pub(super) async fn done(&self, thread: i64) {
         if self.is_silent.load(Ordering::Relaxed) {
             return;
@@ -90,7 +90,8 @@ impl Questions {
         locked(&self.confirmations).remove(&tag);
     }
 
-    /// Opens a question that is answered under a tag.
+    /// Opens a question. Returns the tag under which the client answers, and the receiver of the
+    /// answer.
     fn open(&self) -> (i64, oneshot::Receiver<bool>) {
         let (decide, decision) = oneshot::channel();
         let tag = self.next_tag.fetch_add(1, Ordering::Relaxed);
@@ -98,7 +99,7 @@ impl Questions {
         (tag, decision)
     }
 
-    /// Handles the answer to a yes-or-no question.
+    /// Handles the answer to a yes-or-no question or a ping.
     pub(super) fn answered(&self, tag: &Value, value: &Value) {
         let Value::Int(tag) = tag else { return };
         if let Some(decide) = locked(&self.confirmations).remove(tag) {
@@ -107,8 +108,8 @@ impl Questions {
         }
     }
 
-    /// Handles the choice of a restart in the debugger of a thread. Returns whether a question was
-    /// open.
+    /// Handles the choice of a restart in the debugger of a thread, or of any thread if `None`.
+    /// Returns whether a question was open there.
     pub(super) fn restart(&self, thread: Option<i64>, restart: usize) -> bool {
         let decision = RESTARTS.get(restart).map_or(Decision::Refuse, |(_, _, means)| *means);
         let mut debuggers = locked(&self.debuggers);
@@ -119,13 +120,13 @@ impl Questions {
         }
     }
 
-    /// Refuses the request of a thread.
+    /// Answers the question of a thread with a refusal, like [`restart`](Self::restart).
     pub(super) fn refuse(&self, thread: Option<i64>) -> bool {
         self.restart(thread, RESTARTS.len())
     }
 }
 
-/// An open debugger buffer. It is closed however the question ends.
+/// An open debugger buffer. Dropping the value closes the buffer.
 struct Debugger<'a> {
     questions: &'a Questions,
     thread: i64,

@@ -8,7 +8,7 @@ use super::{Shared, readable};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-/// The commands: the name, its arguments and a description of each.
+/// The commands, each with its name, arguments and description.
 pub(super) const COMMANDS: [(&str, &str, &str); 9] = [
     ("/context", "", "Show what is in the context."),
     ("/add", "FILE[:LINE[-LINE]]", "Add a file, or lines of it, to the context."),
@@ -28,7 +28,7 @@ pub(super) struct Command<'a> {
     rest: &'a str,
 }
 
-/// Parses a command. Returns `None` for a path and for several lines.
+/// Parses a command. Returns `None` for other texts, such as paths or several lines.
 pub(super) fn of(typed: &str) -> Option<Command<'_>> {
     let line = typed.trim();
     let name = line.split_whitespace().next()?;
@@ -37,7 +37,7 @@ pub(super) fn of(typed: &str) -> Option<Command<'_>> {
     (is_word && !line.contains('\n')).then(|| Command { name, rest: line[name.len()..].trim() })
 }
 
-/// Runs a command. Returns the text to show.
+/// Runs a command and returns the text to show.
 pub(super) async fn run(
     shared: &Shared,
     command: Command<'_>,

@@ -16,12 +16,12 @@ const MOST_ENTRIES: usize = 20_000;
 /// A completion and its kind.
 type Candidate = (String, &'static str);
 
-/// Returns the text to complete.
+/// Returns the text to complete, which is the first argument of the client's request.
 pub(super) fn pattern(argument: Option<&Value>) -> String {
     argument.and_then(name_of).unwrap_or_default().to_owned()
 }
 
-/// Returns the completions in the form that the function called `name` uses.
+/// Returns the completions in the form that the client expects from the function `name`.
 pub(super) async fn answer(shared: &Shared, name: &str, pattern: &str) -> Value {
     let found = candidates(shared, pattern).await;
     match name {
@@ -44,13 +44,13 @@ pub(super) async fn answer(shared: &Shared, name: &str, pattern: &str) -> Value 
     }
 }
 
-/// Returns the share of the word that is already typed.
+/// Returns the fraction of the word that is already typed.
 fn score(pattern: &str, word: &str) -> Value {
     let hundredths = 100 * pattern.len() / word.len().max(1);
     Value::Float(hundredths as f64 / 100.0)
 }
 
-/// Returns the part of a completion that is already typed.
+/// Returns the typed part of a completion, in the form that the client highlights.
 fn chunks(pattern: &str) -> Value {
     list([list([Value::Int(0), text(pattern)])])
 }
@@ -82,8 +82,8 @@ async fn item_ids(shared: &Shared) -> Vec<String> {
     found.iter().filter_map(|item| string_at(item, "id").map(str::to_owned)).collect()
 }
 
-/// Lists the entries of the directory that `named` is in, as completions of `named`. Hidden entries
-/// are offered only after a typed dot, and nothing is offered for an empty text.
+/// Lists the entries of the directory part of `named`, as completions of `named`. Hidden entries
+/// are listed only if the name begins with a dot. An empty text has no completions.
 fn files(directory: &Path, named: &str) -> Vec<Candidate> {
     if named.is_empty() {
         return Vec::new();
@@ -106,7 +106,7 @@ fn files(directory: &Path, named: &str) -> Vec<Candidate> {
     found
 }
 
-/// Returns the longest common beginning.
+/// Returns the longest common beginning of the completions.
 fn common_prefix(found: &[Candidate]) -> Option<&str> {
     let (first, rest) = found.split_first()?;
     let common = rest.iter().fold(first.0.len(), |length, (word, _)| {

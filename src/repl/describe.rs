@@ -7,11 +7,11 @@ use crate::rpc::{self, Method};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-/// Marks the position of point in the form that autodoc sends.
+/// Marker of the position of point in the form that autodoc sends.
 const CURSOR: &str = "%cursor-marker%";
 
-/// Returns the argument list of the call that contains point, with the argument before point
-/// marked.
+/// Returns the argument list of the call that contains point, and marks in it the argument whose
+/// keyword is before point.
 pub(super) fn autodoc(form: &Value) -> Value {
     let known = innermost(form).and_then(|form| {
         let method = method(name_of(form.first()?)?)?;
@@ -49,7 +49,7 @@ pub(super) fn description(name: &Value) -> Result<Value, WireError> {
     Ok(text(format!("{}\n\n{}\n\n{params}\nResult: {answer}\n", call(method, None), method.doc)))
 }
 
-/// Lists the methods whose names contain a text.
+/// Lists the methods whose names contain a text, in the form of SLIME or SLY.
 pub(super) fn apropos(part: &Value, slime: bool) -> Value {
     let part = name_of(part).unwrap_or_default();
     let designator = |name: &str| match slime {
@@ -77,7 +77,7 @@ fn call(method: &Method, marked: Option<&str>) -> String {
     format!("({PACKAGE}:{}{})", method.name, params.collect::<String>())
 }
 
-/// Returns the innermost list that contains the cursor.
+/// Returns the innermost list that contains [`CURSOR`].
 fn innermost(form: &Value) -> Option<&[Value]> {
     let Value::List(items) = form else { return None };
     items.iter().find_map(innermost).or_else(|| {

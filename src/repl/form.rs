@@ -1,5 +1,5 @@
-//! Forms that SLY and SLIME evaluate: answers that let them connect, and immediate refusals of
-//! everything unknown.
+//! Forms that SLY and SLIME send for evaluation. Known forms get answers, so that these clients can
+//! connect and work; every other form is refused at once.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const SLY_MODULES: [&str; 7] = [
 ];
 
 impl Repls {
-    /// Evaluates a form. Returns false if that ends the connection.
+    /// Evaluates a form. Returns false if the form ends the connection.
     pub(super) fn evaluate(&mut self, id: i64, form: Form, thread: &Value) -> bool {
         let (package, name, arguments) = match form {
             Form::Call { package, name, arguments } => (package, name, arguments),
@@ -135,7 +135,7 @@ impl Repls {
         })
     }
 
-    /// Answers a form when its evaluation is done.
+    /// Evaluates a form in a task, and answers when the evaluation is done.
     fn later<F>(&self, id: i64, evaluate: impl FnOnce(Arc<Shared>) -> F)
     where
         F: Future<Output = Outcome> + Send + 'static,
@@ -198,7 +198,8 @@ impl Repls {
         text(locked(&self.shared.directory).to_string_lossy())
     }
 
-    /// Handles a restart of the debugger. Every restart leaves the debugger.
+    /// Handles a restart of the debugger. Every restart leaves the debugger, so the answer is an
+    /// error, which aborts the form that chose the restart.
     fn restart(&self, thread: &Value, restart: &Value) -> WireError {
         let thread = if let Value::Int(thread) = thread { Some(*thread) } else { None };
         let known = match restart {
@@ -212,8 +213,7 @@ impl Repls {
     }
 }
 
-/// Returns whether the answer is nil because the form changes nothing here, or there is nothing to
-/// return.
+/// Returns whether the form does nothing here and its answer is always `nil`.
 fn is_nothing(name: &str) -> bool {
     const NOTHING: [&str; 16] = [
         "slynk-add-load-paths",
@@ -240,7 +240,7 @@ fn unknown(name: &str) -> WireError {
     refusal(format!("Contexture cannot evaluate {name}; (contexture:METHOD …) calls a method"))
 }
 
-/// Returns a constant, which evaluates to itself.
+/// Evaluates a constant, which is its own value. Refuses symbols and lists.
 fn constant(datum: Value) -> Outcome {
     match datum {
         Value::Symbol(name) => Err(unknown(&name)),
@@ -249,13 +249,14 @@ fn constant(datum: Value) -> Outcome {
     }
 }
 
-/// Returns the names of the modules. SLIME compares them with its own, ignoring letter case.
+/// Returns the names of the asked modules in upper case. SLIME ignores letter case when it compares
+/// them.
 fn modules(asked: Value) -> Value {
     let names = super::lisp::items(asked);
     texts(names.iter().filter_map(name_of).map(str::to_uppercase))
 }
 
-/// Evaluates a form that was typed outside the REPL: a call of a method, or a constant.
+/// Evaluates a form from outside the REPL: a call of a method, or a constant.
 async fn typed(shared: &Shared, typed: &str, grab: bool) -> Outcome {
     let datum = sexp::read(typed).map_err(|error| refusal(error.to_string()))?;
     let value = match form_of(datum) {

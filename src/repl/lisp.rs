@@ -11,7 +11,7 @@ pub(super) fn text(text: impl Into<String>) -> Value {
     Value::Str(text.into())
 }
 
-/// Makes a list. The empty list is nil.
+/// Makes a list; without items, `nil`.
 pub(super) fn list(items: impl IntoIterator<Item = Value>) -> Value {
     let items: Vec<_> = items.into_iter().collect();
     if items.is_empty() { Value::Nil } else { Value::List(items) }
@@ -39,12 +39,12 @@ pub(super) fn name_of(value: &Value) -> Option<&str> {
     }
 }
 
-/// Returns a text from a method's answer.
+/// Returns the text or name under `name` in a method's answer.
 pub(super) fn string_at<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name).and_then(name_of)
 }
 
-/// Returns the items of a list. Nil has none.
+/// Returns the items of a list or vector; any other datum has none.
 pub(super) fn items(value: Value) -> Vec<Value> {
     match value {
         Value::List(items) | Value::Vector(items) => items,
@@ -52,7 +52,7 @@ pub(super) fn items(value: Value) -> Vec<Value> {
     }
 }
 
-/// Makes the error for a request that cannot be fulfilled, worded for the person who made it.
+/// Makes the error for a request of SLY or SLIME that cannot be fulfilled.
 pub(super) fn refusal(message: impl AsRef<str>) -> WireError {
     WireError::new(WireError::INVALID_REQUEST, message)
 }

@@ -1,5 +1,5 @@
-//! One REPL. Handles its inputs one after the other, each a turn or a command, and shows their
-//! output.
+//! One REPL. It handles its inputs, which are messages to the model or commands, one after the
+//! other, and shows their output.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -16,15 +16,15 @@ use crate::wire::message::WireError;
 
 /// Maximum length of a piece of output in one message, in bytes.
 const LONGEST_PIECE: usize = 64 << 10;
-/// Name of the condition that aborts an interrupted evaluation.
+/// Name of the condition that the client shows for an interrupted evaluation.
 const INTERRUPT: &str = "interrupt";
 
 /// The way in which a REPL shows its output.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Way {
-    /// SLY: sent to one of the client's channels.
+    /// To one of the client's channels, as SLY expects.
     Channel(i64),
-    /// SLIME: sent at top level.
+    /// As messages without a channel, as SLIME expects.
     TopLevel,
 }
 
@@ -32,16 +32,16 @@ pub(super) enum Way {
 pub(super) enum Input {
     /// Start of the REPL.
     Greeting,
-    /// Text typed by a person. SLIME waits for an answer with the number in `answer`.
+    /// Typed text. SLIME waits for an answer with the id in `answer`.
     Text { text: String, answer: Option<i64> },
     /// Request to clear the client's history.
     Clear,
 }
 
-/// The handle of a REPL. The REPL ends when this is dropped.
+/// The handle of a REPL. The REPL ends when the handle is dropped.
 pub(super) struct Repl {
     inputs: mpsc::Sender<(Input, CancellationToken)>,
-    /// Tokens that cancel the current input and then the waiting ones.
+    /// Tokens that cancel inputs: first that of the current input, then those of waiting inputs.
     running: Arc<Mutex<VecDeque<CancellationToken>>>,
     output: Arc<ReplOutput>,
     place: Arc<Place>,
@@ -70,7 +70,7 @@ impl Repl {
         Self { inputs, running, output, place, ended }
     }
 
-    /// Returns whether it uses the session of this place.
+    /// Returns whether the REPL uses the session of this place.
     pub(super) fn speaks_in(&self, place: &Arc<Place>) -> bool {
         Arc::ptr_eq(&self.place, place)
     }
@@ -94,7 +94,7 @@ impl Repl {
         }
     }
 
-    /// Returns whether it works on an input.
+    /// Returns whether the REPL works on an input.
     pub(super) fn is_busy(&self) -> bool {
         !locked(&self.running).is_empty()
     }
@@ -178,7 +178,7 @@ impl ReplInput {
         tokio::time::timeout(LONGEST_END, answering).await.unwrap_or(Ok(()))
     }
 
-    /// Returns the REPL's session. Opens it when it is first needed.
+    /// Returns the REPL's session, which is opened when it is first needed.
     pub(super) async fn session(&self) -> Result<Session, WireError> {
         self.place.session(&self.output.shared).await
     }
@@ -201,7 +201,7 @@ struct ReplOutput {
     shared: Arc<Shared>,
     thread: i64,
     way: Way,
-    /// Cancelled when the REPL is gone and its channel must not be used any more.
+    /// Cancelled when the REPL has ended; nothing may be sent to its channel then.
     ended: CancellationToken,
 }
 
@@ -238,7 +238,7 @@ impl Listener for ReplOutput {
     }
 }
 
-/// Splits a text into pieces that fit a message, between characters.
+/// Splits a text between characters into pieces of at most [`LONGEST_PIECE`] bytes.
 fn pieces(mut text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         let (piece, rest) = text.split_at(text.floor_char_boundary(LONGEST_PIECE));

@@ -1,7 +1,7 @@
-//! The REPL that SLY and SLIME show. Typed text becomes a turn of a session, or a command.
+//! The REPLs that SLY and SLIME show. Typed text is a message to the model, or a command.
 //!
-//! Each connection with this protocol has one [`Repls`]. It knows methods only by their names, and
-//! the client as an [`Editor`].
+//! Each connection with this protocol has one [`Repls`]. This module calls methods by their names,
+//! and sees the client only as an [`Editor`].
 
 mod agent_q;
 mod approval;
@@ -29,10 +29,10 @@ use crate::rpc::{Answerer, Caller, ReplSettings};
 use crate::value::Value;
 use crate::wire::message::{Talk, WireError};
 
-/// Package of prompts and symbols.
+/// Package that prompts and symbols name.
 const PACKAGE: &str = "contexture";
 
-/// The client as a REPL sees it.
+/// The client of a REPL.
 pub(crate) trait Editor: Send + Sync {
     /// Sends an event.
     fn tell(&self, event: Value);
@@ -45,7 +45,7 @@ pub(crate) trait Editor: Send + Sync {
 pub(crate) struct Repls {
     shared: Arc<Shared>,
     repls: BTreeMap<i64, Repl>,
-    /// Number of SLIME's only REPL.
+    /// Number of the REPL of SLIME, which has only one; `None` until it is created.
     of_slime: Option<i64>,
     next: i64,
 }
@@ -55,10 +55,10 @@ struct Shared {
     editor: Arc<dyn Editor>,
     caller: Arc<dyn Caller>,
     settings: ReplSettings,
-    /// Directory that file names are relative to.
+    /// Directory to which file names are relative.
     directory: Mutex<PathBuf>,
     questions: Questions,
-    /// Session of the connection.
+    /// Place of the connection's session.
     place: Arc<Place>,
     /// Cancelled when the client has gone.
     ended: CancellationToken,
@@ -82,7 +82,7 @@ impl Shared {
     }
 }
 
-/// Locks a mutex, even a poisoned one: no data here is ever left half-changed.
+/// Locks a mutex, even after a panic: a panic never leaves the data of these mutexes half changed.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -94,7 +94,7 @@ impl Drop for Repls {
 }
 
 impl Repls {
-    /// Creates the REPLs of a new connection. There are none yet.
+    /// Creates the state of a new connection, which has no REPL yet.
     pub(crate) fn new(
         editor: Arc<dyn Editor>,
         caller: Arc<dyn Caller>,
@@ -113,8 +113,9 @@ impl Repls {
         Self { shared: Arc::new(shared), repls: BTreeMap::new(), of_slime: None, next: 1 }
     }
 
-    /// Handles a message of the client. Returns false if the connection is to end. You must call
-    /// this within a tokio runtime.
+    /// Handles a message of the client. Returns false if the connection must end.
+    ///
+    /// # Panics Panics outside of a tokio runtime.
     pub(crate) fn take(&mut self, talk: Talk) -> bool {
         match talk {
             Talk::Evaluate { id, form, thread } => return self.evaluate(id, form, &thread),
@@ -125,8 +126,8 @@ impl Repls {
         true
     }
 
-    /// Begins a REPL that shows its output in the given way. Returns its number. The first REPL
-    /// uses the connection's session, and each further one a session of its own.
+    /// Begins a REPL that shows its output in the given way, and returns its number. The first REPL
+    /// uses the connection's session, and each further REPL has its own session.
     fn begin(&mut self, way: Way) -> i64 {
         let number = self.next;
         self.next += 1;
@@ -154,7 +155,8 @@ impl Repls {
         self.shared.editor.answer(id, Ok(list([text(PACKAGE), text(PACKAGE)])));
     }
 
-    /// Handles a line of SLIME's REPL. The answer ends the evaluation.
+    /// Handles a text that was typed in SLIME's REPL. The answer follows when its turn or command
+    /// has ended.
     fn listener_eval(&mut self, id: i64, typed: &str) {
         let Some(number) = self.of_slime else {
             let error = refusal("there is no REPL yet: create one with create-repl");
@@ -186,7 +188,8 @@ impl Repls {
         }
     }
 
-    /// Stops the turn of one REPL, or of every REPL if the thread belongs to none.
+    /// Stops the current input of the REPL with this thread; of all REPLs if no REPL has this
+    /// thread.
     fn interrupt(&self, thread: &Value) {
         let number = match thread {
             Value::Int(number) => Some(*number),

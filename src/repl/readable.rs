@@ -1,4 +1,4 @@
-//! Formats answers of methods as lines for people.
+//! Formats answers of methods as lines that are easy to read.
 
 use super::lisp::string_at;
 use crate::value::sexp;
@@ -62,7 +62,7 @@ fn is_nested(value: &Value) -> bool {
     }
 }
 
-/// Formats a value on one line, as a person would write it.
+/// Formats a value on one line, without Lisp's notation where possible.
 fn plain(value: &Value) -> String {
     match value {
         Value::Nil | Value::Bool(false) => "no".to_owned(),

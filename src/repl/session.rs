@@ -1,5 +1,5 @@
-//! The session that a connection or a REPL uses. Opening one here does not move other clients:
-//! calls without a session stay with the session they had.
+//! The session that a connection or a REPL uses. Opening a session here does not change the current
+//! session of the server, which calls of other clients use when they name no session.
 
 use std::sync::Mutex;
 
@@ -8,7 +8,7 @@ use super::{Shared, locked};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-/// A session as it was last seen.
+/// The id, the name and the manager of a session when it was last looked up.
 #[derive(Debug, Clone)]
 pub(super) struct Session {
     pub(super) id: String,
@@ -16,11 +16,12 @@ pub(super) struct Session {
     pub(super) manager: String,
 }
 
-/// Holds a session once it is needed.
+/// A place for the session of a connection or a REPL. The session is opened when it is first
+/// needed.
 #[derive(Default)]
 pub(super) struct Place {
     known: Mutex<Option<Session>>,
-    /// Locked while a session is opened, so that only one is.
+    /// Locked while a session is opened, so that only one session is opened.
     opening: tokio::sync::Mutex<()>,
 }
 
@@ -32,12 +33,12 @@ impl Session {
 }
 
 impl Place {
-    /// Returns the session as it was last seen.
+    /// Returns the session as it was when it was last looked up; `None` if there is none yet.
     pub(super) fn known(&self) -> Option<Session> {
         locked(&self.known).clone()
     }
 
-    /// Returns the session. Opens one if there is none or it is gone.
+    /// Returns the session. Opens a new session if there is none yet or the session is gone.
     pub(super) async fn session(&self, shared: &Shared) -> Result<Session, WireError> {
         let _opening = self.opening.lock().await;
         match self.looked_up(shared).await? {
@@ -46,19 +47,19 @@ impl Place {
         }
     }
 
-    /// Returns the methods' answer about the session, if there is one.
+    /// Returns the row that `open-session` answers for the session; `None` if there is no session.
     pub(super) async fn row(&self, shared: &Shared) -> Option<Value> {
         self.looked_up(shared).await.ok().flatten()
     }
 
-    /// Continues with the session of this name, and creates it if it does not exist. Without a
+    /// Continues with the session of this name, which is created if it does not exist. Without a
     /// name, begins a new session.
     pub(super) async fn open(&self, shared: &Shared, name: Value) -> Result<Session, WireError> {
         let _opening = self.opening.lock().await;
         self.opened(shared, name).await
     }
 
-    /// Continues with the session of this name or id. Returns false if there is none.
+    /// Continues with the session of this name or id. Returns false if there is no such session.
     pub(super) async fn switch(&self, shared: &Shared, name: &str) -> Result<bool, WireError> {
         let _opening = self.opening.lock().await;
         let rows = items(shared.call("list-sessions", []).await?);
@@ -78,7 +79,7 @@ impl Place {
         Ok(session)
     }
 
-    /// Looks up the known session again, since it may have another name or be gone.
+    /// Looks up the known session again, since it may have been renamed or deleted meanwhile.
     async fn looked_up(&self, shared: &Shared) -> Result<Option<Value>, WireError> {
         let Some(known) = self.known() else { return Ok(None) };
         match aside(shared, text(&*known.id)).await {
@@ -95,7 +96,7 @@ impl Place {
     }
 }
 
-/// Opens the session of this name or id without moving any other client to it.
+/// Opens the session of this name or id, but does not make it the current session.
 async fn aside(shared: &Shared, name: Value) -> Result<Value, WireError> {
     shared.call("open-session", [("name", name), ("current", Value::Nil)]).await
 }

@@ -13,12 +13,13 @@ const LONGEST_CHAIN: usize = 40;
 /// Maximum number of bytes to read from a secret file; the secret is its first line.
 const LONGEST_FILE: u64 = 64 << 10;
 
-/// Proof of identity that a client still owes before its messages are read.
+/// Proof that a client still has to give before its messages are read.
 #[derive(Debug, Clone)]
 pub enum Admission {
-    /// Nothing: the client came over stdio, or over a Unix socket as the same user.
+    /// None: the client came over stdio, or over a Unix socket as the same user.
     Granted,
-    /// Nothing: the client came over TCP as the same user. It may still send this secret first.
+    /// None: the client came over TCP as the same user. The client may still send this secret
+    /// first, if there is one.
     Offered(Option<SecretHash>),
     /// This secret, as the first message.
     Demanded(SecretHash),
@@ -26,7 +27,7 @@ pub enum Admission {
     Refused,
 }
 
-/// Hash of a secret. Never printed.
+/// Hash of a secret. The hash is never printed.
 #[derive(Clone)]
 pub struct SecretHash(blake3::Hash);
 
@@ -37,7 +38,7 @@ impl std::fmt::Debug for SecretHash {
 }
 
 impl SecretHash {
-    /// Hashes the first line of `text`, which is what clients send.
+    /// Hashes the first line of `text`, which is the secret that clients send.
     pub fn new(text: &str) -> Self {
         Self(blake3::hash(text.lines().next().unwrap_or_default().as_bytes()))
     }
@@ -88,7 +89,7 @@ pub(crate) enum SecretError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Error from the system.
+        /// Reason why the file cannot be read.
         cause: std::io::Error,
     },
     /// Other users can read or change the file.
@@ -102,7 +103,7 @@ pub(crate) enum SecretError {
     },
     /// The file, or a link that leads to it, belongs to another user.
     #[error(
-        "the secret file {} belongs to another user, who may know the secret; make one of your own",
+        "the secret file {} belongs to another user, who may know the secret; use one of your own",
         crate::visible::visible_path(path)
     )]
     Foreign {
@@ -120,7 +121,7 @@ pub(crate) enum SecretError {
 /// Reads the secret from `chosen`, or else from the first of `usual` that exists.
 ///
 /// # Errors
-/// Fails if that file cannot be used.
+/// Fails if the chosen or found file cannot be used.
 pub(crate) fn read_secret(
     chosen: Option<&Path>,
     usual: &[PathBuf],
@@ -140,8 +141,8 @@ pub(crate) fn read_secret(
     }
 }
 
-/// Refuses a link made by another user, which could redirect the server to any file. Links made by
-/// root are fine: root can read everything anyway.
+/// Fails if `path` is a link made by another user, who could lead the server to any file. Links
+/// made by root are accepted: root can read everything anyway.
 fn check_links(path: &Path) -> Result<(), SecretError> {
     let mut path = path.to_owned();
     for _ in 0..LONGEST_CHAIN {
@@ -156,8 +157,8 @@ fn check_links(path: &Path) -> Result<(), SecretError> {
     Ok(())
 }
 
-/// Returns the content of a regular file that only the user can access. Checks the open file, not
-/// its path, so that nothing can change in between.
+/// Returns the content of a regular file that only this user can access. Checks the open file, not
+/// its path, so that the path cannot be given to another file between check and reading.
 fn read_private(path: &Path) -> Result<String, SecretError> {
     let unreadable = |cause| SecretError::Unreadable { path: path.to_owned(), cause };
     // Keeps a named pipe from blocking the server until somebody writes to it.
@@ -183,8 +184,8 @@ fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Decides what a TCP client must prove: nothing if it runs on this machine as the same user, else
-/// the secret.
+/// Decides what a TCP client must prove. A client on this machine that runs as the same user needs
+/// no proof; any other client needs the secret, and is refused if there is none.
 pub(crate) fn tcp_admission(
     peer: SocketAddr,
     local: SocketAddr,
@@ -200,15 +201,15 @@ pub(crate) fn tcp_admission(
     }
 }
 
-/// Returns the user who owns the peer's socket, from the kernel's tables. Returns `None` on systems
-/// without such tables.
+/// Returns the user who owns the peer's socket, from the tables of the Linux kernel. Returns `None`
+/// when the tables have no such socket, and on other systems.
 fn peer_user(peer: SocketAddr, local: SocketAddr) -> Option<u32> {
     ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
         .find_map(|table| owner_in(&std::fs::read_to_string(table).ok()?, peer, local))
 }
 
-/// Finds the row whose local address is `peer` and whose remote address is `local`.
+/// Returns the owner in the row whose local address is `peer` and whose remote address is `local`.
 fn owner_in(table: &str, peer: SocketAddr, local: SocketAddr) -> Option<u32> {
     table.lines().skip(1).find_map(|row| {
         let mut fields = row.split_ascii_whitespace().skip(1);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-/// Number of unread bytes above which a client gets no more progress and notifications.
+/// Number of unread bytes from which on a client gets no more progress and notifications.
 pub(super) const CHATTER_LIMIT: usize = 1 << 20;
 /// Number of unread bytes below which there is room for progress that must not be dropped.
 pub(super) const ROOM_LIMIT: usize = CHATTER_LIMIT / 4;
@@ -16,13 +16,13 @@ const READER_TIME: Duration = Duration::from_secs(10);
 /// Number of bytes on their way to a client.
 #[derive(Default)]
 pub(super) struct Backpressure {
-    /// Encoded but not yet written.
+    /// Number of bytes that are encoded but not yet written.
     pending: AtomicUsize,
-    /// Progress in the writer's queue, approximately.
+    /// Approximate number of bytes of progress messages in the writer's queue.
     queued: AtomicUsize,
     /// Notified when there is room again.
     news: Notify,
-    /// True after a time-out, until there is room again.
+    /// Set after a time-out, until there is room again.
     is_stuck: AtomicBool,
 }
 
@@ -31,12 +31,12 @@ impl Backpressure {
         self.pending.load(Ordering::Relaxed) + self.queued.load(Ordering::Relaxed)
     }
 
-    /// Counts progress put into the queue.
+    /// Counts the bytes of progress that was put into the queue.
     pub(super) fn add_queued(&self, bytes: usize) {
         self.queued.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts progress taken from the queue.
+    /// Counts the bytes of progress that was taken from the queue.
     pub(super) fn take_queued(&self, bytes: usize) {
         self.queued.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -49,8 +49,8 @@ impl Backpressure {
         }
     }
 
-    /// Waits until there is room, or for [`READER_TIME`]. A client that lets the time pass is not
-    /// waited for again until it reads.
+    /// Waits until there is room, but at most for [`READER_TIME`]. After such a time-out, does not
+    /// wait for the client again until it reads.
     pub(super) async fn room(&self) {
         if timeout(READER_TIME, self.read()).await.is_err() {
             self.is_stuck.store(true, Ordering::Relaxed);

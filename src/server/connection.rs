@@ -1,6 +1,6 @@
 //! One client's connection: reads messages, queues their calls in order, and sends the answers.
 //!
-//! Reading never waits for writing, and a long call never delays a `cancel`.
+//! Reading messages never waits until answers are written, and a long call never delays a `cancel`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,9 +32,10 @@ use crate::wire::frame::{
 use crate::wire::message::{Incoming, Request, WireError};
 
 /// Size in bytes of one permit of the semaphore that bounds a client's queued and running calls.
-/// Together they may hold twice the bytes of the largest message.
+/// All permits together stand for twice the bytes of the largest message.
 const ROOM_UNIT: usize = 1 << 10;
-/// Time in which a client hears, for calls that it sent as the server began to end, that it ends.
+/// Time for which calls are still answered, with an error, after the server began to end: a client
+/// may have sent them before it could know.
 const LAST_WORDS: Duration = Duration::from_millis(50);
 
 /// Serves one client until it leaves, stops reading, or the server ends.
@@ -48,7 +49,7 @@ pub(super) async fn serve(
     let limit = server.tools().limits.max_message_bytes;
     let (writer, outbox) = Writer::new(writer, limit);
     if matches!(admission, Admission::Refused) {
-        tracing::warn!("turned away a client of another user: no secret is configured");
+        tracing::warn!("turned away a client of another user, for whom there is no secret");
         return;
     }
     // Not a child of the server's token: calls accepted before the shutdown still run.
@@ -103,7 +104,7 @@ pub(super) async fn serve(
     }
 }
 
-/// Builds the decoder, as strict as the client's admission requires.
+/// Builds a decoder that is as strict as the client's admission requires.
 fn decoder(door: &Door, limit: usize) -> GuardedDecoder {
     let limit = if door.is_pending() { limit.min(LONGEST_FIRST_LINE) } else { limit };
     let mut messages = StreamDecoder::new(limit);
@@ -117,7 +118,7 @@ fn decoder(door: &Door, limit: usize) -> GuardedDecoder {
     if door.is_wary() { decoder.guarded(may_be_secret) } else { decoder }
 }
 
-/// Waits until every earlier call has begun.
+/// Waits until every call that was sent earlier has begun.
 async fn last_call(caller: Inside) {
     let _ = rpc::Caller::call(&caller, "ping", Value::Nil).await;
 }
@@ -175,7 +176,7 @@ async fn read<R: AsyncRead + Unpin>(mut reader: Reader, mut frames: FramedRead<R
     }
 }
 
-/// Answers what the client sent before it could know that the server ends.
+/// Answers the calls that the client sent before it could know that the server ends.
 async fn last_words<R: AsyncRead + Unpin>(
     reader: &mut Reader,
     mut frames: FramedRead<R, GuardedDecoder>,
@@ -227,15 +228,15 @@ impl Reader {
         }
     }
 
-    /// Ends the connection without an answer, as for a peer that is not a client.
+    /// Ends the connection without an answer, because the other side is not a client.
     fn turn_away(&self) -> bool {
         tracing::warn!("ended a TCP connection: it sent something that is not a message");
         false
     }
 
-    /// Answers an unreadable message with an error, or ends the connection if no valid message has
-    /// come yet. Reads the dialect and the request id from the ends of an oversized message, so
-    /// that its caller gets the error.
+    /// Answers an unreadable message with an error. Ends a TCP connection on which no valid message
+    /// has come yet. Reads the dialect and the request id from the ends of an oversized message, so
+    /// that the error goes to its sender's call.
     fn refuse(&mut self, oversized: Option<(Ends, bool)>, why: String) -> bool {
         if self.door.is_wary() {
             return self.turn_away();
@@ -315,8 +316,7 @@ impl Reader {
         true
     }
 
-    /// Returns the dialect of a connection of lines. The first line that is
-    /// recognized decides it.
+    /// Returns the dialect of a connection of lines. The first recognized line decides the dialect.
     fn dialect_of_line(&mut self, line: &[u8]) -> Option<Dialect> {
         let is_open = self.dialect.is_none() && !line.trim_ascii().is_empty();
         if is_open && self.begin_dialect(Dialect::of_line(line)).is_none() {
@@ -325,22 +325,22 @@ impl Reader {
         self.dialect
     }
 
-    /// Explains the protocol to a person who typed something else. Sends nothing to an unproven TCP
-    /// client.
+    /// Answers a message in no known dialect with an explanation. Sends nothing to a TCP client
+    /// that has sent no valid message yet.
     fn explain(&self, message: &str) {
         if !self.door.is_wary() {
             self.outbox.reply(None, Err(WireError::new(WireError::PARSE, message)));
         }
     }
 
-    /// Sets the connection's dialect, if it is known.
+    /// Sets the connection's dialect, if `dialect` is known, and returns the dialect.
     fn begin_dialect(&mut self, dialect: Option<Dialect>) -> Option<Dialect> {
         self.dialect = dialect;
         self.dialect.inspect(|dialect| self.outbox.send(Out::Speak(*dialect)))
     }
 
-    /// Returns the dialect of a connection of framed payloads. The first one that is
-    /// recognized decides it.
+    /// Returns the dialect of a connection of framed payloads. The first recognized payload decides
+    /// the dialect.
     fn dialect_of_payload(&mut self, payload: &[u8]) -> Option<Dialect> {
         let is_open = self.dialect.is_none() && !payload.trim_ascii().is_empty();
         if is_open && self.begin_dialect(Dialect::of_payload(payload)).is_none() {

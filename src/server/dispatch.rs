@@ -21,18 +21,18 @@ use crate::value::Value;
 use crate::wire::dialect::Dialect;
 use crate::wire::message::{Id, Request, WireError};
 
-/// Maximum number of large answers of one client that are in progress or unread: one is written
-/// while the next is made. Further calls wait, and hold no copy of any content.
+/// Maximum number of large answers of one client that are being made or are unread: one is written
+/// while the next is made. Further calls wait before they copy any content.
 const LARGE_ANSWERS: usize = 2;
 
 /// A call on its way to the dispatcher.
 pub(super) struct Waiting {
     pub(super) request: Request,
-    /// Caller inside the server that waits for the answer; `None` if the client does.
+    /// Caller inside the server that waits for the answer; `None` if the client waits for it.
     pub(super) answer_to: Option<oneshot::Sender<Outcome>>,
-    /// Receiver of the call's progress; `None` if it is the client.
+    /// Receiver of the call's progress; `None` if the client receives it.
     pub(super) peer: Option<Arc<dyn rpc::Peer>>,
-    /// Rights of the caller, from how it reached the server.
+    /// Rights of the caller, which depend on how the client reached the server.
     pub(super) access: rpc::Access,
     /// Dialect of the client.
     pub(super) dialect: Dialect,
@@ -42,8 +42,8 @@ pub(super) struct Waiting {
     pub(super) room: Option<OwnedSemaphorePermit>,
 }
 
-/// Calls methods from inside the server as the client would. The calls are cancelled with the
-/// connection.
+/// A caller of methods inside the server, such as a REPL, with the rights of the client. Its calls
+/// are cancelled when the connection ends.
 pub(super) struct Inside {
     pub(super) calls: mpsc::Sender<Waiting>,
     pub(super) access: rpc::Access,
@@ -100,8 +100,8 @@ impl Inside {
     }
 }
 
-/// Runs a client's calls, beginning each after the one before. Once `gone` is set, calls that wait
-/// for something are dropped, but changes that wait only for their turn are made.
+/// Runs a client's calls, and begins each after the call before it. Once `gone` is set, calls that
+/// wait for something are dropped, but changes that wait only for their turn are made.
 pub(super) async fn dispatch(
     server: Server,
     outbox: Outbox,
@@ -136,7 +136,7 @@ pub(super) async fn dispatch(
     let _ = server.tools().engine.submit(caller, Reach::Anything, forget, drop).await;
 }
 
-/// What the calls of one client share.
+/// The state that the calls of one client share.
 struct Dispatcher {
     outbox: Outbox,
     running: Running,
@@ -149,7 +149,7 @@ struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Begins a call, and waits for its end unless it runs beside the others.
+    /// Begins a call, and waits for its end unless the call runs beside the client's other calls.
     async fn run(&mut self, next: Waiting) {
         let Waiting { request, answer_to, peer, access, dialect, cancelled, bytes, room } = next;
         let Request { id, method, mut params } = request;
@@ -220,7 +220,7 @@ struct Begun {
     reply: Reply,
 }
 
-/// Runs calls beside the client's other calls.
+/// The state of the calls that run beside the client's other calls.
 struct Beside {
     server: Server,
     gone: CancellationToken,
@@ -229,9 +229,9 @@ struct Beside {
 }
 
 impl Beside {
-    /// Starts a call. One that must wait for its turn begins after that, unless it is a walk behind
-    /// walks, which only takes effect after them. Tasks are polled in the order in which they are
-    /// spawned, so such walks get their room in order.
+    /// Starts a call. A call that must wait for its turn begins in its turn. Only directory walks
+    /// that wait for nothing but other walks begin at once, and take effect in their turn. Tasks
+    /// are polled in the order in which they are spawned, so such walks get their room in order.
     async fn run(&self, place: Option<Place>, begun: Begun) {
         let Begun { method, mut call, params, mut reply } = begun;
         let (server, gone) = (self.server.clone(), self.gone.clone());
@@ -282,8 +282,8 @@ impl Beside {
     }
 }
 
-/// Waits for the call's place in the order. If the client has gone meanwhile, the call is made all the
-/// same, as all that it sent.
+/// Waits until it is the call's turn. If the client has gone meanwhile, the call is made
+/// nevertheless, like all calls that the client sent.
 async fn in_turn(
     place: &Place,
     gone: &CancellationToken,
@@ -300,7 +300,7 @@ async fn in_turn(
     waited
 }
 
-/// Drops a value, on a thread of its own if that takes long.
+/// Drops a value; a large one is dropped on another thread, because that takes long.
 pub(super) fn discard(value: Value) {
     if value.exceeds(LARGE_MESSAGE) {
         tokio::task::spawn_blocking(move || drop(value));
@@ -312,15 +312,15 @@ fn begin(method: &'static Method, call: Call, params: Value) -> Result<Step, Wir
         .unwrap_or_else(|_| Err(defect(method.name)))
 }
 
-/// Waits for room among calls of its kind, or until the call is given up.
+/// Waits for room among calls of the same kind, or until the call is given up.
 async fn room_in<'a>(room: &'a Semaphore, reply: &Reply) -> Result<SemaphorePermit<'a>, WireError> {
     let acquired = reply.unless_given_up(room.acquire()).await?;
     // The semaphores are never closed.
     acquired.map_err(|_| engine_error(EngineError::Ended))
 }
 
-/// Begins a call on a thread that may block. A cancelled call is answered at once, and what its
-/// thread still produces is dropped.
+/// Begins a call on a thread that may block. A cancelled call is answered at once, and any later
+/// result of its thread is dropped.
 async fn begin_aside(
     method: &'static Method,
     mut call: Call,

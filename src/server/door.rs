@@ -1,5 +1,5 @@
-//! Admission state of a connection: what the client must still prove, and what it may do after
-//! that. Knows nothing of framing.
+//! Admission state of a connection: what the client must still prove, and what the client may do
+//! afterwards. Knows nothing of framing.
 
 use std::time::Duration;
 
@@ -8,13 +8,14 @@ use crate::rpc::Access;
 
 /// Time in which a client must show a secret that is required.
 const ADMISSION_TIME: Duration = Duration::from_secs(10);
-/// Time in which a TCP client must send its first complete message. A person may be typing it.
+/// Time in which a TCP client must send its first complete message. It is long, because somebody
+/// may be typing the message.
 const FIRST_MESSAGE_TIME: Duration = Duration::from_secs(600);
 
 /// Admission state of one connection.
 pub(super) struct Door {
     admission: Admission,
-    /// Secret that a client who owes no proof may send first.
+    /// Secret that a client who needs no proof may send first.
     known: Option<SecretHash>,
     access: Access,
     is_new: bool,
@@ -38,7 +39,7 @@ impl Door {
         Self { admission, known: None, access, is_new: true, is_wary: !is_local }
     }
 
-    /// Sets the secret that a client who owes no proof may send first. Nothing follows from it.
+    /// Sets the secret that a client who needs no proof may send first. It is then ignored.
     pub(super) fn with_known(self, known: Option<SecretHash>) -> Self {
         let known = known.filter(|_| matches!(self.admission, Admission::Granted));
         Self { known, ..self }
@@ -54,13 +55,13 @@ impl Door {
         self.admission.is_pending()
     }
 
-    /// Returns whether anything but a complete valid message ends the connection silently.
+    /// Returns whether the connection must end silently at anything but a complete valid message.
     pub(super) fn is_wary(&self) -> bool {
         self.is_wary
     }
 
-    /// Returns the time after which the connection ends unless the client proves itself; `None` if
-    /// there is no limit.
+    /// Returns the time after which the connection ends unless the client has sent the secret or
+    /// first message that is awaited; `None` if there is no limit.
     pub(super) fn patience(&self) -> Option<Duration> {
         match (self.is_pending(), self.is_wary) {
             (true, _) => Some(ADMISSION_TIME),
@@ -69,7 +70,7 @@ impl Door {
         }
     }
 
-    /// Returns whether nothing has come in yet.
+    /// Returns whether no line or payload has come in yet.
     pub(super) fn is_new(&self) -> bool {
         self.is_new
     }
@@ -79,7 +80,8 @@ impl Door {
         self.admission.secret().or_else(|| self.known.clone())
     }
 
-    /// Records that a relay speaks for a client that reached it over TCP.
+    /// Records that this connection comes from a relay, for a client that reached the relay over
+    /// TCP.
     pub(super) fn note_relayed(&mut self) {
         (self.access, self.is_wary) = (Access::Tcp, true);
     }

@@ -3,8 +3,8 @@
 use crate::rpc;
 use crate::value::Value;
 
-/// Lists the methods as EPC expects them: name, arguments, documentation. Earlier names come first,
-/// since clients look for them.
+/// Lists the methods as EPC expects them: name, arguments, documentation. A method is listed under
+/// each of its names, the earlier ones first, since clients may look for an earlier name.
 pub(super) fn method_rows() -> Value {
     let names = |method: &'static rpc::Method| {
         let names = method.earlier_names().chain([method.name]);

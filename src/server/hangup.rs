@@ -1,5 +1,5 @@
-//! Detects that the other end of a connection has gone, without writing to it. Knows nothing of the
-//! messages on the connection.
+//! Detects that the other end of a connection has gone, without writing to the connection. Knows
+//! nothing of the messages on it.
 
 use std::future::pending;
 use std::io;
@@ -10,15 +10,17 @@ use rustix::net::sockopt;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// TCP keepalive: idle time before the first probe, interval between probes, and number of probes
-/// before the connection counts as dead. A peer that closed its socket does not answer probes until
-/// its system forgets the socket, after a minute on Linux.
+/// Idle time before the first probe of TCP keepalive. A peer that has closed its socket does not
+/// answer probes until its operating system forgets the socket, after a minute on Linux.
 const KEEP_IDLE: Duration = Duration::from_secs(15);
+/// Interval between probes of TCP keepalive.
 const KEEP_INTERVAL: Duration = Duration::from_secs(15);
+/// Number of unanswered probes after which a connection counts as dead.
 const KEEP_COUNT: u32 = 4;
 
-/// Resolves when the peer stops reading; a half-close, such as the end of a pipeline of calls, does
-/// not count. Never resolves for what cannot be watched, such as a file.
+/// Resolves when the peer stops reading. A peer that only stops writing, such as at the end of a
+/// pipeline of calls, does not count. Never resolves for a file descriptor that cannot be watched,
+/// such as that of a file.
 pub(super) fn hung_up(fd: impl AsFd) -> impl Future<Output = ()> + Send + 'static {
     let watched = fd.as_fd().try_clone_to_owned().and_then(watched);
     async move {
@@ -40,7 +42,7 @@ fn watched(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(fd, Interest::PRIORITY)
 }
 
-/// Turns on TCP keepalive. Without it, a client that has gone could not be told from one that has
+/// Turns on TCP keepalive. Without keepalive, a client that has gone looks like a client that has
 /// only closed its writing side.
 pub(super) fn keep_asking(stream: impl AsFd) -> io::Result<()> {
     let stream = stream.as_fd();
@@ -60,9 +62,9 @@ mod tests {
 
     use super::*;
 
-    /// Time in which nothing must happen.
+    /// Time in which a test expects nothing to happen.
     const A_MOMENT: Duration = Duration::from_millis(50);
-    /// Upper limit for what happens at once, as the machine may be busy.
+    /// Time limit for things that happen at once, long because the machine may be busy.
     const LONG: Duration = Duration::from_secs(20);
 
     #[tokio::test]

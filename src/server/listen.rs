@@ -15,7 +15,7 @@ use crate::store::ownership::make_private;
 use crate::visible::visible_path;
 use crate::wire::frame::RELAYED;
 
-/// A Unix socket, removed when the value is dropped.
+/// A Unix socket on which the server listens. Dropping the value removes the socket's file.
 #[derive(Debug)]
 pub(crate) struct UnixSocket {
     listener: UnixListener,
@@ -23,11 +23,11 @@ pub(crate) struct UnixSocket {
 }
 
 impl UnixSocket {
-    /// Binds the socket, replacing a stale one. Creates its folder, if missing, as a private one,
-    /// and gives only the user access to the socket.
+    /// Binds the socket and replaces one that a dead server left. Creates a missing folder as a
+    /// private one, and gives only this user access to the socket.
     ///
-    /// # Errors
-    /// Returns the system's error, or `AddrInUse` if a server listens there.
+    /// # Errors Fails with `AddrInUse` if a server listens there, and with the error of the
+    /// operating system if the socket or its folder cannot be made.
     pub(crate) fn bind(path: &Path) -> io::Result<Self> {
         if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
             make_private(folder).map_err(io::Error::other)?;
@@ -116,8 +116,8 @@ fn serve_stream(server: &Server, stream: TcpStream, peer: SocketAddr, secret: Op
     tokio::spawn(async move { server.serve_until(reader, writer, admission, gone).await });
 }
 
-/// Relays TCP clients of the same user to the server that listens on a Unix socket. Runs until it
-/// is dropped.
+/// Relays TCP clients of the same user to the server that listens on a Unix socket. Runs until the
+/// future is dropped.
 pub(crate) async fn relay_tcp(listener: TcpListener, socket: &Path) {
     loop {
         match listener.accept().await {
@@ -137,7 +137,7 @@ pub(crate) async fn relay_tcp(listener: TcpListener, socket: &Path) {
 async fn relay(mut stream: TcpStream, peer: SocketAddr, socket: &Path) -> io::Result<()> {
     stream.set_nodelay(true)?;
     if matches!(tcp_admission(peer, stream.local_addr()?, None), Admission::Refused) {
-        tracing::warn!("turned away a client of another user");
+        tracing::warn!("turned away a client of another user or machine");
         return Ok(());
     }
     keep_asking(&stream)?;
@@ -152,8 +152,8 @@ async fn relay(mut stream: TcpStream, peer: SocketAddr, socket: &Path) -> io::Re
     }
 }
 
-/// Pauses after a failure to accept, most often for want of file descriptors, so that clients can
-/// leave.
+/// Logs a failure to accept a client and pauses, so that clients can leave: most often, too many
+/// files are open.
 async fn pause_after(error: &io::Error) {
     tracing::warn!("cannot accept a client: {error}");
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;

@@ -1,8 +1,8 @@
 //! The server: runs the engine's loop and serves connections over any transport.
 //!
-//! Everything runs on one thread, except for slow work: that runs on other threads, with data of
-//! its own or with the engine lent to it. A [`Server`] knows neither the command line nor
-//! configuration files.
+//! Everything runs on one thread, except for slow work. Slow work runs on other threads, with its
+//! own data or with the engine, which the loop lends to it. A [`Server`] knows neither the command
+//! line nor configuration files.
 
 pub(crate) mod auth;
 mod backpressure;
@@ -34,13 +34,13 @@ use crate::agent;
 use crate::engine::{self, Caller, Engine, Handle};
 use crate::rpc::{self, Tools};
 
-/// Number of event bursts that a subscriber may lag behind before it misses some.
+/// Number of commits by which a subscriber may lag behind before it misses their events.
 const EVENT_BACKLOG: usize = 256;
-/// Buffer size of the in-memory transport in each direction, in bytes.
+/// Buffer size of an in-process connection in each direction, in bytes.
 const MEMORY_BUFFER: usize = 1 << 20;
-/// Time that open calls get to end when the server ends.
+/// Time in which open calls may still finish when the server ends.
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(2);
-/// Time that connections get to send the errors of calls that were still open then.
+/// Time in which connections may send the errors of calls that are open even after [`FAREWELL`].
 const LAST_ANSWERS: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// A running server. Clones share the same server.
@@ -49,18 +49,18 @@ pub struct Server {
     tools: Arc<Tools>,
     events: broadcast::Sender<Arc<Burst>>,
     ending: CancellationToken,
-    /// Set when the server waits no longer for open calls.
+    /// Cancelled when the server no longer waits for open calls.
     over: CancellationToken,
     tasks: TaskTracker,
     /// Number of connections so far.
     connections: Arc<AtomicU64>,
-    /// Secret for TCP, which a client that needs none may send all the same.
+    /// Secret for TCP. A client that needs no secret may send it nevertheless.
     secret: Option<auth::SecretHash>,
 }
 
 impl Server {
-    /// Starts the engine's loop. `tools` builds the shared context of the methods from a handle to
-    /// that loop.
+    /// Starts the engine's loop. `tools` builds the context that all methods share, from a handle
+    /// to the loop.
     ///
     /// # Panics
     /// Panics outside of a tokio runtime.
@@ -95,14 +95,15 @@ impl Server {
         Self { tools: Arc::new(tools), events, ending, over, tasks, connections, secret: None }
     }
 
-    /// Sets the secret that clients who need none may send as their first line. It is ignored.
+    /// Sets the secret that clients who need no secret may send as their first line. It is then
+    /// ignored.
     #[must_use]
     pub(crate) fn with_secret(self, secret: Option<auth::SecretHash>) -> Self {
         Self { secret, ..self }
     }
 
-    /// Serves one client until it leaves or the server ends. `admission` says what it must prove
-    /// first. Notices that the client has gone only when writing to it fails.
+    /// Serves one client until it leaves or the server ends. `admission` says what the client must
+    /// prove first. Notices that the client has gone only when writing to the client fails.
     pub async fn serve(
         &self,
         reader: impl AsyncRead + Send + Unpin + 'static,
@@ -112,8 +113,8 @@ impl Server {
         self.serve_until(reader, writer, admission, std::future::pending()).await;
     }
 
-    /// Serves one client like [`serve`](Self::serve), but learns from `gone` at once that the
-    /// client has gone for good, and then stops waiting for anything on its behalf.
+    /// Serves one client like [`serve`](Self::serve). When `gone` resolves, because the client has
+    /// gone for good, also stops waiting for anything on the client's behalf.
     pub async fn serve_until(
         &self,
         reader: impl AsyncRead + Send + Unpin + 'static,
@@ -139,8 +140,8 @@ impl Server {
         &self.ending
     }
 
-    /// Ends the server: gives connections a limited time to send their last answers, then settles
-    /// the store.
+    /// Ends the server: gives connections a limited time to send their last answers, then lets the
+    /// store do its deferred work.
     pub async fn finish(&self) {
         self.ending.cancel();
         self.tools.turns.close();
@@ -161,7 +162,7 @@ impl Server {
             Ok(())
         });
         if let Err(error) = settled.await {
-            tracing::debug!("cannot settle the store: {error}");
+            tracing::debug!("the store could not do its deferred work: {error}");
         }
     }
 

@@ -30,7 +30,7 @@ const FEW_MESSAGES: usize = 100;
 const SHORT_SUMMARY: usize = 64 << 10;
 
 impl Burst {
-    /// Returns whether building the notifications takes so long that others would notice.
+    /// Returns whether building the notifications takes so long that other clients would notice.
     pub(super) fn is_large(&self) -> bool {
         self.events.iter().any(|event| match event {
             Event::ContextPruned { removed, .. } => removed.len() > FEW_MESSAGES,
@@ -40,8 +40,9 @@ impl Burst {
     }
 }
 
-/// Returns the notifications of a burst for a client that wants these: the latest state of
-/// each manager and session that changed, and every pruning, summary and checkpoint.
+/// Returns the notifications of a burst for a client with the subscription `wanted`: the latest
+/// state of everything that changed, and every pruning, summary, checkpoint and failure. `stats`
+/// comes last.
 pub(crate) fn notifications(burst: &Burst, wanted: &Subscription) -> Vec<Outgoing> {
     let mut told = Vec::new();
     let events = || burst.events.iter().filter(|event| is_wanted(event, wanted));
@@ -94,7 +95,7 @@ pub(super) fn is_wanted(event: &Event, wanted: &Subscription) -> bool {
         }
 }
 
-/// Returns the topic of an event; `None` for one that only enters the statistics.
+/// Returns the topic of an event; `None` for an event that only counts in the statistics.
 fn topic(event: &Event) -> Option<Topic> {
     Some(match event {
         Event::ContextChanged { .. } => Topic::ContextChanged,
@@ -111,7 +112,7 @@ fn topic(event: &Event) -> Option<Topic> {
     })
 }
 
-/// Builds the notification of an event; `None` for one that only enters the statistics.
+/// Builds the notification of an event; `None` for an event that only counts in the statistics.
 pub(super) fn notification(event: &Event) -> Option<Outgoing> {
     Some(Outgoing::Notify(topic(event)?.name(), params(event)?))
 }
@@ -128,7 +129,7 @@ fn says_how_it_is(event: &Event) -> bool {
     )
 }
 
-/// Returns the parameters of an event's notification; `None` for an event that only enters the
+/// Returns the parameters of an event's notification; `None` for an event that only counts in the
 /// statistics.
 fn params(event: &Event) -> Option<Value> {
     Some(match event {

@@ -1,11 +1,12 @@
-//! Order of one client's changes when some of them, such as directory walks, begin with long work
-//! beside the client's other calls.
+//! Order of one client's changes. Some changes, such as directory walks, begin with long work
+//! beside the client's other calls, but still take effect in the order in which the client sent
+//! them.
 
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::rpc::{Pace, Touched};
 
-/// The calls that have not taken effect although later ones may begin.
+/// The calls that have not taken effect yet although later calls may already begin.
 #[derive(Default)]
 pub(super) struct Order {
     open: Vec<Open>,
@@ -13,26 +14,28 @@ pub(super) struct Order {
 
 struct Open {
     touched: Touched,
-    /// True if the call waits for an earlier one, so that later readings must wait for it.
+    /// True if the call waits for an earlier call. Calls that only read must then wait for it, too.
     is_held: bool,
     begins_at_once: bool,
     effective: CancellationToken,
 }
 
-/// A call's place in the order. Later calls about the same go on when it is left or dropped.
+/// A call's place in the order. Later calls about the same manager or session go on when the call
+/// has taken effect or its place is dropped.
 pub(super) struct Place {
     before: Vec<CancellationToken>,
-    /// True if the call begins before its turn has come. It may keep a place among those that
-    /// compute while it waits, so it must wait only for calls that have theirs already.
+    /// True if the call begins before its turn has come. Such a call may take up room among the
+    /// computing calls while it waits, so it must wait only for calls that have their room already.
     pub(super) begins_at_once: bool,
     effective: CancellationToken,
     _dropped: DropGuard,
 }
 
 impl Order {
-    /// Returns the place of the next call; `None` if it need not wait for any, nor any for it. A
-    /// change waits for all earlier calls about the same. A reading waits only for those that wait
-    /// themselves: it need not see the result of a walk that is not yet done.
+    /// Returns the place of the next call; `None` if the call need not wait for any other and no
+    /// other need wait for it. A change waits for all earlier calls about the same manager or
+    /// session. A call that only reads waits only for earlier calls that wait themselves: it need
+    /// not see the result of a walk that is not yet done.
     pub(super) fn place(&mut self, touched: impl FnOnce() -> Touched, pace: Pace) -> Option<Place> {
         self.open.retain(|open| !open.effective.is_cancelled());
         let is_aside = matches!(pace, Pace::Aside | Pace::AsideAfter);
@@ -58,7 +61,7 @@ impl Order {
 }
 
 impl Place {
-    /// Waits until the earlier calls about the same have taken effect.
+    /// Waits until the earlier calls that this call must wait for have taken effect.
     pub(super) async fn wait(&self) {
         for effective in &self.before {
             effective.cancelled().await;

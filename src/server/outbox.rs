@@ -1,4 +1,5 @@
-//! Outgoing messages of one client: encoded in order, written as the client reads, and bounded.
+//! Outgoing messages of one client. They are encoded in order and written as fast as the client
+//! reads, and their total size is bounded.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,9 +19,9 @@ use crate::wire::message::{Id, Outgoing, WireError};
 
 /// Approximate size of a progress message without its texts, in bytes.
 const PROGRESS_FRAME: usize = 64;
-/// Size in bytes, as counted by [`Value::exceeds`], above which an answer is encoded on a thread of
-/// its own. Encoding that much takes about a millisecond; handing it to a thread, about fifty
-/// microseconds.
+/// Size in bytes, as counted by [`Value::exceeds`], above which an answer is encoded on another
+/// thread. Encoding an answer of this size takes about a millisecond; handing it to a thread takes
+/// about fifty microseconds.
 const LARGE_ANSWER: usize = 256 << 10;
 /// Maximum length of an error message in bytes. Many errors repeat their input.
 const LONGEST_ERROR: usize = 8 << 10;
@@ -32,7 +33,8 @@ pub(super) enum Out {
     Message(Outgoing),
     /// Progress of a call, with its approximate size in bytes.
     Progress(Value, usize),
-    /// A large answer, with its place among them; freed once most of it is written.
+    /// A large answer, with its place among the large answers. The place is freed once most of the
+    /// answer is written.
     Large(Outgoing, OwnedSemaphorePermit),
     /// The client's dialect, once it is known.
     Speak(Dialect),
@@ -54,7 +56,7 @@ impl Outbox {
         self.reply_from(id, outcome, None);
     }
 
-    /// Sends a reply that may hold a place among the large answers.
+    /// Sends a reply, with the place that it holds if it is one of the large answers.
     pub(super) fn reply_from(
         &self,
         id: Option<Id>,
@@ -103,15 +105,15 @@ impl Peer for Outbox {
     }
 }
 
-/// Encodes and writes the messages of an [`Outbox`].
+/// The writer that encodes and writes the messages of an [`Outbox`].
 pub(super) struct Writer<W> {
     sink: W,
     queue: mpsc::UnboundedReceiver<Out>,
     subscription: Option<broadcast::Receiver<Arc<Burst>>>,
     wanted: Subscription,
     encoder: Encoder,
-    /// Events held back while the client had too much unread: the latest of each kind and subject,
-    /// sent once it has caught up.
+    /// Events that were held back because the client had too much unread: the latest of each kind
+    /// and subject. They are sent once the client has caught up.
     missed: Vec<Event>,
     places: Vec<OwnedSemaphorePermit>,
     buffer: Vec<u8>,
@@ -205,8 +207,8 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         }
     }
 
-    /// Encodes a message, a large one on a thread of its own, so that only this client waits for
-    /// it.
+    /// Encodes a message. A large message is encoded on another thread, so that only this client
+    /// waits for it.
     async fn encode_somewhere(&mut self, message: Outgoing) {
         if !is_large(&message) {
             return self.encode(message);
@@ -247,7 +249,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
             }
             Ok(burst) => self.miss(&burst),
             Err(RecvError::Lagged(missed)) => {
-                tracing::debug!("a slow client missed {missed} bursts of events");
+                tracing::debug!("a slow client missed the events of {missed} commits");
             }
             Err(RecvError::Closed) => self.subscription = None,
         }
@@ -284,8 +286,8 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         Ok(())
     }
 
-    /// Reports how much is unread. Once that is little, frees the places of large answers and sends
-    /// the events held back.
+    /// Reports how much is unread. When little is unread, frees the places of large answers and
+    /// sends the events that were held back.
     fn note_pending(&mut self) {
         self.backpressure.set_pending(self.pending());
         if self.pending() < CHATTER_LIMIT {
@@ -329,7 +331,7 @@ fn encode(mut message: Outgoing, encoder: &mut Encoder, max_message: usize, buff
     }
 }
 
-/// Returns whether encoding a message takes so long that others would notice.
+/// Returns whether encoding a message takes so long that other clients would notice.
 fn is_large(message: &Outgoing) -> bool {
     match message {
         Outgoing::Reply(_, Ok(value)) | Outgoing::Notify(_, value) | Outgoing::Event(value) => {

@@ -1,4 +1,5 @@
-//! The answer of one call: where it goes, and the error that it is when the call is given up.
+//! The answer of one call: its destination, and its error when the call is given up. A call is
+//! given up when it is cancelled, or when an ending server no longer waits for it.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ pub(super) type Outcome = Result<Value, WireError>;
 
 /// Destination of a call's answer.
 pub(super) enum To {
-    /// The client, under the request's id; nowhere for a notification.
+    /// The client, under the request's id. A notification has no id and gets no answer.
     Client(Option<Id>),
     /// The caller inside the server.
     Caller(oneshot::Sender<Outcome>),
@@ -30,16 +31,16 @@ pub(super) struct Reply {
     pub(super) outbox: Outbox,
     pub(super) to: To,
     pub(super) cancelled: Arc<CancellationToken>,
-    /// Set when the server ends.
+    /// Cancelled when the server ends.
     pub(super) ending: CancellationToken,
-    /// Set when the server waits no longer for open calls.
+    /// Cancelled when the server no longer waits for open calls.
     pub(super) over: CancellationToken,
     pub(super) running: Running,
     pub(super) places: Arc<Semaphore>,
     pub(super) caller: Caller,
     /// Length of the call's message in bytes.
     pub(super) bytes: usize,
-    /// Permits that the call's message holds until it is answered.
+    /// Permits that the call's message holds until the call is answered.
     pub(super) _room: Option<OwnedSemaphorePermit>,
 }
 
@@ -48,7 +49,7 @@ impl Reply {
         self.send_from(outcome, None);
     }
 
-    /// Waits until the call is cancelled or the server is over, and returns the error to answer then.
+    /// Waits until the call is given up, and returns the error that is then the answer.
     pub(super) async fn given_up(&self) -> WireError {
         tokio::select! {
             biased;
@@ -57,7 +58,7 @@ impl Reply {
         }
     }
 
-    /// Returns the outcome of something, or the error to answer if that is given up before.
+    /// Returns the output of `waiting`, or the error to answer if the call is given up first.
     pub(super) async fn unless_given_up<T>(
         &self,
         waiting: impl Future<Output = T>,
@@ -69,7 +70,7 @@ impl Reply {
         }
     }
 
-    /// Sends an answer that may hold a place among the large ones.
+    /// Sends an answer, with the place that it holds if it is one of the large answers.
     pub(super) fn send_from(self, outcome: Outcome, place: Option<OwnedSemaphorePermit>) {
         let outcome = outcome.map_err(|error| match self.cancelled.is_cancelled() {
             false if error.code == WireError::CANCELLED && self.ending.is_cancelled() => {

@@ -1,5 +1,5 @@
-//! Fills in the session of a call that names none: the session that was current when the call was
-//! read, not when it runs. Knows no method by name.
+//! Fills in the session of a call that names none. It is the session that is current when the call
+//! is received, not when the call runs. Knows no method by name.
 
 use tokio::sync::oneshot;
 
@@ -10,12 +10,13 @@ use crate::rpc::{Method, engine_error};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-/// Pending answer to which session was current; `None` for a call that names its own.
+/// Pending answer of the engine, the number of the current session; `None` for a call that needs no
+/// current session.
 pub(super) struct SentTo(Option<oneshot::Receiver<Result<u64, EngineError>>>);
 
 impl SentTo {
-    /// Asks the engine for the current session. Queries and calls keep their order, so earlier
-    /// calls have been applied by the time it answers.
+    /// Asks the engine for the current session, if the call needs it. The engine handles this
+    /// question after the client's earlier calls.
     pub(super) async fn read(
         server: &Server,
         caller: Caller,
@@ -38,7 +39,8 @@ impl SentTo {
         self.0.is_some()
     }
 
-    /// Returns the parameters with the session added, or the error that kept it from being found.
+    /// Returns the parameters, with the current session added if the call needs it, or with the
+    /// error because there is no current session.
     pub(super) async fn named_in(self, mut params: Value) -> (Value, Result<(), WireError>) {
         let Self(Some(receiver)) = self else { return (params, Ok(())) };
         match receiver.await.unwrap_or(Err(EngineError::Ended)) {

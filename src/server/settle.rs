@@ -14,11 +14,12 @@ use crate::rpc::{
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-/// Message size in bytes above which decoding, and beginning the call, runs on a thread of its own:
+/// Message size in bytes above which a message is decoded and its call begun on another thread:
 /// counting the tokens of that much text takes some milliseconds.
 pub(super) const LARGE_MESSAGE: usize = 16 << 10;
 
-/// Takes the steps of a call up to the engine, which sends the answer.
+/// Carries out the steps of a call and sends its answer; for a step in the engine, the answer
+/// follows after the commit.
 pub(super) async fn settle(server: &Server, step: Result<Step, WireError>, reply: Reply) {
     match awaited(step, &reply).await {
         Err(error) => reply.send(Err(error)),
@@ -54,9 +55,10 @@ pub(super) async fn settle(server: &Server, step: Result<Step, WireError>, reply
     }
 }
 
-/// Waits for outside work until a step needs none; one result may call for more. If the call is given
-/// up, drops the work; one that the client cancels may end by itself for up to [`rpc::LONGEST_END`]
-/// if it must. A panic in the work fails only this call.
+/// Waits for work outside the engine, which may be followed by more such work, and returns the step
+/// after it. If the call is given up, drops the work. Work that must end by itself, however, has up
+/// to [`rpc::LONGEST_END`] for this when its client cancels the call. A panic in the work fails
+/// only this call.
 async fn awaited(mut step: Result<Step, WireError>, reply: &Reply) -> Result<Step, WireError> {
     loop {
         let (work, ends_itself) = match step {
@@ -80,7 +82,7 @@ async fn awaited(mut step: Result<Step, WireError>, reply: &Reply) -> Result<Ste
     }
 }
 
-/// Sends the answer of a committed call, or starts the work that still has to follow.
+/// Sends the answer of a committed call, or starts the work that must be done before the answer.
 fn finish(outcome: Result<Finish, EngineError>, reply: Reply) {
     match outcome {
         Err(error) => reply.send(Err(engine_error(error))),
@@ -90,7 +92,7 @@ fn finish(outcome: Result<Finish, EngineError>, reply: Reply) {
     }
 }
 
-/// Runs that work once there is a place for its answer.
+/// Runs the work that follows a commit once there is a place for its answer, and sends the answer.
 async fn finish_later(work: Work, reply: Reply) {
     let cancelled = Arc::clone(&reply.cancelled);
     let places = Arc::clone(&reply.places);

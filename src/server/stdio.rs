@@ -1,4 +1,4 @@
-//! Connection over standard input and output, without the extra thread of tokio's own.
+//! Connection over standard input and output, without the extra thread that tokio uses for them.
 
 use std::fs::File;
 use std::io;
@@ -18,8 +18,7 @@ const PIPE_BYTES: usize = 1 << 20;
 
 /// Opens standard input.
 ///
-/// # Errors
-/// Fails if it is closed or cannot be watched.
+/// # Errors Fails if standard input is closed or cannot be watched.
 pub(crate) fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
     let fd = duplicate(std::io::stdin().as_fd())?;
     Ok(match kind(&fd)? {
@@ -35,8 +34,7 @@ pub(crate) fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
 
 /// Opens standard output.
 ///
-/// # Errors
-/// Fails if it is closed or cannot be watched.
+/// # Errors Fails if standard output is closed or cannot be watched.
 pub(crate) fn output() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
     let fd = duplicate(std::io::stdout().as_fd())?;
     Ok(match kind(&fd)? {
@@ -90,8 +88,8 @@ fn kind(fd: &OwnedFd) -> io::Result<FileType> {
     Ok(FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode))
 }
 
-/// Wraps the whole socket: dropping one half would shut the other down, and input and output may be
-/// the same socket.
+/// Returns a stream for both directions of a socket. Input and output may be the same socket, so a
+/// stream for one direction would shut down that direction for the other when it is dropped.
 fn unix_stream(fd: OwnedFd) -> io::Result<UnixStream> {
     let stream = std::os::unix::net::UnixStream::from(fd);
     stream.set_nonblocking(true)?;

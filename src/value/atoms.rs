@@ -1,4 +1,5 @@
-//! Data of one part: made of plain values, by conversion and by visitors of serde.
+//! Atoms, which are data without parts: conversions of plain values, and methods for visitors of
+//! serde.
 
 use super::Value;
 
@@ -29,7 +30,7 @@ impl From<u64> for Value {
     }
 }
 
-/// Implements the methods of a visitor that takes atoms as they are.
+/// Implements the methods of a visitor that returns atoms as data.
 macro_rules! visit_atoms {
     () => { visit_atoms! {
         visit_bool(bool) visit_i64(i64) visit_u64(u64) visit_f64(f64) visit_str(&str) visit_string(String)

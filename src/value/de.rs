@@ -1,8 +1,8 @@
 //! Converts a [`Value`] to Rust values. [`Value::decode`] is built on it.
 //!
-//! The datum is taken apart by value, so that a text moves from the message into the struct that
-//! asked for it. Each method names what it expected and what it got; serde's own wording would name
-//! Rust types to people who wrote Lisp.
+//! The datum is taken apart by value, so that texts move from the message into the struct without
+//! being copied. Each error names what was expected and what was given; serde's own wording would
+//! name Rust types to clients that wrote Lisp.
 
 mod access;
 mod number;
@@ -21,10 +21,10 @@ use access::{Entries, Items, Variant};
 /// table.
 const FEW_KEYS: usize = 16;
 
-/// One datum waiting for the type that asks for it.
+/// A deserializer for one datum.
 pub(super) struct ValueDeserializer {
     pub(super) value: Value,
-    /// Refuses keys that a struct does not have.
+    /// Whether keys that a struct does not have are refused.
     pub(super) strict: bool,
 }
 
@@ -43,7 +43,7 @@ macro_rules! integers {
     };
 }
 
-/// Implements methods by others that need to know less of the type.
+/// Implements methods by calls of others, which take fewer arguments.
 macro_rules! forwarded {
     ($($method:ident($($known:ty),*) to $other:ident;)*) => {
         $(fn $method<V: Visitor<'de>>(self, $(_: $known,)* visitor: V) -> Result<V::Value, Error> {

@@ -2,8 +2,8 @@
 
 use super::Value;
 
-/// Maximum length of a quoted text, in characters: enough to recognise it, too little to flood a
-/// log.
+/// Maximum length of a quoted text, in characters: enough to recognise the text, too little to
+/// flood a log.
 const LONGEST: usize = 40;
 
 impl Value {

@@ -1,4 +1,4 @@
-//! The error for a datum that does not fit a Rust type, worded for the person who sent it.
+//! The error for a datum that does not fit a Rust type, worded for the sender of the datum.
 
 use std::fmt;
 
@@ -8,10 +8,12 @@ use super::kebab;
 
 /// A datum that does not fit: its place and the problem.
 ///
-/// Both read as one sentence: `metadata.start-line` and `must be an integer, got "x"`.
+/// Path and message together read as one sentence: `metadata.start-line` and `must be an integer,
+/// got "x"`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// Names and indices from the outside in, such as `types[2]`. Empty for the datum itself.
+    /// Place of the problem: names and indices from the outside in, such as `types[2]`. Empty for
+    /// the whole datum.
     pub path: String,
     /// Phrase that says what is wrong.
     pub message: String,

@@ -3,8 +3,8 @@
 /// Number of bytes examined in one step. A fixed number lets the compiler use vector instructions.
 const BLOCK: usize = 32;
 
-/// Returns the number of bytes at the start of `bytes` that need no escape in a string literal of
-/// either dialect: no control character, double quote or backslash.
+/// Returns the number of bytes at the start of `bytes` that need no escape in a string literal,
+/// neither in JSON nor in an s-expression. Control characters, double quotes and backslashes do.
 pub(crate) fn plain_prefix(bytes: &[u8]) -> usize {
     let mut at = 0;
     for block in bytes.chunks_exact(BLOCK) {

@@ -1,8 +1,8 @@
 //! Converts a [`Value`] from and to JSON text.
 //!
-//! Names of ours are snake_case in JSON and kebab-case in a [`Value::Map`]; see
-//! [`Key`](super::Key). Data that JSON cannot express
-//! are written in the form most useful to a JSON reader; see [`to_json`].
+//! Names that Contexture knows are snake_case in JSON and kebab-case in a [`Value::Map`]; see
+//! [`Key`](super::Key). Data that JSON cannot express are written in the form most useful to a JSON
+//! reader; see [`to_json`].
 
 mod reader;
 mod writer;
@@ -23,33 +23,36 @@ pub struct JsonError {
 }
 
 impl JsonError {
-    /// Returns whether the text ended too early. A raw newline in a message causes this.
+    /// Returns whether the text ended too early, for example because a message contains a raw
+    /// newline.
     pub fn is_incomplete(&self) -> bool {
         self.message.starts_with(ENDED)
     }
 }
 
-/// Beginning of the messages about texts that end too early.
+/// First words of the messages about texts that end too early.
 const ENDED: &str = "the text ends inside";
 
-/// Reads one JSON text. Objects become maps, and of equal keys the last value counts. Keys, strings
-/// and numbers survive a round trip through [`to_json`], except that `-0` becomes `0` and `1e2`
-/// becomes `1e+2`. As numbers, all but integers are rounded to the nearest float.
+/// Reads one JSON text. Objects become maps; of several values with equal keys, the last counts.
+/// [`to_json`] writes the same keys, strings and numbers again, except that `-0` becomes `0` and
+/// `1e2` becomes `1e+2`. In calculations, numbers other than integers are rounded to the nearest
+/// float.
 ///
 /// # Errors
-/// Bad UTF-8, bad syntax, escapes of lone surrogates, nesting beyond [`MAX_DEPTH`], and anything
-/// after the first text.
+/// [`JsonError`] for bad UTF-8, bad syntax, escapes of lone surrogates, nesting beyond
+/// [`MAX_DEPTH`], too many data, and anything after the first JSON text.
 pub fn from_json(text: &[u8]) -> Result<Value, JsonError> {
     reader::read(text)
 }
 
 /// Appends `value` to `out` as JSON on one line.
 ///
-/// Maps and property lists become objects; names of ours and of Lisp are written in snake_case. A list whose elements are *all*
-/// keywords is a list of names and becomes an array, like any other list or vector. Symbols,
-/// keywords and strings with properties become strings. NaN and the infinities become the strings
-/// `"NaN"`, `"Infinity"` and `"-Infinity"`. Each raw byte in a string becomes U+FFFD. Dotted pairs,
-/// records and bool-vectors become strings that hold their s-expression.
+/// Maps and property lists become objects. Names become snake_case, except keys whose exact
+/// spelling is fixed; see [`Key`](super::Key). A list whose elements are *all* keywords is a list
+/// of names and becomes an array, like any other list or vector. Symbols, keywords and strings with
+/// properties become strings. NaN and the infinities become the strings `"NaN"`, `"Infinity"` and
+/// `"-Infinity"`. Each raw byte in a string becomes U+FFFD. Dotted pairs, records and bool-vectors
+/// become strings that hold their s-expression.
 pub fn to_json(value: &Value, out: &mut Vec<u8>) {
     writer::write(value, out);
 }

@@ -10,9 +10,9 @@ use super::kebab;
 
 /// The name of an entry in a [`Value::Map`](super::Value::Map).
 ///
-/// Names that mean something here, and those from Lisp, are kebab-case and become snake_case in
-/// JSON. Other keys that a JSON client wrote come back as they were written, even where they
-/// contain `-` or differ only in `-` and `_`.
+/// Names that Contexture knows, and names from Lisp, are kebab-case here and snake_case in JSON.
+/// Other keys that a JSON client wrote come back as the client wrote them, even keys that contain
+/// `-` and keys that differ only in `-` and `_`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key {
     text: Box<str>,

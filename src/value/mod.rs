@@ -1,9 +1,9 @@
 //! The data of every message: one type for both s-expressions and JSON.
 //!
-//! It knows nothing of files, connections or messages. Serde converts it to and from Rust types.
-//! [`sexp`] and [`json`] are its notations. [`Value`] distinguishes everything that Emacs
-//! distinguishes (symbols and strings, lists and vectors) and everything that JSON distinguishes
-//! (`null`, `false` and `[]`), so that a value survives either notation without loss.
+//! Serde converts a [`Value`] to and from Rust types; [`sexp`] and [`json`] are its two notations.
+//! [`Value`] distinguishes everything that Emacs distinguishes (symbols and strings, lists and
+//! vectors) and everything that JSON distinguishes (`null`, `false` and `[]`). This module knows
+//! nothing of files, connections or messages.
 
 mod atoms;
 mod de;
@@ -26,18 +26,19 @@ pub(crate) use error::Error;
 pub(crate) use key::Key;
 pub(crate) use ser::Keyword;
 
-/// Maximum number of data in a text, where each atom and each list is one. A decoded datum takes up
-/// to a hundred bytes. A call with the most messages that are allowed has fewer than half of them.
+/// Maximum number of data in a text, where each atom and each list counts as one. A decoded datum
+/// takes up to a hundred bytes. A call with the largest number of messages that is allowed has
+/// fewer than half as many data.
 pub(crate) const MAX_DATA: usize = 2_000_000;
 
 /// A datum.
 ///
-/// A property list arrives as a [`Value::List`] from an s-expression, and as a [`Value::Map`] from
-/// JSON or a serialized struct. Code that wants a map must accept both. Names have no colon; see
-/// [`Key`] for their spelling.
+/// Named values arrive as a [`Value::List`] (a property list) from an s-expression, and as a
+/// [`Value::Map`] from JSON or a serialized struct. Code that wants a map must accept both. Names
+/// in maps have no colon; see [`Key`] for their spelling.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Value {
-    /// `nil`: null, and also false and the empty list for readers that expect those.
+    /// `nil`: null, and also false and the empty list where a reader expects these.
     #[default]
     Nil,
     /// JSON's `true` and `false`. `t` is read as `Bool(true)`, and `Bool(false)` is printed as
@@ -45,11 +46,11 @@ pub enum Value {
     Bool(bool),
     /// An integer that fits 64 bits.
     Int(i64),
-    /// Any other integer: decimal digits with an optional minus sign, exact.
+    /// An integer that does not fit 64 bits: decimal digits with an optional minus sign.
     BigInt(Box<str>),
     /// A float; infinities and NaN are allowed.
     Float(f64),
-    /// A float from JSON together with its text, if the float would be written differently. The
+    /// A float from JSON together with its text, if [`json`] would write the float differently. The
     /// text is written back unchanged.
     FloatText(f64, Box<str>),
     /// Text.
@@ -60,24 +61,25 @@ pub enum Value {
     Symbol(Box<str>),
     /// A keyword. The name is unescaped and without the leading colon.
     Keyword(Box<str>),
-    /// A proper list. Never empty if it was read from an s-expression, which gives `Nil`.
+    /// A proper list. An empty list comes only from JSON or Rust, since the s-expression `()` is
+    /// `Nil`.
     List(Vec<Value>),
     /// A list with a tail other than `nil`: `(a b . c)`. The tail is never a list.
     Dotted(Vec<Value>, Box<Value>),
     /// A vector, `[a b]`.
     Vector(Vec<Value>),
-    /// A map, its entries in the order given.
+    /// A map, with its entries in the given order.
     Map(Vec<(Key, Value)>),
-    /// A record or hash table, `#s(a b)`, kept as its printed elements.
+    /// A record or hash table, `#s(a b)`, as the list of its printed elements.
     Record(Vec<Value>),
-    /// A string with text properties, `#("x" 0 1 (face bold))`: its text and the property tail.
+    /// A string with text properties, `#("x" 0 1 (face bold))`: the text and everything after it.
     Propertized(String, Vec<Value>),
     /// A bool-vector `#&LENGTH"BITS"`: its length in bits, and the packed bytes.
     BoolVector(usize, Vec<u8>),
 }
 
 impl Value {
-    /// Size counted for each datum in addition to its text, in bytes.
+    /// Size that is counted for each datum in addition to its text, in bytes.
     pub const DATUM_BYTES: usize = 16;
 
     /// Converts the datum to `T`. Texts move over without being copied.
@@ -92,7 +94,8 @@ impl Value {
         T::deserialize(de::ValueDeserializer { value: self, strict: false })
     }
 
-    /// The same, but keys that a struct does not have are refused instead of ignored.
+    /// Converts the datum to `T` as [`decode`](Self::decode) does, but refuses keys that a struct
+    /// does not have.
     ///
     /// # Errors
     /// [`Error`], with the place of a datum that does not fit.
@@ -103,13 +106,14 @@ impl Value {
     /// Converts a result to a datum; see [`to_value`] for the conversion.
     ///
     /// # Panics
-    /// If a map in `result` has a key that is not a name. That is a defect of its type.
+    /// Panics if a map in `result` has a key that is not a name, which is a defect of the result's
+    /// type.
     pub fn of<T: Serialize + ?Sized>(result: &T) -> Self {
         to_value(result).expect("the keys of a result should be names")
     }
 
-    /// Returns whether the datum takes more than `bytes` bytes: those of its texts, and
-    /// [`DATUM_BYTES`](Self::DATUM_BYTES) for each datum in it. Stops looking as soon as it does.
+    /// Returns whether the datum takes more than `bytes` bytes: the bytes of its texts, and
+    /// [`DATUM_BYTES`](Self::DATUM_BYTES) for each datum in it. Counts no further than `bytes`.
     pub fn exceeds(&self, bytes: usize) -> bool {
         self.take_from(bytes).is_none()
     }
@@ -119,7 +123,8 @@ impl Value {
         self.take_from(usize::MAX).map_or(usize::MAX, |rest| usize::MAX - rest)
     }
 
-    /// Returns the rest of `room` bytes after subtracting the datum, or `None` if it takes more.
+    /// Returns how many of `room` bytes are left after the datum; `None` if the datum takes more
+    /// than `room`.
     fn take_from(&self, room: usize) -> Option<usize> {
         let room = room.checked_sub(Self::DATUM_BYTES)?;
         let all = |values: &[Self], room| values.iter().try_fold(room, |room, v| v.take_from(room));
@@ -141,13 +146,13 @@ impl Value {
         }
     }
 
-    /// Returns whether this is `:false` or `:json-false`, which Lisp's JSON libraries use for false
-    /// where `nil` means null.
+    /// Returns whether the datum is `:false` or `:json-false`, which JSON libraries of Lisp use for
+    /// false when `nil` stands for null.
     fn is_false(&self) -> bool {
         matches!(self, Self::Keyword(name) | Self::Symbol(name) if matches!(&**name, "false" | "json-false"))
     }
 
-    /// Returns whether this is a non-empty list of alternating keywords and values.
+    /// Returns whether the datum is a non-empty list of alternating keywords and values.
     pub fn is_plist(&self) -> bool {
         let Self::List(items) = self else { return false };
         let key_first = |pair: &[Value]| matches!(pair[0], Self::Keyword(_));
@@ -159,7 +164,7 @@ impl Value {
 /// sequences and tuples lists, and `None` becomes `nil`.
 ///
 /// # Errors
-/// Those that the value's own `Serialize` raises, and a map key that is not a name.
+/// Fails when the `Serialize` of `value` fails, or when a map has a key that is not a name.
 pub(crate) fn to_value<T: Serialize + ?Sized>(value: &T) -> Result<Value, Error> {
     value.serialize(ser::ValueSerializer)
 }

@@ -1,5 +1,5 @@
-//! Values with names: a map, or a property list, which says the same in Lisp. Of equal names the
-//! first counts.
+//! Access to values by name, in maps and in property lists, which are the maps of Lisp. Of several
+//! values with equal names, the first counts.
 
 use std::borrow::Cow;
 
@@ -34,7 +34,7 @@ impl Value {
         entries.iter().map(|(key, _)| key.kebab()).chain(of_list)
     }
 
-    /// Removes a name from a map or property list and returns its value.
+    /// Removes all entries with a name from a map or property list, and returns the first value.
     pub(crate) fn take_named(&mut self, wanted: &str) -> Option<Self> {
         let mut taken = None;
         match self {
@@ -58,7 +58,8 @@ impl Value {
         taken
     }
 
-    /// Puts a name with its value in front of a map or property list. Anything else stays as it is.
+    /// Puts a name with its value in front of a map or property list; `nil` counts as an empty map.
+    /// Any other datum stays as it is.
     pub(crate) fn put_first(&mut self, name: &'static str, value: Self) {
         match self {
             Self::Nil => *self = Self::Map(vec![(name.into(), value)]),

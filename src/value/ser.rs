@@ -18,7 +18,7 @@ impl<T: AsRef<str>> Serialize for Keyword<T> {
     }
 }
 
-/// See [`super::to_value`].
+/// The serializer behind [`super::to_value`].
 pub(super) struct ValueSerializer;
 
 /// The elements of a list so far, and the variant that will hold it.
@@ -27,7 +27,8 @@ pub(super) struct ListBuilder {
     items: Vec<Value>,
 }
 
-/// The entries of a map so far, the key that waits for its value, and the variant around it.
+/// The entries of a map so far, the key that waits for its value, and the variant that will hold
+/// the map.
 pub(super) struct MapBuilder {
     variant: Option<&'static str>,
     entries: Vec<(Key, Value)>,
@@ -174,7 +175,7 @@ impl ListBuilder {
     }
 }
 
-/// Implements the serializers of what has elements without names, each with its own method.
+/// Implements the serializers of types that have elements without names.
 macro_rules! lists {
     ($($trait:ident $method:ident;)*) => {$(
         impl ser::$trait for ListBuilder {
@@ -235,7 +236,7 @@ impl ser::SerializeMap for MapBuilder {
     }
 }
 
-/// Implements the serializers of what has fields.
+/// Implements the serializers of types that have fields.
 macro_rules! structs {
     ($($trait:ident)*) => {$(
         impl ser::$trait for MapBuilder {

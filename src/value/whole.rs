@@ -1,10 +1,10 @@
 //! Passes a whole [`Value`] through serde, whose data model cannot tell a symbol from a string.
 //!
-//! `Value` asks for a newtype struct with a name that nobody else uses. Our own serializer and
-//! deserializer know the name and pass the datum next to the visitor, in a thread-local slot that
-//! is filled and emptied within one call. Every other format sees an ordinary newtype and gets the
-//! plain form: names as strings, property lists as maps. So does `#[serde(flatten)]`, which buffers
-//! in a format of its own.
+//! `Value` asks serde for a newtype struct with a name that no other type uses. The serializer and
+//! deserializer of this module know the name. They pass the datum not through serde but in a
+//! thread-local slot, which is filled and emptied within one call. Every other format sees an
+//! ordinary newtype and gets the plain form, with symbols and keywords as strings. This is also
+//! true of `#[serde(flatten)]`, which buffers data in a format of its own.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -17,7 +17,7 @@ use super::atoms::visit_atoms;
 use super::json::text_of_codes;
 use super::sexp::print;
 
-/// Name by which our own formats recognise a `Value`.
+/// Name by which our own serializer and deserializer recognise a `Value`.
 pub(super) const MARKER: &str = "$contexture::Value";
 
 thread_local! {
@@ -25,7 +25,7 @@ thread_local! {
     static WANTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Gives `value` to the visitor of `Value`'s `Deserialize`.
+/// Hands `value` to the visitor in the `Deserialize` of `Value`.
 pub(super) fn hand_over<'de, V: Visitor<'de>>(
     value: Value,
     visitor: V,
@@ -34,7 +34,7 @@ pub(super) fn hand_over<'de, V: Visitor<'de>>(
     visitor.visit_unit()
 }
 
-/// Returns a copy of the `Value` that `inner`, the content of the marked newtype, stands for.
+/// Returns a copy of the `Value` from which the content of the marked newtype, `inner`, was made.
 pub(super) fn capture<T: Serialize + ?Sized, S>(inner: &T, serializer: S) -> Result<Value, S::Error>
 where
     S: Serializer<Ok = Value>,

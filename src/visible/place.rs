@@ -1,4 +1,4 @@
-//! Finds the places where a hidden character belongs to ordinary text.
+//! Decides whether a hidden character has its proper place in ordinary text.
 
 use icu_properties::props::{
     CanonicalCombiningClass, Emoji, EmojiModifier, ExtendedPictographic, GeneralCategory,
@@ -6,16 +6,17 @@ use icu_properties::props::{
 };
 use icu_properties::{CodePointMapData, CodePointSetData};
 
-/// Subdivisions that have a flag: a black flag, followed by these letters as tags. Unicode
-/// recommends only these (RGI). Any other tags could carry an invisible text.
+/// The subdivisions with a flag, each by its letters: the flag is a black flag followed by these
+/// letters as tag characters. Unicode recommends only these three flags (RGI). Other tags could
+/// carry an invisible text.
 const FLAGS: [&str; 3] = ["gbeng", "gbsct", "gbwls"];
 const BLACK_FLAG: char = '\u{1f3f4}';
 const CANCEL_TAG: char = '\u{e007f}';
 
-/// Returns whether the hidden character `c` changes the look of ordinary text between these texts,
-/// which is its purpose: a joiner where letters join or after a virama (RFC 5892, A.1 and A.2), a
-/// joiner or a selector in an emoji (UTS 51), or a selector after a character that has variants.
-/// Anywhere else it only makes one name look like another.
+/// Returns whether the hidden character `c` serves its purpose between `before` and `after`, which
+/// is to change the look of ordinary text: a joiner where letters join or after a virama (RFC 5892,
+/// A.1 and A.2), a joiner or a selector in an emoji (UTS 51), or a selector after a character that
+/// has variants. Anywhere else, a hidden character only makes one name look like another.
 pub(super) fn is_right(c: char, before: &str, after: &str) -> bool {
     let Some(base) = before.chars().next_back() else { return false };
     let next = after.chars().next();
@@ -49,7 +50,7 @@ fn parts_letters(before: &str, after: &str) -> bool {
         && matches!(right, Some(JoiningType::RightJoining | JoiningType::DualJoining))
 }
 
-/// Returns whether the text ends in an emoji, with its skin tone or selector if it has one.
+/// Returns whether the text ends in an emoji, which may have a skin tone or selector after it.
 fn ends_in_emoji(before: &str) -> bool {
     let is_modifier =
         |c: char| c == '\u{fe0f}' || CodePointSetData::new::<EmojiModifier>().contains(c);

@@ -9,7 +9,7 @@ fn check(name: &str, expected: &str) {
     assert_eq!(visible(name), expected, "{name:?}");
 }
 
-/// Checks that the text is ordinary, with nothing to escape.
+/// Checks that the text has no character to escape.
 #[track_caller]
 fn keeps(text: &str) {
     check(text, text);
@@ -133,8 +133,7 @@ fn whole_classes_are_hidden() {
     }
 }
 
-/// Generates texts in which hidden characters are likely to be beside characters they may belong
-/// to.
+/// Generates texts in which hidden characters are likely to be at places that are proper for them.
 fn texts() -> impl Strategy<Value = String> {
     "([a-z]|\\PC|\\p{C}|\\p{Cf}|[مدक्葛❤👩🏽1]|[\u{200b}-\u{200f}\u{202a}-\u{202e}\u{fe0e}\u{fe0f}\u{e0100}]){0,20}"
 }

@@ -1,10 +1,10 @@
-//! Recognizes HTTP and TLS by how they begin, so that no web browser is taken for a client.
+//! Recognizes HTTP and TLS by their first bytes, so that no web browser is taken for a client.
 
 /// Minimum length of a header's name, such as `Host`.
 const SHORTEST_HEADER: usize = 4;
 
-/// Returns whether bytes at the expected beginning of a message are HTTP or TLS. More bytes of the
-/// same line may turn a no into a yes, but never a yes into a no.
+/// Returns whether bytes at the expected beginning of a message are HTTP or TLS. When more bytes of
+/// the same line arrive, the result may become true, but never false.
 pub(super) fn is_foreign(bytes: &[u8]) -> bool {
     !may_begin_line(bytes) && (is_tls(bytes) || is_http(first_line(bytes)))
 }
@@ -39,15 +39,16 @@ fn is_http(line: &[u8]) -> bool {
     }
 }
 
-/// Returns whether a word before a colon is the name of a header. A shorter word may be a damaged
-/// message, and every request has a longer header.
+/// Returns whether a word before a colon is the name of a header. Words shorter than
+/// [`SHORTEST_HEADER`] do not count: they may be a damaged message, and every HTTP request has a
+/// header with a longer name.
 fn is_header(word: &[u8]) -> bool {
     let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
     word.len() >= SHORTEST_HEADER && word[0].is_ascii_alphabetic() && word.iter().all(is_letter)
 }
 
-/// Returns whether text after a method is a target: a path, a whole address, `*`, or anything
-/// followed by a version.
+/// Returns whether the text after a method of HTTP is a target: a path, a whole address, `*`, or
+/// anything followed by a version.
 fn is_target(rest: &[u8]) -> bool {
     matches!(rest, [b'/' | b'*', ..]) || [&b"://"[..], b"HTTP/"].iter().any(|part| has(rest, part))
 }

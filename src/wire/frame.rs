@@ -1,4 +1,4 @@
-//! Splits bytes into messages, by lines or by lengths, without looking into them.
+//! Splits bytes into messages, by lines or by lengths, without looking into the messages.
 
 mod guard;
 mod length;
@@ -19,16 +19,17 @@ pub use self::stream::StreamDecoder;
 /// Default maximum length of a message, in bytes: 64 MiB.
 pub(crate) const DEFAULT_MAX_MESSAGE: usize = 64 << 20;
 
-/// One message of a client, or the reason why there is none.
+/// One message of a client, or an event in place of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
     /// A line without its `\n` or `\r\n`.
     Line(Bytes),
     /// A payload of the length that its header announced.
     Payload(Bytes),
-    /// A message that was skipped and never held in memory. Reported once, at its end.
+    /// A message that was skipped, because it is too long to be held in memory. Reported once, at
+    /// its end.
     TooLong {
-        /// Length without the end of a line or a header, in bytes.
+        /// Length of the message in bytes, without a header or the end of the line.
         bytes: u64,
         /// Maximum length that is accepted, in bytes.
         limit: usize,
@@ -42,13 +43,14 @@ pub enum Frame {
         /// The six bytes in place of the header.
         header: Bytes,
     },
-    /// Bytes that no client sends, on a stream reserved for clients. Nothing more is read.
+    /// Bytes that no client sends, such as HTTP. Nothing more is read.
     Foreign,
-    /// A relay's note that the client reached it over TCP.
+    /// A relay's note that it speaks for a client that reached the relay over TCP.
     Relayed,
 }
 
-/// Splits a stream at its newlines, in time linear in its length, however it is cut into pieces.
+/// A decoder that splits a stream at its newlines. The time is linear in the length of the stream,
+/// however small the pieces are in which it arrives.
 #[derive(Debug)]
 pub(crate) struct LineDecoder {
     max_bytes: usize,
@@ -57,16 +59,16 @@ pub(crate) struct LineDecoder {
 
 #[derive(Debug)]
 enum State {
-    /// Collecting a line. The first `searched` bytes hold no newline.
+    /// Collecting a line. The first `searched` bytes contain no newline.
     Collecting { searched: usize },
-    /// Skipping a line. `skipped` bytes are gone, except for its `ends`.
+    /// Skipping a line. Of the `skipped` bytes so far, only the first and last are kept, as `ends`.
     Skipping { skipped: u64, ends: Ends },
 }
 
-/// Number of bytes without a newline that make a line long.
+/// Number of bytes without a newline from which on a line counts as long.
 const LONG_LINE: usize = 4 << 10;
-/// Minimum number of bytes reserved when a long line grows. A longer line doubles its space
-/// instead.
+/// Minimum number of bytes by which the buffer of a long line grows. If the line is longer than
+/// this, its buffer is doubled.
 const READ_AHEAD: usize = 64 << 10;
 
 const AT_LINE_START: State = State::Collecting { searched: 0 };

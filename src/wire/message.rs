@@ -37,11 +37,11 @@ pub struct Request {
 pub enum Incoming {
     /// A well-formed call.
     Call(Request),
-    /// Anything else, with the error to answer and the id if it could be read.
+    /// A message that cannot be understood: its id, if that could be read, and the error to answer.
     Invalid(Option<Id>, WireError),
-    /// EPC's question for the list of methods. Its answer has a form of its own.
+    /// A request of EPC for the list of methods. Only EPC has this form of answer.
     Methods(Option<Id>),
-    /// A message of SLY or SLIME that is no call of a method.
+    /// A message of SLY or SLIME that does not call a method.
     Talk(Talk),
     /// A comment, an empty line or an unexpected reply: nothing to do.
     Ignored,
@@ -56,7 +56,7 @@ pub enum Talk {
         id: i64,
         /// Form to evaluate.
         form: Form,
-        /// Thread to evaluate it in: a number, `t` or a keyword.
+        /// Thread in which to evaluate the form: a number, `t` or a keyword.
         thread: Value,
     },
     /// A message to one of the server's channels.
@@ -85,7 +85,7 @@ pub enum Talk {
 pub enum Form {
     /// `(PACKAGE:NAME ARGUMENTS…)`, with the names in lower case and the arguments without quotes.
     Call {
-        /// Package. Empty if the name has none.
+        /// Package of the function; empty if the form names no package.
         package: String,
         /// Name of the function.
         name: String,
@@ -107,14 +107,14 @@ pub enum Outgoing {
     Event(Value),
 }
 
-/// An error as clients see it. The codes are those of JSON-RPC, and 1 and up for the application's
-/// own.
+/// An error as clients see it. The codes are those of JSON-RPC; errors of the application have the
+/// code 1.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct WireError {
     /// Code of the error: one of the associated constants.
     pub code: i32,
-    /// Phrase for people: the problem, its place, and what to do.
+    /// Phrase for readers: the problem, its place, and what to do.
     pub message: String,
     /// Details for programs, as a map; `Nil` if there are none.
     pub data: Value,
@@ -136,8 +136,7 @@ impl WireError {
     /// An error of the application; `data` has `:kind`.
     pub const APPLICATION: i32 = 1;
 
-    /// Creates an error without details. Hidden characters in names that the message quotes become
-    /// visible.
+    /// Creates an error without details. Hidden characters in the message become visible.
     pub fn new(code: i32, message: impl AsRef<str>) -> Self {
         Self { code, message: visible_lines(message.as_ref()).into_owned(), data: Value::Nil }
     }

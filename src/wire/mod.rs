@@ -1,6 +1,7 @@
-//! The languages of clients: s-expressions, frames, and the dialects built from them.
+//! The formats in which clients speak: frames, which split a stream into messages, and dialects,
+//! which are notations of messages.
 //!
-//! Nothing here knows a method or the engine. Bytes become [`message`]s and back.
+//! These modules convert bytes to [`message`]s and back. They know no methods and no engine.
 
 pub(crate) mod dialect;
 mod foreign;

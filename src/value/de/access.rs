@@ -1,4 +1,4 @@
-//! Hands elements, entries and variants to serde one by one. Each error says where it happened.
+//! Hands elements, entries and variants to serde one by one, and adds their place to errors.
 
 use std::vec;
 
@@ -22,8 +22,8 @@ impl Items {
         Self { length: items.len(), rest: items.into_iter(), strict }
     }
 
-    /// Visits all elements. Elements left over are an error, since a tuple would lose them
-    /// silently.
+    /// Visits all elements. Fails when the visitor leaves elements over, since a tuple would lose
+    /// them silently.
     pub(super) fn visit<'de, V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
         let result = visitor.visit_seq(&mut self)?;
         match self.rest.len() {
@@ -100,7 +100,8 @@ pub(super) struct Variant {
 }
 
 impl Variant {
-    /// Creates the variant called `name`, in snake_case if only that form is known.
+    /// Creates the variant called `name`. The name is changed to kebab-case if only that form is
+    /// known.
     pub(super) fn named(name: Box<str>, known: &[&str]) -> Self {
         let kebab = kebab(&name);
         let other_form = !known.contains(&&*name) && known.contains(&&*kebab);

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::value::{Error, Value};
 
-/// An integer type, with what error messages need to know about its range.
+/// An integer type, and the range that error messages name.
 pub(super) trait Integer: FromStr + TryFrom<i64> + Display {
     const LEAST: Self;
     const MOST: Self;

@@ -1,8 +1,9 @@
 //! Reads JSON text into a [`Value`], with serde_json.
 //!
-//! Two properties of serde_json need care. It limits nesting to 128; we measure the depth first and
-//! then lift that limit. And with `arbitrary_precision`, without which large integers would lose
-//! digits, it shows every number as a map with one private key, which a client could also send.
+//! Two properties of serde_json need care. It limits nesting to 128; this module measures the depth
+//! first and then lifts that limit. And with its feature `arbitrary_precision`, without which large
+//! integers would lose digits, serde_json shows every number as a map with one private key, which a
+//! client could also send.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,7 +22,7 @@ const NUMBER: &str = "$serde_json::private::Number";
 /// table.
 const FEW_KEYS: usize = 16;
 
-/// See [`super::from_json`].
+/// Reads one JSON text; see [`super::from_json`].
 pub(super) fn read(text: &[u8]) -> Result<Value, JsonError> {
     let text = std::str::from_utf8(text).map_err(|error| {
         let valid = String::from_utf8_lossy(&text[..error.valid_up_to()]);
@@ -35,8 +36,8 @@ pub(super) fn read(text: &[u8]) -> Result<Value, JsonError> {
     value.map_err(|error| explain(text, &error))
 }
 
-/// Refuses nesting beyond [`MAX_DEPTH`] before anything recurses over it, and more data than
-/// [`MAX_DATA`] before anything is made of them.
+/// Fails when the text nests deeper than [`MAX_DEPTH`] or has more data than [`MAX_DATA`]. This is
+/// checked first, because parsing recurses and allocates.
 fn check_size(text: &str) -> Result<(), JsonError> {
     let bytes = text.as_bytes();
     let (mut at, mut depth, mut data) = (0, 0_usize, 1_usize);
@@ -83,8 +84,8 @@ fn column_of(text: &str, byte: usize) -> usize {
     text[..end].chars().count() + 1
 }
 
-/// Converts serde_json's error, with the place in characters and without its own wording of the
-/// place.
+/// Converts an error of serde_json. The place is counted in characters, and is no longer part of
+/// the message.
 fn explain(text: &str, error: &serde_json::Error) -> JsonError {
     let line_start: usize =
         text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
@@ -110,7 +111,7 @@ fn explain(text: &str, error: &serde_json::Error) -> JsonError {
     JsonError { column, message }
 }
 
-/// A visitor for any JSON datum, also used as its seed.
+/// The visitor, and also the seed, for any JSON datum.
 struct Datum;
 
 impl<'de> DeserializeSeed<'de> for Datum {
@@ -179,8 +180,9 @@ enum Under {
     Datum(Value),
 }
 
-/// Distinguishes the two. Asked for a newtype, a place in the JSON text answers with a newtype, and
-/// the digits, which come from a plain `String`, answer with a string.
+/// The visitor that tells digits and client's datum apart: when asked for a newtype, a place in the
+/// JSON text answers with a newtype, and the digits, which come from a plain `String`, with a
+/// string.
 struct UnderNumberKey;
 
 impl<'de> DeserializeSeed<'de> for UnderNumberKey {
@@ -207,7 +209,8 @@ impl<'de> Visitor<'de> for UnderNumberKey {
     }
 }
 
-/// The entries of an object. Of equal keys the last value counts, in the place of the first.
+/// The entries of an object so far. A later value with an equal key takes the place of the earlier
+/// value.
 #[derive(Default)]
 struct Builder {
     entries: Vec<(String, Value)>,

@@ -9,7 +9,7 @@ use crate::value::escape::plain_prefix;
 use crate::value::key::snake;
 use crate::value::sexp::print;
 
-/// See [`super::to_json`].
+/// Appends `value` as JSON; see [`super::to_json`].
 pub(super) fn write(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Nil => out.extend_from_slice(b"null"),
@@ -98,8 +98,8 @@ fn plist_entries(items: &[Value]) -> impl Iterator<Item = (Cow<'_, str>, &Value)
     })
 }
 
-/// Writes an object. Of equal names it writes the first, which `plist-get` would find; JSON readers
-/// would take the last.
+/// Writes an object. Of several entries with equal names, only the first is written, as `plist-get`
+/// finds the first; a reader of JSON would take the last.
 fn write_object<'a>(entries: impl Iterator<Item = (Cow<'a, str>, &'a Value)>, out: &mut Vec<u8>) {
     let mut seen = HashSet::new();
     out.push(b'{');

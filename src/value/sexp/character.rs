@@ -1,13 +1,15 @@
-//! Characters: the escapes that strings and `?x` share, with Emacs's modifier bits.
+//! Characters: the escapes that strings and character literals such as `?x` share, with Emacs's
+//! modifier bits.
 //!
-//! The numbers are those of Emacs's `character.h` and `lisp.h`: codes up to 0x3FFFFF with raw bytes
-//! at their end, and one bit for each modifier key above.
+//! The numbers are from Emacs's `character.h` and `lisp.h`. Codes end at 0x3FFFFF; the last ones
+//! are raw bytes. The bits above that stand for modifier keys.
 
 use super::ReadErrorKind;
 use super::reader::{Fault, Reader};
 use crate::value::Value;
 
-/// Offset of the raw bytes 0x00–0xFF among the character codes. Only 0x80 and up exist there.
+/// Number that is added to a raw byte to get its character code. Only the bytes 0x80 to 0xFF have
+/// such codes.
 pub(super) const RAW_BYTES: u32 = 0x3F_FF00;
 /// Largest character code.
 pub(super) const MAX_CODE: u32 = 0x3F_FFFF;
@@ -21,8 +23,8 @@ pub(super) const META: u32 = 1 << 27;
 /// All modifiers.
 pub(super) const MODIFIERS: u32 = ALT | SUPER | HYPER | SHIFT | CONTROL | META;
 
-/// Maximum number of modifiers on a character. There are no more keys, and the limit bounds the
-/// recursion.
+/// Maximum number of modifiers on a character, which bounds the recursion. There are only six
+/// modifier keys.
 const MAX_MODIFIERS: usize = 8;
 
 /// Returns whether a code stands for a byte that is not text.
@@ -30,7 +32,7 @@ pub(super) fn is_raw_byte(code: u32) -> bool {
     (RAW_BYTES + 0x80..=MAX_CODE).contains(&code)
 }
 
-/// The place of an escape. `\s` and `\ ` have different meanings in each.
+/// The place of an escape. The escapes `\s` and `\ ` mean different things in different places.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Place {
     /// In a string literal.
@@ -40,7 +42,7 @@ pub(super) enum Place {
 }
 
 impl Reader<'_> {
-    /// Reads `?x`, from its question mark, as an integer.
+    /// Reads a character literal such as `?x`, beginning at its question mark, as an integer.
     pub(super) fn read_character(&mut self) -> Result<Value, Fault> {
         self.at += 1;
         let code = match self.next_char() {
@@ -58,8 +60,8 @@ impl Reader<'_> {
         Ok(Value::Int(i64::from(base | modifiers)))
     }
 
-    /// Reads the text after a backslash. Returns a code with modifiers, or nothing if the escape
-    /// only separates characters or continues a line.
+    /// Reads the rest of an escape, after its backslash. Returns a code with modifiers, or `None`
+    /// if the escape only separates characters or continues a line.
     pub(super) fn read_escape(&mut self, place: Place) -> Result<Option<u32>, Fault> {
         self.read_modified(place, 0)
     }
@@ -161,7 +163,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads `\N{U+3bb}`. Names of characters would need their table.
+    /// Reads `\N{U+3bb}`. The names of characters are refused, since reading them would need a
+    /// table of all names.
     fn read_named(&mut self) -> Result<u32, Fault> {
         let rest = &self.text[self.at..];
         let Some(named) = rest.strip_prefix('{') else {

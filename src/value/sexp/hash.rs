@@ -1,4 +1,5 @@
-//! Reads everything that begins with `#`: some data, and a long list of things that are not.
+//! Reads everything that begins with `#`: some kinds of data, and many objects that are refused
+//! because they are not data.
 
 use super::ReadErrorKind;
 use super::character::RAW_BYTES;
@@ -11,7 +12,8 @@ use crate::value::Value;
 const LONGEST_QUOTE: usize = 40;
 
 impl Reader<'_> {
-    /// Reads on from a `#`. Returns a value when an atom is complete.
+    /// Reads what begins with a `#`. Returns the value of an atom, and `None` when a list was
+    /// opened or a line skipped.
     pub(super) fn read_hash(&mut self) -> Result<Option<Value>, Fault> {
         let next = self.bytes.get(self.at + 1).copied();
         match next {
@@ -58,8 +60,8 @@ impl Reader<'_> {
         self.fault(ReadErrorKind::Unsupported, format!("{what}, cannot be sent"))
     }
 
-    /// Reads `#24rNN`. Refuses the `#1=` and `#1#` of circular data, and the `#0` that `prin1`
-    /// writes for a circle when it may not label it.
+    /// Reads an integer such as `#24rNN`, in radix 24. Refuses circular data, which `prin1` writes
+    /// with labels as `#1=` and `#1#`, or without labels as `#0`.
     fn read_hash_digits(&mut self) -> Result<Value, Fault> {
         let digits = self.bytes[self.at + 1..].iter().take_while(|byte| byte.is_ascii_digit());
         let length = digits.count();
@@ -73,7 +75,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads an integer in `radix`, `prefix` bytes from here.
+    /// Reads an integer in `radix`, which begins `prefix` bytes after the current place.
     fn read_radix(&mut self, prefix: usize, radix: u32) -> Result<Value, Fault> {
         let rest = &self.text[self.at + prefix..];
         let sign = usize::from(rest.starts_with(['-', '+']));

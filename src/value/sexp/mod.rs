@@ -1,7 +1,8 @@
 //! S-expressions as Emacs reads and prints them.
 //!
-//! [`read`] accepts the data that `prin1` writes, and refuses everything else by name. [`print()`]
-//! writes one line that `read` in Emacs turns into the same data. This module knows no messages.
+//! [`read`] accepts the data that `prin1` writes. It refuses everything else, and names it in the
+//! error. [`print()`] writes one line that `read` in Emacs turns into the same data. This module
+//! knows nothing of the protocol's messages.
 
 mod character;
 mod hash;
@@ -25,7 +26,7 @@ pub(crate) use reader::read_beginning;
 /// at 200 by default.
 pub const MAX_DEPTH: usize = 512;
 
-/// The reason why a text is not one datum.
+/// The reason why a text cannot be read as one datum.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {message}")]
 pub struct ReadError {
@@ -83,7 +84,7 @@ pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, FromStrError> {
 /// Prints `value` as one s-expression; see [`value::to_value`] for the conversion.
 ///
 /// # Errors
-/// Those of [`value::to_value`].
+/// Same as those of [`value::to_value`].
 pub fn to_string<T: Serialize + ?Sized>(value: &T) -> Result<String, value::Error> {
     Ok(print(&value::to_value(value)?))
 }

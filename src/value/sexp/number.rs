@@ -5,8 +5,8 @@ use crate::value::Value;
 /// Bits below a NaN's quiet bit. Emacs prints them as the number before `.0e+NaN`.
 const NAN_PAYLOAD: u64 = (1 << 51) - 1;
 
-/// Maximum number of digits of a number in another radix. `prin1` writes none, and converting them
-/// takes quadratic time.
+/// Maximum number of digits of a number in a radix other than 10. Converting such a number takes
+/// quadratic time, and `prin1` never writes one.
 const MAX_RADIX_DIGITS: usize = 1024;
 
 /// Parses `token` as a number, if it is one: `12`, `+5`, `5.`, `-.5`, `1e5`, `1.0e+INF`.
@@ -31,7 +31,7 @@ pub(super) fn parse(token: &str) -> Option<Value> {
     float(token, whole, exponent, negative).map(Value::Float)
 }
 
-/// Parses `token` as an integer in `radix`. It may have a sign.
+/// Parses `token`, which may have a sign, as an integer in `radix`.
 pub(super) fn parse_radix(token: &str, radix: u32) -> Option<Value> {
     let digits = token.strip_prefix(['-', '+']).unwrap_or(token);
     if digits.is_empty() || digits.len() > MAX_RADIX_DIGITS {

@@ -20,8 +20,8 @@ pub(crate) fn into_text(printed: Vec<u8>) -> String {
     })
 }
 
-/// Appends the s-expression of `value` to `out`. It contains no line end, whatever is in names and
-/// texts.
+/// Appends the s-expression of `value` to `out`. The s-expression contains no line end, even if
+/// names and texts in `value` do.
 ///
 /// Maps become property lists. False, the empty list and the empty map become `nil`. A line end in
 /// the *name* of a symbol, which Emacs cannot write on one line, becomes U+240A or U+240D.

@@ -1,7 +1,7 @@
 //! Reads text into a [`Value`] without recursion, one step per datum.
 //!
-//! All data read so far are on one stack, and an open list remembers where its elements begin, so
-//! that neither deep nor long text fills the call stack. The sibling modules read atoms.
+//! All data read so far are on one stack of values, and an open list knows where its elements
+//! begin. So deep nesting does not fill the call stack. The sibling modules read atoms.
 
 use super::{MAX_DATA, MAX_DEPTH, ReadError, ReadErrorKind};
 use crate::value::Value;
@@ -19,8 +19,8 @@ pub fn read(text: &str) -> Result<Value, ReadError> {
     })
 }
 
-/// Reads the data at the beginning of a list whose end may be missing, up to the first that may be
-/// incomplete.
+/// Reads the data at the beginning of a list whose end may be missing. Stops before the first datum
+/// that may be incomplete.
 pub(crate) fn read_beginning(text: &str) -> Vec<Value> {
     let Some(inside) = text.trim_start().strip_prefix('(') else { return Vec::new() };
     let (mut reader, mut found) = (Reader::new(inside), Vec::new());
@@ -37,7 +37,7 @@ pub(crate) fn column_of(text: &str, byte: usize) -> usize {
     text[..text.floor_char_boundary(byte)].chars().count() + 1
 }
 
-/// A [`ReadError`] while its place is still a byte index.
+/// A [`ReadError`] whose place is still a byte index, not a column.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) at: usize,
@@ -52,7 +52,7 @@ enum Shape {
     Vector,
     Record,
     Propertized,
-    /// `'`, `#'`, a backquote or a comma. The next datum closes it.
+    /// `'`, `#'`, a backquote or a comma; the next datum completes the list.
     Prefix,
 }
 
@@ -67,12 +67,12 @@ enum Dot {
 /// A list that has begun but not ended.
 struct Open {
     shape: Shape,
-    /// Index of its first element among the reader's values.
+    /// Index of the list's first element among the reader's values.
     start: usize,
-    /// Byte index of its opening character.
+    /// Byte index of the list's opening character.
     at: usize,
     dot: Dot,
-    /// The tail after the dot, unless it is a list, which continues this one.
+    /// The tail after the dot, unless the tail is a list: its elements continue this list.
     tail: Option<Value>,
 }
 
@@ -116,7 +116,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Reads one atom, or opens or closes one list. Returns a value when one is complete.
+    /// Reads one atom, or opens or closes one list. Returns the atom or the closed list.
     fn step(&mut self, byte: u8) -> Result<Option<Value>, Fault> {
         let complete = self.open.last().is_some_and(|list| list.dot == Dot::TailRead);
         match byte {
@@ -137,7 +137,7 @@ impl<'t> Reader<'t> {
         Ok(None)
     }
 
-    /// Puts a complete datum in its place. Returns it if it is the outermost.
+    /// Puts a complete datum into the innermost open list. Returns the datum if no list is open.
     fn place(&mut self, mut value: Value) -> Result<Option<Value>, Fault> {
         self.count += 1;
         if self.count > MAX_DATA {
@@ -210,8 +210,9 @@ impl<'t> Reader<'t> {
         self.finish()
     }
 
-    /// Takes the innermost list off the stack. If it is the tail of another list, its elements stay
-    /// on the stack for that list, since `(a . (b c))` is `(a b c)`.
+    /// Takes the innermost list off the stack and returns its value. If the list is the tail of
+    /// another list, returns `None`, and the elements stay on the stack for that other list, since
+    /// `(a . (b c))` is `(a b c)`.
     fn finish(&mut self) -> Result<Option<Value>, Fault> {
         let Some(list) = self.open.pop() else { return Ok(None) };
         if matches!(list.shape, Shape::List | Shape::Prefix)
@@ -234,8 +235,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Builds a string with properties. A string with raw bytes loses its properties: its text
-    /// matters more than its looks.
+    /// Builds a string with properties. A string with raw bytes loses its properties, because no
+    /// [`Value`] can hold both.
     fn propertized(&self, mut items: Vec<Value>, at: usize) -> Result<Value, Fault> {
         let message = "`#(` without a string to carry the properties".to_owned();
         let fault = Fault { at, kind: ReadErrorKind::Syntax, message };
@@ -249,8 +250,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Returns whether the `.` here is the dot of a pair and not the beginning of a symbol or
-    /// number.
+    /// Returns whether the `.` at the current place is the dot of a pair, not the beginning of a
+    /// symbol or number.
     fn at_dot(&self) -> bool {
         match self.bytes.get(self.at + 1) {
             None => true,
@@ -290,7 +291,8 @@ impl<'t> Reader<'t> {
         self.bytes.get(self.at).copied()
     }
 
-    /// Returns the character at the current place, which must be a character boundary.
+    /// Returns the character at the current place, which must be a character boundary, and goes on
+    /// to the next.
     pub(super) fn next_char(&mut self) -> Option<char> {
         let character = self.text.get(self.at..)?.chars().next()?;
         self.at += character.len_utf8();

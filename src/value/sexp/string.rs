@@ -1,4 +1,4 @@
-//! String literals: text if they are Unicode, character codes if not.
+//! String literals: Unicode text, or character codes when a string is not Unicode text.
 
 use super::ReadErrorKind;
 use super::character::{CONTROL, MAX_CODE, META, MODIFIERS, Place, RAW_BYTES, SHIFT, is_raw_byte};
@@ -7,7 +7,7 @@ use crate::value::Value;
 use crate::value::escape::plain_prefix;
 
 impl Reader<'_> {
-    /// Reads a string from its opening quote. Without escapes, it is one copy of the text.
+    /// Reads a string, beginning at its opening quote.
     pub(super) fn read_string(&mut self) -> Result<Value, Fault> {
         let begin = self.at;
         self.at += 1;
@@ -28,7 +28,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads an escape after its backslash. Returns a character code, or nothing.
+    /// Reads the rest of an escape, after its backslash. Returns a character code, or `None` if the
+    /// escape stands for nothing.
     fn read_string_escape(&mut self, begin: usize) -> Result<Option<u32>, Fault> {
         let escape = self.read_escape(Place::String).map_err(|fault| match fault.kind {
             ReadErrorKind::IncompleteAtom => self.ended_in_string(begin),
@@ -51,8 +52,8 @@ impl Reader<'_> {
     }
 }
 
-/// Appends `text` as a string literal on one line. Three octal digits are always complete, so the
-/// text after an escape can never be taken for part of it.
+/// Appends `text` as a string literal on one line. Octal escapes always have three digits, so that
+/// a digit after an escape is never read as part of the escape.
 pub(super) fn print_string(text: &str, out: &mut Vec<u8>) {
     out.reserve(text.len() + 2);
     out.push(b'"');
@@ -156,7 +157,7 @@ impl Content {
 }
 
 /// Returns the code that an escape means in a string. Some modifiers change an ASCII character; any
-/// other modifier is not allowed there.
+/// other modifier is not allowed in strings and gives `None`.
 fn in_string(escape: u32) -> Option<u32> {
     let (mut modifiers, mut code) = (escape & MODIFIERS, escape & !MODIFIERS);
     if let Ok(ascii @ 0..0x80) = u8::try_from(code) {

@@ -1,4 +1,4 @@
-//! Symbols: reads names with escapes, and escapes exactly what would otherwise be read differently.
+//! Symbols: reads names with escapes, and prints names with all the escapes that they need.
 
 use super::ReadErrorKind;
 use super::number;
@@ -26,7 +26,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Reads the rest of a name from its first backslash. Such a name is never a number.
+    /// Reads the rest of a name, beginning at its first backslash. A name with a backslash is never
+    /// a number.
     fn read_escaped_name(&mut self, mut name: String) -> Result<Value, Fault> {
         while self.peek() == Some(b'\\') {
             self.at += 1;
@@ -40,7 +41,7 @@ impl<'t> Reader<'t> {
         Ok(intern(&name))
     }
 
-    /// Reads a name that is not a number, whatever it looks like: the text after `#_`.
+    /// Reads the name after `#_`, which is never a number even if it looks like one.
     pub(super) fn read_name(&mut self) -> Result<Value, Fault> {
         let name = self.token().to_owned();
         self.read_escaped_name(name)
@@ -60,7 +61,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Returns the symbol called `name`. In Emacs, some names are `nil`, `t` or a keyword.
+/// Returns the symbol called `name`; for the names of `nil`, `t` and keywords, returns these.
 pub(super) fn intern(name: &str) -> Value {
     match name {
         "nil" => Value::Nil,
@@ -72,8 +73,8 @@ pub(super) fn intern(name: &str) -> Value {
     }
 }
 
-/// Appends a symbol. Line ends in its name become their pictures, U+240A and U+240D: symbols have
-/// no escape for them, and unescaped they would end the message.
+/// Appends a symbol. Line ends in its name become the pictures U+240A and U+240D: symbols have no
+/// escape for a line end, and an unescaped line end would end the message.
 pub(super) fn print_symbol(name: &str, out: &mut Vec<u8>) {
     if name.is_empty() {
         out.extend_from_slice(b"##");

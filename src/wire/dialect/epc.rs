@@ -8,7 +8,7 @@ use crate::value::Value;
 use crate::value::sexp::{print_into, print_str};
 use crate::wire::message::{Id, Incoming, Outgoing, Request, WireError};
 
-/// Names with which messages begin.
+/// The words with which messages begin.
 pub(super) const HEADS: &[&str] = &["call", "methods", "return", "return-error", "epc-error"];
 const SHAPE: &str = "(call 1 ping nil) or (methods 2)";
 
@@ -39,8 +39,8 @@ pub(super) fn decode(payload: &[u8]) -> Incoming {
     }
 }
 
-/// Returns the id from the beginning of a call that cannot be read otherwise, since its sender
-/// waits for an answer.
+/// Returns the id from the beginning of a call whose rest cannot be read. The sender of the call
+/// waits for an answer with this id.
 pub(super) fn first_id(payload: &[u8]) -> Option<Id> {
     let id = payload.trim_ascii_start().strip_prefix(b"(call ")?;
     let (id, _) = id.split_at(id.iter().position(|byte| *byte == b' ')?);
@@ -57,8 +57,8 @@ fn call(id: Option<Id>, mut parts: impl Iterator<Item = Value>) -> Incoming {
     }
 }
 
-/// Returns the parameters in a list of arguments. The list is the plist, or contains it as its only
-/// element.
+/// Returns the parameters in a list of arguments. The list itself is the plist of parameters, or
+/// the plist is its only element.
 fn unwrapped(arguments: Value) -> Value {
     match arguments {
         Value::List(mut one) | Value::Vector(mut one) if one.len() == 1 => {

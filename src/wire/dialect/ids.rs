@@ -1,5 +1,5 @@
-//! The ids of lines that cannot be read otherwise, from what is left of them: the sender waits for
-//! an answer.
+//! The ids of lines that cannot be read as a whole, found in their first and last bytes. The sender
+//! of such a line waits for an answer with this id.
 
 use serde::de::IgnoredAny;
 
@@ -50,7 +50,8 @@ pub(super) fn json_first(first: &[u8]) -> Option<Id> {
     }
 }
 
-/// Takes the next datum from JSON text. A datum at the very end may go on after it.
+/// Takes the next datum from JSON text. Returns `None` for a datum at the very end, since it may be
+/// incomplete.
 fn next_datum(rest: &mut &str) -> Option<Value> {
     let mut data = serde_json::Deserializer::from_str(rest).into_iter::<IgnoredAny>();
     data.next()?.ok()?;
@@ -59,7 +60,7 @@ fn next_datum(rest: &mut &str) -> Option<Value> {
     from_json(datum.as_bytes()).ok()
 }
 
-/// Returns the text after the last `name` that follows a byte of this kind.
+/// Returns the text after the last `name`, if `follows` is true for the byte before this `name`.
 fn after_last<'a>(text: &'a [u8], name: &[u8], follows: impl Fn(&u8) -> bool) -> Option<&'a str> {
     let at = memchr::memmem::rfind(text, name)?;
     let before = at.checked_sub(1).and_then(|before| text.get(before))?;

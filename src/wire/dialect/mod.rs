@@ -1,5 +1,5 @@
-//! The dialects in which a line or a payload can be a message, and the rules they share for turning
-//! data into requests. The submodules read and write the data.
+//! The dialects in which a line or a payload can be a message, and the rules by which all of them
+//! turn data into requests. The submodules read and write the data.
 
 mod epc;
 mod ids;
@@ -14,8 +14,8 @@ use crate::value::json::to_json;
 use crate::value::sexp::print_into;
 use crate::value::{Value, kebab};
 
-/// A notation for messages. The first two have one message per line; the others put its length
-/// before each message.
+/// A notation for messages. `Native` and `Json` have one message per line; `Epc` and `Slynk` put
+/// the length of each message before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// Property lists: `(:id 1 :method ping)`.
@@ -32,7 +32,7 @@ impl Dialect {
     /// All dialects.
     pub const ALL: &'static [Self] = &[Self::Native, Self::Json, Self::Epc, Self::Slynk];
 
-    /// Returns its name in `server-info`.
+    /// Returns the dialect's name in `server-info`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Native => "native",
@@ -42,7 +42,8 @@ impl Dialect {
         }
     }
 
-    /// Returns the dialect of a connection that begins with this line, or `None` for a foreign one.
+    /// Returns the dialect of a connection that begins with this line; `None` if the line is in no
+    /// dialect.
     pub fn of_line(line: &[u8]) -> Option<Self> {
         match line.iter().find(|byte| !byte.is_ascii_whitespace())? {
             b'(' | b';' => Some(Self::Native),
@@ -51,8 +52,8 @@ impl Dialect {
         }
     }
 
-    /// Returns the dialect of a connection that begins with this payload, or `None` for a foreign
-    /// one.
+    /// Returns the dialect of a connection that begins with this payload; `None` if the payload is
+    /// in no dialect.
     pub fn of_payload(payload: &[u8]) -> Option<Self> {
         let inside = payload.trim_ascii_start().strip_prefix(b"(")?.trim_ascii_start();
         let end = inside.iter().position(|b| b.is_ascii_whitespace() || *b == b')');
@@ -64,8 +65,8 @@ impl Dialect {
         }
     }
 
-    /// Returns the id of a call of which only the ends are known, since its sender waits for an
-    /// answer.
+    /// Returns the id of a call of which only the first and last bytes are known. The sender of the
+    /// call waits for an answer with this id.
     pub fn id_of_ends(self, ends: &Ends) -> Option<Id> {
         match self {
             Self::Epc => epc::first_id(&ends.first),
@@ -80,8 +81,8 @@ impl Dialect {
         matches!(self, Self::Epc | Self::Slynk)
     }
 
-    /// Returns whether a client gets progress of its own calls without asking for it. Framed
-    /// dialects have no such message.
+    /// Returns whether a client gets progress messages about its calls without asking for them.
+    /// Framed dialects have no such message.
     pub fn has_progress(self) -> bool {
         !self.is_framed()
     }
@@ -101,8 +102,8 @@ impl Dialect {
         out.len()
     }
 
-    /// Decodes a line without its end, or a payload. Never fails: a bad one is
-    /// [`Incoming::Invalid`].
+    /// Decodes a line without its end, or a payload. Never fails: a line or payload that cannot be
+    /// read is [`Incoming::Invalid`].
     pub fn decode(self, message: &[u8]) -> Incoming {
         if is_skipped(message) {
             return Incoming::Ignored;
@@ -120,7 +121,7 @@ impl Dialect {
     }
 }
 
-/// Writes messages in one dialect.
+/// An encoder of messages in one dialect.
 #[derive(Debug, Clone)]
 pub struct Encoder {
     dialect: Dialect,
@@ -134,13 +135,13 @@ impl Encoder {
         Self { dialect, calls: 0 }
     }
 
-    /// Returns the dialect.
+    /// Returns the encoder's dialect.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// Appends `message` with the `\n` of a line or the header of a payload. Returns its length,
-    /// including the `\n` but not the header.
+    /// Appends `message` with the `\n` of a line or the header of a payload. Returns the number of
+    /// appended bytes, not counting the header.
     pub fn encode(&mut self, message: &Outgoing, out: &mut Vec<u8>) -> usize {
         let start = out.len();
         match self.dialect {
@@ -156,12 +157,13 @@ impl Encoder {
     }
 }
 
-/// Returns whether a line is empty or a comment, in either dialect.
+/// Returns whether a line or payload is blank or a comment; this is the same in all dialects.
 fn is_skipped(line: &[u8]) -> bool {
     line.iter().find(|byte| !byte.is_ascii_whitespace()).is_none_or(|first| *first == b';')
 }
 
-/// Creates the error for data that cannot be read, at a column counted from 1 in characters.
+/// Creates the error for data that cannot be read. `column` is the place, counted from 1 in
+/// characters.
 fn parse_error(message: String, column: usize) -> WireError {
     let column = i64::try_from(column).unwrap_or(i64::MAX);
     let data = Value::Map(vec![("column".into(), Value::Int(column))]);
@@ -177,7 +179,7 @@ fn text_of(line: &[u8]) -> Result<&str, WireError> {
     })
 }
 
-/// Takes the message apart. An error goes to the request whose id can be read.
+/// Converts a message. An error has the message's id if the id can be read.
 fn incoming(value: Value) -> Incoming {
     let parts = match Parts::of(value) {
         Ok(parts) => parts,

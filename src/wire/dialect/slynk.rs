@@ -1,12 +1,12 @@
 //! Messages of SLY and SLIME, in both directions. Forms that do not call a method are only taken
-//! apart here; others give them a meaning.
+//! apart here; the module `repl` gives them a meaning.
 
 use super::{invalid, native, no_message_of};
 use crate::value::sexp::{print_into, print_str};
 use crate::value::{Value, kebab};
 use crate::wire::message::{Form, Id, Incoming, Outgoing, Request, Talk, WireError};
 
-/// Beginning of every message of an Emacs.
+/// Beginning of every message that SLY or SLIME sends.
 pub(super) const HEAD: &str = ":emacs-";
 /// Package whose forms are calls of methods: `(contexture:ping)`.
 const OURS: &str = "contexture";
@@ -64,7 +64,7 @@ fn rex(form: Value, thread: Value, id: i64) -> Incoming {
     }
 }
 
-/// Takes a form apart. Arguments are evaluated as far as they are constant.
+/// Takes a form apart. Quotes are removed from its arguments.
 pub(crate) fn form_of(form: Value) -> Form {
     let items = match form {
         Value::List(items) if matches!(items.first(), Some(Value::Symbol(_))) => items,
@@ -80,7 +80,7 @@ pub(crate) fn form_of(form: Value) -> Form {
     Form::Call { package, name, arguments: items.map(unquoted).collect() }
 }
 
-/// Returns x for `'x`, and everything else unchanged.
+/// Returns `x` for `'x`, and any other datum unchanged.
 fn unquoted(argument: Value) -> Value {
     match argument {
         Value::List(mut pair)
@@ -99,7 +99,8 @@ pub(crate) fn call_of(name: &str, arguments: Vec<Value>) -> Result<(String, Valu
     Ok((method, params))
 }
 
-/// Returns the parameters in arguments: keywords and values, or one list of them.
+/// Returns the parameters in the arguments, which are keywords and values, or one list of keywords
+/// and values.
 fn params(method: &str, mut arguments: Vec<Value>) -> Result<Value, WireError> {
     if arguments.is_empty() {
         return Ok(Value::Nil);
@@ -119,8 +120,8 @@ fn no_plist(method: &str) -> WireError {
     invalid(format!("the arguments of ({OURS}:{method} …) must be keywords and values in turn"))
 }
 
-/// Returns the id from the end of a call that cannot be read otherwise, since its sender waits for
-/// an answer. The call must begin like one.
+/// Returns the id from the end of a call whose rest cannot be read; `None` if `first` does not
+/// begin like a call. The sender of the call waits for an answer with this id.
 pub(super) fn last_id(first: &[u8], last: &[u8]) -> Option<Id> {
     let begins = first.trim_ascii_start().starts_with(b"(:emacs-rex ");
     let last = last.trim_ascii_end().strip_suffix(b")").filter(|_| begins)?;

@@ -1,5 +1,5 @@
-//! Guards a stream that may come from a web browser: returns its messages, and stops at anything
-//! else.
+//! Guards a stream that may come from a web browser: decodes its messages, and stops at anything
+//! that no client sends.
 
 use std::io;
 
@@ -9,11 +9,11 @@ use tokio_util::codec::Decoder;
 use super::{Frame, LONGEST_FIRST_LINE, StreamDecoder};
 use crate::wire::foreign::{is_foreign, is_tls, may_begin_line};
 
-/// First line from a relay, for a client that reached it over TCP.
+/// First line that a relay sends for a client that reached the relay over TCP.
 pub(crate) const RELAYED: &[u8] = b"; relayed from TCP\n";
 
-/// Splits a stream into messages like a [`StreamDecoder`]. A guarded stream ends at HTTP or TLS
-/// and, before the first message, at anything that cannot begin one.
+/// A decoder that splits a stream into messages like a [`StreamDecoder`]. A guarded stream ends at
+/// HTTP or TLS and, before the first message, at anything that cannot begin a message.
 pub(crate) struct GuardedDecoder {
     messages: StreamDecoder,
     stage: Stage,
@@ -27,28 +27,28 @@ pub(crate) struct GuardedDecoder {
 enum Stage {
     /// Nothing has arrived.
     New,
-    /// No message has arrived yet.
+    /// A line or payload has arrived, but no valid message yet.
     Wary,
-    /// A message has arrived.
+    /// A valid message has arrived.
     Begun,
     /// The stream has ended, and everything else is dropped.
     Ended,
 }
 
 impl GuardedDecoder {
-    /// Creates a decoder for a trusted stream. The stream becomes guarded if its first line says
-    /// that it is relayed.
+    /// Creates a decoder for a trusted stream. The stream becomes guarded if its first line is
+    /// [`RELAYED`].
     pub(crate) fn new(messages: StreamDecoder) -> Self {
         Self { messages, stage: Stage::New, is_guarded: false, may_be_secret: false }
     }
 
-    /// Guards the stream, as for TCP. `may_be_secret` tells if the first line may be a secret.
+    /// Guards the stream, as for TCP. `may_be_secret` tells whether the first line may be a secret.
     #[must_use]
     pub(crate) fn guarded(self, may_be_secret: bool) -> Self {
         Self { is_guarded: true, may_be_secret, ..self }
     }
 
-    /// Records that a whole valid message has arrived.
+    /// Records that a complete valid message has arrived.
     pub(crate) fn set_begun(&mut self) {
         self.stage = Stage::Begun;
     }
@@ -132,7 +132,7 @@ impl Decoder for GuardedDecoder {
 mod tests {
     use super::*;
 
-    /// Checks the frames of a stream after `begun`, as a whole and byte by byte.
+    /// Checks the frames of a stream that arrives at once, and of one that arrives byte by byte.
     #[track_caller]
     fn check(decoder: impl Fn() -> GuardedDecoder, stream: &[u8], expected: &str) {
         for size in [stream.len().max(1), 1] {

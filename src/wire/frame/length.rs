@@ -9,12 +9,14 @@ use super::Frame;
 pub const HEADER_BYTES: usize = 6;
 /// Maximum length of a payload that six hex digits can announce, in bytes: 16 MiB less one.
 pub(crate) const MAX_PAYLOAD: usize = 0xff_ffff;
-/// Number of bytes kept from each end of a skipped message. The id is there.
+/// Number of bytes kept from each end of a skipped message, where its id can be found.
 pub(crate) const ENDS_BYTES: usize = 256;
-/// Maximum number of bytes reserved at once for a payload that has only been announced.
+/// Maximum number of bytes reserved at once for a payload that has only been announced. For a
+/// longer payload, the buffer grows as bytes arrive.
 const RESERVED_AT_ONCE: usize = 64 << 10;
 
-/// The first and last [`ENDS_BYTES`] of a message. They overlap if the message is short.
+/// The first and last [`ENDS_BYTES`] of a message. First and last bytes overlap if the message is
+/// short.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ends {
     /// First bytes.
@@ -23,7 +25,8 @@ pub struct Ends {
     pub last: Vec<u8>,
 }
 
-/// Takes payloads from a stream. After an invalid header it cannot find the next message.
+/// A decoder of payloads that are preceded by their lengths. After an invalid header, it cannot
+/// find the next payload.
 #[derive(Debug)]
 pub(super) struct LengthDecoder {
     max_bytes: usize,
@@ -114,7 +117,8 @@ impl Ends {
     }
 }
 
-/// Returns the length that the header at the beginning announces, if there is a valid header.
+/// Returns the length that the header at the beginning of `source` announces; `None` if there is no
+/// valid header.
 pub(super) fn payload_length(source: &[u8]) -> Option<usize> {
     let header = source.get(..HEADER_BYTES)?;
     header.iter().try_fold(0, |length, digit| {
@@ -123,8 +127,9 @@ pub(super) fn payload_length(source: &[u8]) -> Option<usize> {
     })
 }
 
-/// Appends a payload that `write` produces, preceded by its length. Returns that length. The header
-/// of a payload above [`MAX_PAYLOAD`] is wrong, so the caller must remove it.
+/// Appends the payload that `write` produces, preceded by its length, and returns the length. The
+/// header of a payload longer than [`MAX_PAYLOAD`] is wrong, so the caller must remove such a
+/// payload.
 pub(crate) fn write_framed(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> usize {
     let start = out.len();
     out.extend_from_slice(&[b'0'; HEADER_BYTES]);
@@ -135,7 +140,7 @@ pub(crate) fn write_framed(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) 
     length
 }
 
-/// Formats a refused header for people.
+/// Formats an invalid header for an error message.
 pub(crate) fn show_header(header: &Bytes) -> String {
     header.escape_ascii().to_string()
 }

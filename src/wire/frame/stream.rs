@@ -11,11 +11,11 @@ use super::{Frame, LineDecoder};
 /// Maximum length of a first line that may look like a header, in bytes.
 pub(crate) const LONGEST_FIRST_LINE: usize = 4 << 10;
 
-/// Returns whether text that begins with six hex digits is a first line nevertheless.
+/// Function that returns whether text that begins with six hex digits is a first line nevertheless.
 pub(crate) type FirstLine = Box<dyn Fn(&[u8]) -> bool + Send>;
 
-/// Splits a stream into messages. If it begins with six hex digits, each message is preceded by its
-/// length; otherwise each is a line.
+/// A decoder that splits a stream into messages. If the stream begins with six hex digits, each
+/// message is preceded by its length; otherwise each message is a line.
 pub struct StreamDecoder {
     max_bytes: usize,
     first_line: Option<FirstLine>,
@@ -53,13 +53,13 @@ impl StreamDecoder {
         }
     }
 
-    /// Returns whether messages are preceded by their lengths. False until this is known.
+    /// Returns whether messages are preceded by their lengths. Returns false until this is known.
     pub fn is_framed(&self) -> bool {
         matches!(self.framing, Framing::Lengths(_))
     }
 
-    /// Returns whether the next bytes are the beginning of a line. False while they may be a
-    /// header.
+    /// Returns whether the next bytes are the beginning of a line. Returns false while these bytes
+    /// may be a header.
     pub(super) fn is_at_line(&self, source: &[u8]) -> bool {
         match &self.framing {
             Framing::Undecided => !source.iter().take(HEADER_BYTES).all(u8::is_ascii_hexdigit),
@@ -68,7 +68,7 @@ impl StreamDecoder {
         }
     }
 
-    /// Decides once enough has come; `ended` when nothing more will.
+    /// Decides on the framing once enough bytes have come. `ended` tells that no more will come.
     fn decide(&mut self, source: &[u8], ended: bool) {
         let hex = source.iter().take(HEADER_BYTES).take_while(|b| b.is_ascii_hexdigit()).count();
         let is_lines = match hex {
@@ -85,8 +85,8 @@ impl StreamDecoder {
         };
     }
 
-    /// Returns whether text that begins like a header is the first line. `None` while it may still
-    /// turn out to be.
+    /// Returns whether text that begins like a header is a first line; `None` while this cannot be
+    /// decided.
     fn is_first_line(&self, source: &[u8], ended: bool) -> Option<bool> {
         let Some(is_line) = &self.first_line else { return Some(false) };
         let start = &source[..source.len().min(LONGEST_FIRST_LINE + 1)];
