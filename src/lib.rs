@@ -10,24 +10,24 @@
 //!
 //! # Where to go from here
 //!
-//! - [`Conversation`] has all operations on one conversation; [`Builder`] opens a conversation. -
-//! [`Conversation::chat`] begins a [`Turn`]: await the turn for its [`Reply`], or
-//! [stream](Turn::stream) its [events](TurnEvent).
+//! - [`Conversation`] has all operations on one conversation; [`Builder`] opens a conversation.
+//! - [`Conversation::chat`] begins a [`Turn`]: await the turn for its [`Reply`], or
+//!   [stream](Turn::stream) its [events](TurnEvent).
 //! - [`Tool`] is a function that a model can call; calls that need a person's permission wait for
-//! [`Conversation::approve`].
+//!   [`Conversation::approve`].
 //! - [`Provider`] is a model to talk to: a script, your own [`ChatProvider`], or, with the feature
 //!   `providers`, a `Server`.
 //! - [`window`] has the windows that models see, with their reports; [`outcome`] has the
 //!   results of turns, summaries and rollbacks.
-//! - [`Message`] is one message; it can be read from and written as JSON for chat completions. -
-//! [`curate`] chooses messages from a history that your program keeps itself, and stores nothing.
+//! - [`Message`] is one message; it can be read from and written as JSON for chat completions.
+//! - [`curate`] chooses messages from a history that your program keeps itself, and stores nothing.
 //! - [`Error`] says what failed, and what can be done about it.
 //!
 //! # Features
 //!
 //! - `providers`: models and embeddings over HTTP.
-//! - `server`: the server's methods, dialects and sockets. Includes `providers`. - `cli`, the
-//! default: the program `contexture`. Includes `server`.
+//! - `server`: the server's methods, dialects and sockets. Includes `providers`.
+//! - `cli`, the default: the program `contexture`. Includes `server`.
 
 #![allow(
     rustdoc::private_intra_doc_links,

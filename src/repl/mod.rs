@@ -115,7 +115,8 @@ impl Repls {
 
     /// Handles a message of the client. Returns false if the connection must end.
     ///
-    /// # Panics Panics outside of a tokio runtime.
+    /// # Panics
+    /// Panics outside of a tokio runtime.
     pub(crate) fn take(&mut self, talk: Talk) -> bool {
         match talk {
             Talk::Evaluate { id, form, thread } => return self.evaluate(id, form, &thread),

@@ -26,8 +26,9 @@ impl UnixSocket {
     /// Binds the socket and replaces one that a dead server left. Creates a missing folder as a
     /// private one, and gives only this user access to the socket.
     ///
-    /// # Errors Fails with `AddrInUse` if a server listens there, and with the error of the
-    /// operating system if the socket or its folder cannot be made.
+    /// # Errors
+    /// Fails with `AddrInUse` if a server listens there, and with the error of the operating system
+    /// if the socket or its folder cannot be made.
     pub(crate) fn bind(path: &Path) -> io::Result<Self> {
         if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
             make_private(folder).map_err(io::Error::other)?;

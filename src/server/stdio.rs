@@ -18,7 +18,8 @@ const PIPE_BYTES: usize = 1 << 20;
 
 /// Opens standard input.
 ///
-/// # Errors Fails if standard input is closed or cannot be watched.
+/// # Errors
+/// Fails if standard input is closed or cannot be watched.
 pub(crate) fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
     let fd = duplicate(std::io::stdin().as_fd())?;
     Ok(match kind(&fd)? {
@@ -34,7 +35,8 @@ pub(crate) fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
 
 /// Opens standard output.
 ///
-/// # Errors Fails if standard output is closed or cannot be watched.
+/// # Errors
+/// Fails if standard output is closed or cannot be watched.
 pub(crate) fn output() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
     let fd = duplicate(std::io::stdout().as_fd())?;
     Ok(match kind(&fd)? {

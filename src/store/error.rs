@@ -93,7 +93,7 @@ pub enum StoreError {
     /// The session to be changed does not exist.
     #[error("there is no session {0}")]
     NoSuchSession(u64),
-    /// Another live session has this name.
+    /// Another session, which is not deleted, has this name.
     #[error("there is already a session named {0:?}; choose another name")]
     NameTaken(String),
     /// Stored data is damaged or contradictory.

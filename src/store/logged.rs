@@ -110,7 +110,7 @@ impl<S: Store> LoggedStore<S> {
         }
     }
 
-    /// Sends the rest of this burst to `inner`, after everything before it.
+    /// Moves all logged entries to `inner`, and returns `inner` for the rest of this burst.
     fn go_direct(&mut self) -> Result<&mut S, StoreError> {
         if !self.direct {
             let mut entries = self.pending.iter().chain(&self.staged);

@@ -9,7 +9,8 @@ const MAGIC: &[u8; 8] = b"ctxsums1";
 /// Length of the header in bytes: magic number, epoch, page size, number of pages, salt.
 const HEADER: usize = 8 * 5;
 
-/// The checksums of a database's pages. In the file with the checksums, a hash protects them.
+/// The checksums of a database's pages. The file in which they are stored ends with a hash of its
+/// content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sums {
     /// Number of the checkpoint.

@@ -31,7 +31,7 @@ pub struct Backup {
     pub path: PathBuf,
     /// Size in bytes.
     pub bytes: u64,
-    /// Time at which it was written, in Unix seconds.
+    /// Time at which the backup was written, in Unix seconds.
     pub at: i64,
 }
 
@@ -39,7 +39,8 @@ impl Snapshot {
     /// Writes a backup to a draft file and checks the draft, which then replaces any earlier backup
     /// at `path`.
     ///
-    /// # Errors [`StoreError::Backup`]; an earlier backup then stays.
+    /// # Errors
+    /// [`StoreError::Backup`]; an earlier backup then stays.
     pub fn write(&self, path: &Path) -> Result<Backup, StoreError> {
         let failed = |cause: String| StoreError::Backup { path: path.to_owned(), cause };
         let written = replace(path, |file, draft| {

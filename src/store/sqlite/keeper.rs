@@ -15,7 +15,8 @@ use super::super::folder::{Files, Snapshot, wal};
 /// The checksums and the second copy of one database.
 pub(super) struct Keeper {
     files: Files,
-    /// Never closed while SQLite has the database open: closing it would release SQLite's locks.
+    /// The database file. Never closed while SQLite has the database open, because closing the file
+    /// would release SQLite's locks.
     database: Arc<File>,
     copy: Option<File>,
     /// Checksums as of the last checkpoint. If none could be read, `None` until the first
@@ -153,7 +154,8 @@ impl Keeper {
         }
     }
 
-    /// Opens the write-ahead log if it exists; SQLite keeps the file while it runs.
+    /// Opens the write-ahead log if it exists. SQLite does not replace the file while the database
+    /// is open.
     fn wal(&mut self) -> io::Result<Option<&File>> {
         if self.wal.is_none() {
             self.wal = match File::open(self.files.wal()) {

@@ -164,8 +164,9 @@ impl Writing<'_> {
     /// Marks a session as deleted at the time `at` (in Unix seconds), or restores the session when
     /// `at` is `None`.
     ///
-    /// # Errors [`StoreError::NameTaken`] when the session cannot be restored because another
-    /// session has its name now.
+    /// # Errors
+    /// [`StoreError::NameTaken`] when the session cannot be restored because another session has
+    /// its name now.
     pub fn set_session_deleted(&self, id: u64, at: Option<i64>) -> Result<(), StoreError> {
         let name: Option<String> = self.db.value("SELECT name FROM session WHERE id = ?1", [id])?;
         let sql = "UPDATE session SET deleted = ?2 WHERE id = ?1";

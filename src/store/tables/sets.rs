@@ -16,8 +16,8 @@ impl Reading<'_> {
         self.db.value("SELECT item_set FROM set_name WHERE name = ?1", [name])
     }
 
-    /// Returns the items of a set, with the ids that they had when it was saved. The rank is the
-    /// position; the version is not stored, so it is 0.
+    /// Returns the items of a set, with the ids that the items had when the set was saved. The rank
+    /// of a slot is its position in the set; the version is 0, because it is not stored.
     pub fn read_set(&self, set: u64) -> Result<Vec<Slot>, StoreError> {
         let sql = format!(
             "SELECT {ITEM_COLUMNS}, position, pinned, 0 FROM set_item
@@ -41,8 +41,8 @@ impl Reading<'_> {
 }
 
 impl Writing<'_> {
-    /// Stores the items of a set and returns its number. A [`Change`](crate::context::change::Change)
-    /// with a `set` gives it a name.
+    /// Stores the items of a new set and returns the set's number. A
+    /// [`Change`](crate::context::change::Change) with a `set` then gives the set a name.
     pub fn write_set(&self, created: i64, slots: &[Slot]) -> Result<u64, StoreError> {
         let set = self.db.insert("INSERT INTO item_set (created) VALUES (?1)", [created])?;
         let mut insert = self.db.prepare_cached(&format!(
