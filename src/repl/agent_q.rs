@@ -118,7 +118,7 @@ pub(super) fn common_lisp(name: &str, arguments: Vec<Value>) -> Outcome {
         }))),
         // When it connects, the package uses this form to have its server loaded.
         "progn" if arguments.any(|form| sexp::print(&form).contains("quickload :agent-q")) => {
-            Ok(text("Contexture answers in its place"))
+            Ok(text("Contexture answers in place of agent-q"))
         }
         _ => Err(refusal(format!("there is no Lisp here to evaluate ({name} …)"))),
     }

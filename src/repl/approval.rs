@@ -15,9 +15,9 @@ use crate::value::Value;
 
 /// The restarts of the debugger, in order: name, description, and the decision that it means.
 const RESTARTS: [(&str, &str, Decision); 3] = [
-    ("ALLOW", "Allow it once.", Decision::Once),
-    ("ALWAYS", "Allow it and everything like it from now on.", Decision::Always),
-    ("*ABORT", "Refuse it.", Decision::Refuse),
+    ("ALLOW", "Allow this action once.", Decision::Once),
+    ("ALWAYS", "Allow this action and all like it from now on.", Decision::Always),
+    ("*ABORT", "Refuse this action.", Decision::Refuse),
 ];
 /// Time that a client may take to confirm that it has processed earlier messages. A client that
 /// does not confirm in time is not asked again.

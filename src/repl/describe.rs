@@ -38,7 +38,7 @@ pub(super) fn description(name: &Value) -> Result<Value, WireError> {
         return Ok(text(format!("{name} {rest}\n\n{doc}\n")));
     }
     let Some(method) = method(name) else {
-        return Err(refusal(format!("no method or command {name:?}")));
+        return Err(refusal(format!("there is no method or command {name:?}")));
     };
     let params = method.params().iter().map(|param| {
         let need = if param.required { ", required" } else { "" };

@@ -38,7 +38,7 @@ const ROOM_UNIT: usize = 1 << 10;
 /// may have sent them before it could know.
 const LAST_WORDS: Duration = Duration::from_millis(50);
 
-/// Serves one client until it leaves, stops reading, or the server ends.
+/// Serves one client until the client leaves or reads too slowly, or the server ends.
 pub(super) async fn serve(
     server: Server,
     reader: impl AsyncRead + Send + Unpin + 'static,
