@@ -246,7 +246,8 @@ fn approvals_are_debuggers_and_an_interrupt_closes_them() {
         client.say("(:emacs-channel-send 1 (:process \"ask\"))");
         client.told.recv().await.unwrap();
         client.told.recv().await.unwrap();
-        let debugger = "(:debug 1 1 (\"rm\" \"[approval]\" nil) ((\"ALLOW\" \"Allow this action once.\") \
+        let debugger = "(:debug 1 1 (\"rm\" \"[approval]\" nil) \
+                        ((\"ALLOW\" \"Allow this action once.\") \
                         (\"ALWAYS\" \"Allow this action and all like it from now on.\") \
                         (\"*ABORT\" \"Refuse this action.\")) ((0 \"-r\")) nil)";
         client.expect([debugger, "(:debug-activate 1 1)"]).await;
