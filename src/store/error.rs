@@ -56,7 +56,7 @@ pub enum StoreError {
         /// Path of the link.
         path: PathBuf,
     },
-    /// A file was removed while the server was running.
+    /// A file of the state was removed while the server was running.
     #[error(
         "{} was removed while the server was running, so nothing can be stored; stop the server, \
          put the file back or restore a backup with 'contexture restore FILE', and start the \
@@ -102,8 +102,8 @@ pub enum StoreError {
 }
 
 impl From<rusqlite::Error> for StoreError {
-    /// Returns an error that our own code raised while reading a column unchanged, and wraps any
-    /// other error.
+    /// Keeps an error that this program raised itself while it read a column, and wraps any other
+    /// error.
     fn from(error: rusqlite::Error) -> Self {
         match error {
             rusqlite::Error::FromSqlConversionFailure(at, kind, cause) => match cause.downcast() {

@@ -25,7 +25,7 @@ const HASH_DIGITS: usize = 16;
 pub(super) enum Entry {
     /// A change to the manager with this name. Changes that name a set are never logged.
     Record(String, Change),
-    /// The key of a request, and the outcome that its answer told.
+    /// The key and the outcome of a request.
     Remember(String, String),
 }
 

@@ -18,11 +18,11 @@ pub enum MemoryScope {
 /// Range of messages that a memory was made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryOrigin {
-    /// The session.
+    /// Number of the session.
     pub session: u64,
-    /// The number of the first message.
+    /// Number of the first message.
     pub first: u64,
-    /// The number of the last message.
+    /// Number of the last message.
     pub last: u64,
 }
 
@@ -62,7 +62,7 @@ pub struct MemoryRow {
 pub struct ToArchive {
     /// Number to pass to [`note_archived`](super::Writing::note_archived).
     pub id: u64,
-    /// The session.
+    /// Number of the session.
     pub session: u64,
     /// Numbers of the messages.
     pub messages: Spans,

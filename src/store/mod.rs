@@ -153,7 +153,7 @@ pub trait Store: Send {
     fn abandon(&mut self) -> Result<(), StoreError>;
 
     /// Makes every kept write durable, together with the counters. Returns whether there were any
-    /// writes; without writes it does nothing.
+    /// writes; does nothing without writes.
     fn commit(&mut self, counters: Counters) -> Result<bool, StoreError>;
 
     /// Undoes everything since the last commit.
@@ -196,7 +196,7 @@ pub trait Store: Send {
     }
 
     /// Returns the reason why changes are refused or why the last commit failed; `None` when
-    /// neither is so.
+    /// changes are accepted and the last commit succeeded.
     fn refusal(&self) -> Option<String> {
         None
     }

@@ -30,8 +30,8 @@ const FREQUENT: usize = 2000;
 /// This bounds how long a search for a frequent word keeps other requests waiting.
 pub(super) const MOST_RANKED: usize = 20_000;
 
-/// English stop words, sorted. Such a word carries no meaning of its own, so a text is not found
-/// because of it.
+/// English stop words, sorted. They carry no meaning of their own, so searches ignore them in
+/// queries that have other words.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but",
     "by", "can", "could", "did", "do", "does", "for", "from", "had", "has", "have", "how", "i",
