@@ -9,7 +9,7 @@ use crate::rpc::{Approval, Later, Listener, Peer, UserInput};
 use crate::wire::dialect::Dialect;
 use crate::wire::message::{Incoming, Outgoing};
 
-/// Records what a client is told.
+/// A client that records what it is told.
 struct Notes(mpsc::UnboundedSender<String>);
 
 impl Notes {
@@ -30,7 +30,7 @@ impl Editor for Notes {
     }
 }
 
-/// Opens sessions, and echoes every other call.
+/// A caller that opens sessions, and answers every other call with an echo.
 #[derive(Default)]
 struct Methods {
     sessions: AtomicUsize,
@@ -64,7 +64,7 @@ impl Caller for Methods {
     }
 }
 
-/// Repeats the typed text, waits, or asks.
+/// A model that repeats the typed text, waits, or asks for permission.
 struct Parrot;
 
 impl Answerer for Parrot {

@@ -1,4 +1,4 @@
-//! Tests of converting data to Rust values and back. Data are written as s-expressions.
+//! Tests of converting data to Rust values and back. The data are given as s-expressions.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Delivery to clients that read slowly or not at all.
+//! Tests of the delivery to clients that read slowly or not at all.
 
 use futures_util::FutureExt;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -13,8 +13,8 @@ fn piece(number: usize) -> Value {
     Value::Map(vec![("text".into(), Value::Str(text))])
 }
 
-/// Sends progress to a client that does not read until there is no more room; returns the number of
-/// messages.
+/// Sends progress until there is no more room, to a client that does not read. Returns the number
+/// of messages sent.
 fn fill(outbox: &Outbox) -> usize {
     let mut told = 0;
     while outbox.room().now_or_never().is_some() {

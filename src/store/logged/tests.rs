@@ -1,4 +1,4 @@
-//! Crashes the log at every moment, through the engine.
+//! Tests of crashes at every moment at which the log is written, through the engine.
 
 use std::path::Path;
 

@@ -66,7 +66,7 @@ fn slot(number: u64) -> Slot {
     Slot { rank: number as i64, pinned: false, version: number, item: item.into() }
 }
 
-/// Everything that was acknowledged.
+/// All writes that were acknowledged.
 #[derive(Default, Clone)]
 struct Model {
     next_item: u64,

@@ -1,5 +1,5 @@
-//! Cases that the engine's tests cannot reach: database files that are damaged, of another format,
-//! full, or read-only.
+//! Tests of cases that the engine's tests cannot reach: a database that is damaged, has another
+//! format, or cannot be written.
 
 use super::*;
 use crate::context::change::Slot;

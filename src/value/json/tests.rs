@@ -1,4 +1,4 @@
-//! Tests of JSON both ways. Data are written as s-expressions.
+//! Tests of reading and writing JSON. The data are given as s-expressions.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Memories in every kind of store.
+//! Tests of memories in each kind of store.
 
 use super::*;
 use crate::store::Store;

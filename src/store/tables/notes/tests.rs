@@ -1,4 +1,4 @@
-//! Stores, thins out and finds views.
+//! Tests of storing, removing and finding notes.
 
 use super::*;
 use crate::store::Store;

@@ -1,4 +1,4 @@
-//! Sessions in every kind of store.
+//! Tests of sessions in each kind of store.
 
 use super::*;
 use crate::session::message::{Phase, Role, Signals, ToolCall};
