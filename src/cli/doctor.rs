@@ -191,7 +191,7 @@ fn repair(folder: &Path) -> anyhow::Result<Vec<Finding>> {
     ));
     for backup in recovery::backup::list(&Files::new(folder)) {
         if let Err(error) = recovery::backup::check(&backup.path) {
-            steps.push(bad(format!("{error}; remove it")));
+            steps.push(bad(format!("{error}; remove this backup")));
         }
     }
     Ok(steps)

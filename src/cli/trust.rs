@@ -31,7 +31,7 @@ impl Trust {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<bool> {
         let setup = common.setup()?;
         if setup.state.is_none() {
-            bail!("trust is kept with the state; omit --ephemeral");
+            bail!("the list of trusted projects is kept with the state; omit --ephemeral");
         }
         log_to_stderr();
         let (method, params) = match (self.list, self.revoke) {
