@@ -16,7 +16,7 @@ pub(crate) const SUMMARIES_PER_TURN: f64 = 0.1;
 /// The observations that the quality is computed from.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Observed {
-    /// Mean relevance of the memories found for this turn, from 0 to 1. 0 if none were found.
+    /// Mean relevance of the memories found for this turn, from 0 to 1; 0 if none were found.
     pub relevance: f64,
     /// Coherence of the last answer as rated by an evaluator, from 0 to 1; `None` without a rating.
     pub coherence: Option<f64>,
