@@ -58,6 +58,8 @@ pub struct Change {
     pub settings: Option<(Settings, Settings)>,
     /// The named set that was saved, replaced or dropped.
     pub set: Option<SetChange>,
+    /// Version that the change gives the manager; 0 while it is only planned.
+    pub version: u64,
 }
 
 impl Change {
@@ -84,6 +86,7 @@ impl Change {
                 .collect(),
             settings: self.settings.map(|(before, after)| (after, before)),
             set: self.set.map(|set| SetChange { before: set.after, after: set.before, ..set }),
+            version: 0,
         }
     }
 

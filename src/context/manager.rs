@@ -76,13 +76,14 @@ pub struct Manager {
     ranks: HashMap<ItemId, i64>,
     pinned: usize,
     tokens: u64,
+    version: u64,
 }
 
 impl Manager {
     /// Creates an empty manager.
     pub fn new(settings: Settings) -> Self {
         let (slots, ranks) = (BTreeMap::new(), HashMap::new());
-        Self { settings, slots, ranks, pinned: 0, tokens: 0 }
+        Self { settings, slots, ranks, pinned: 0, tokens: 0, version: 0 }
     }
 
     /// Returns the settings.
@@ -103,6 +104,11 @@ impl Manager {
     /// Returns the total tokens of all items.
     pub fn tokens(&self) -> u64 {
         self.tokens
+    }
+
+    /// Returns the version after the last change; 0 before the first.
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
     /// Iterates over the slots, oldest first.
@@ -262,6 +268,7 @@ impl Manager {
         if let Some((_, after)) = change.settings {
             self.settings = after;
         }
+        self.version = self.version.max(change.version);
     }
 
     fn unpinned(&self) -> impl Iterator<Item = &Slot> {

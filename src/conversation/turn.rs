@@ -154,6 +154,7 @@ impl Turn {
             toolbox: inner.tools.clone(),
             tools: Some(tools),
             allow: inner.allowed.clone(),
+            if_version: None,
             key: None,
         })
     }

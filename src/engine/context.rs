@@ -140,7 +140,7 @@ impl Engine {
             let slot = self.slot(manager, id)?;
             let item = Arc::new(revision.apply(&slot.item));
             if *item != *slot.item {
-                let version = self.next_version();
+                let version = self.counters.give_version();
                 updates.push(Arrival { item, version, pinned: slot.pinned });
             }
         }
@@ -264,7 +264,8 @@ impl Engine {
             return Err(EngineError::SetChanged { name: set.name.clone() });
         }
         let undone = change.method.clone();
-        let inverse = change.inverse();
+        let version = self.counters.give_version();
+        let inverse = Change { version, ..change.inverse() };
         self.touched.push(manager.to_owned());
         self.manager(manager)?;
         self.store.take_back(manager, &inverse)?;
@@ -322,7 +323,7 @@ impl Engine {
             .map(|new| {
                 let id = ItemId(self.counters.next_item);
                 self.counters.next_item += 1;
-                let version = self.next_version();
+                let version = self.counters.give_version();
                 let pinned = new.pinned;
                 Arrival { item: Arc::new(new.into_item(id, timestamp)), version, pinned }
             })
@@ -337,12 +338,6 @@ impl Engine {
     ) -> Result<Change, EngineError> {
         let named = |source| EngineError::Manager { manager: manager.to_owned(), source };
         plan(self.manager(manager)?).map_err(named)
-    }
-
-    pub(super) fn next_version(&mut self) -> u64 {
-        let version = self.counters.next_version;
-        self.counters.next_version += 1;
-        version
     }
 
     fn slot(&mut self, manager: &str, id: ItemId) -> Result<Slot, EngineError> {

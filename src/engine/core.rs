@@ -14,6 +14,7 @@ use super::models::Models;
 use super::reach::{Caller, Reach};
 use super::sessions::Sessions;
 use super::vectors::Vectors;
+use super::versioned::Moments;
 use super::windows::Windows;
 use crate::context::change::{Change, Settings};
 use crate::context::manager::Manager;
@@ -55,6 +56,7 @@ pub struct Engine {
     pub(super) windows: Windows,
     pub(super) vectors: Vectors,
     pub(super) archiving: Archiving,
+    pub(super) moments: Moments,
     /// Set when the loop must end although handles remain.
     pub(super) has_ended: bool,
     /// Hashes of the names of recorded requests, and maybe of others; `None` before the first look.
@@ -71,7 +73,8 @@ impl Engine {
         clock: Clock,
         defaults: Settings,
     ) -> Result<Self, EngineError> {
-        let counters = store.counters()?;
+        let mut counters = store.counters()?;
+        let moments = Moments::since(counters.give_version());
         let archiving = Archiving::new(store.read().next_to_archive()?.is_some());
         Ok(Self {
             store,
@@ -87,6 +90,7 @@ impl Engine {
             windows: Windows::default(),
             vectors: Vectors::default(),
             archiving,
+            moments,
             has_ended: false,
             requests: None,
         })
@@ -215,9 +219,9 @@ impl Engine {
         let sessions_before = self.sessions.touched();
         let outcome = catch_unwind(AssertUnwindSafe(|| operation(self)))
             .unwrap_or_else(|panic| Err(EngineError::Panicked(panic_text(&*panic)).into()))
-            .and_then(|value| match self.store.keep() {
+            .and_then(|value| match self.keep() {
                 Ok(()) => Ok(value),
-                Err(error) => Err(EngineError::from(error).into()),
+                Err(error) => Err(error.into()),
             });
         if outcome.is_err() {
             self.events.clear();
@@ -233,6 +237,13 @@ impl Engine {
             }
         }
         outcome
+    }
+
+    /// Ends a request: gives new versions to what it changed, and keeps its writes.
+    fn keep(&mut self) -> Result<(), EngineError> {
+        self.raise_versions()?;
+        self.stamp_events()?;
+        Ok(self.store.keep()?)
     }
 
     /// Commits the requests so far. If that fails, restores the state before all of them.
@@ -320,7 +331,8 @@ impl Engine {
         let stored = self.store.load(name)?;
         let settings = stored.as_ref().and_then(|stored| stored.settings);
         let mut manager = Manager::new(settings.unwrap_or(self.defaults));
-        let mut change = Change::default();
+        let version = stored.as_ref().map_or(0, |stored| stored.version);
+        let mut change = Change { version, ..Change::default() };
         stored.into_iter().flat_map(|stored| stored.slots).for_each(|slot| change.enter(slot));
         manager.apply(&change);
         Ok(manager)
@@ -331,6 +343,7 @@ impl Engine {
         if change.is_empty() {
             return Ok(());
         }
+        let change = Change { version: self.counters.give_version(), ..change };
         self.touched.push(name.to_owned());
         self.store.record(name, &change)?;
         self.apply(name, &change, None)

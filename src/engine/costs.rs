@@ -52,6 +52,7 @@ impl Engine {
         if let Some(store) = self.store.note()? {
             store.set_calibration(model, &text)?;
         }
+        self.moments.models = self.counters.give_version();
         self.models.calibrations.insert(model.to_owned(), calibration);
         Ok(calibration)
     }

@@ -1,5 +1,6 @@
 //! Errors of the engine.
 
+use super::versioned::VersionedName;
 use crate::context::item::ItemId;
 use crate::context::manager::ManagerError;
 use crate::curation::budget::BudgetTooSmall;
@@ -34,6 +35,16 @@ pub enum EngineError {
     NothingToUndo {
         /// Name of the manager.
         manager: String,
+    },
+    /// The manager or session has another version than the caller expected.
+    #[error("{of} has version {version}, not {expected}: it has changed since; read it again")]
+    Conflict {
+        /// What has it.
+        of: VersionedName,
+        /// Version that the caller expected.
+        expected: u64,
+        /// Version now.
+        version: u64,
     },
     /// No set has this name.
     #[error("no set {name:?}; {}", known_sets(.known))]
@@ -163,6 +174,7 @@ impl EngineError {
                 "no-such-item"
             }
             Self::NothingToUndo { .. } => "nothing-to-undo",
+            Self::Conflict { .. } => "conflict",
             Self::NoSuchSet { .. } => "no-such-set",
             Self::SetChanged { .. } => "set-changed",
             Self::NoSuchSession { .. } | Self::NotDeleted { .. } => "no-such-session",

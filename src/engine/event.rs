@@ -24,6 +24,8 @@ pub enum Event {
         count: usize,
         /// Total tokens of these items.
         tokens: u64,
+        /// Version of the manager now.
+        version: u64,
         /// Number of items added.
         entered: u64,
         /// Number of items removed.
@@ -127,6 +129,8 @@ pub struct SessionName {
     pub id: u64,
     /// Name at the time of the event.
     pub name: String,
+    /// Version of the session after the request; 0 while that runs.
+    pub version: u64,
 }
 
 /// Totals over all events since the start.
@@ -176,6 +180,22 @@ impl Event {
         }
     }
 
+    /// Returns the session concerned, if it is one.
+    pub(super) fn session_mut(&mut self) -> Option<&mut SessionName> {
+        match self {
+            Self::SessionChanged { session, .. }
+            | Self::WindowBuilt { session, .. }
+            | Self::ContextPruned { session, .. }
+            | Self::ContextSummarized { session, .. }
+            | Self::CheckpointCreated { session, .. }
+            | Self::ApprovalsChanged { session, .. }
+            | Self::TurnManaged { session, .. } => Some(session),
+            Self::ContextChanged { .. }
+            | Self::MemoriesChanged { .. }
+            | Self::ProvidersChanged { .. } => None,
+        }
+    }
+
     /// Returns whether both events have the same kind and subject.
     pub fn is_like(&self, other: &Self) -> bool {
         discriminant(self) == discriminant(other) && self.subject() == other.subject()
@@ -209,6 +229,7 @@ impl Event {
             undone: undone.map(str::to_owned),
             count: manager.len(),
             tokens: manager.tokens(),
+            version: manager.version(),
             entered: count(true),
             left: count(false),
         }

@@ -21,6 +21,8 @@ mod session;
 mod sessions;
 mod sets;
 mod vectors;
+mod version;
+mod versioned;
 mod windows;
 
 pub(crate) use self::context::{Added, Listed, NewItem, Removed, Revision, Selection, View};
@@ -41,6 +43,7 @@ pub(crate) use self::session::{
 pub use self::session::{
     DEFAULT_TEMPLATE, PrunedView, RollbackUndone, RolledBack, SessionSettings, Summarized, TurnDone,
 };
+pub(crate) use self::versioned::{Beside, Versioned, VersionedName};
 pub use self::windows::Noted;
 
 #[cfg(test)]

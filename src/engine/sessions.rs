@@ -29,6 +29,8 @@ pub(super) struct Sessions {
     found: Option<SessionRow>,
     /// Ids of sessions changed since the last commit. If it fails, they are read again.
     touched: Vec<u64>,
+    /// Ids of those that need a new version since.
+    unversioned: Vec<u64>,
     /// Caller of the running request.
     pub(super) caller: Caller,
     /// Session that each connection last opened, for its calls that name none.
@@ -120,6 +122,21 @@ impl Sessions {
     pub(super) fn touch(&mut self, id: u64) {
         self.found = None;
         self.touched.push(id);
+        if !self.unversioned.contains(&id) {
+            self.unversioned.push(id);
+        }
+    }
+
+    /// Takes the ids of the sessions that changed since they got their version.
+    pub(super) fn take_unversioned(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.unversioned)
+    }
+
+    /// Gives a session the version that the store has.
+    pub(super) fn set_version(&mut self, id: u64, version: u64) {
+        let loaded = self.loaded.iter_mut().map(|loaded| &mut loaded.row);
+        let rows = loaded.chain(&mut self.found);
+        rows.filter(|row| row.id == id).for_each(|row| row.version = version);
     }
 
     /// Changes the row of a session to match the store.
@@ -151,6 +168,7 @@ impl Sessions {
     /// Forgets the sessions that requests have changed since then, so that they are read again.
     pub(super) fn forget_touched(&mut self, since: usize) {
         self.found = None;
+        self.unversioned.clear();
         for id in self.touched.drain(since..) {
             self.loaded.retain(|loaded| loaded.row.id != id);
         }
@@ -161,6 +179,7 @@ impl Sessions {
         self.found = None;
         self.loaded.clear();
         self.touched.clear();
+        self.unversioned.clear();
     }
 
     /// Forgets the least recently used sessions after a commit, if there are too many messages in

@@ -104,11 +104,20 @@ pub struct Call {
     pub cancelled: Arc<CancellationToken>,
     /// Set once the client has hung up.
     pub hung_up: CancellationToken,
-    /// Key of a call whose method stores the outcome itself.
-    pub(crate) key: Option<Keyed>,
+    /// Parameters for a method that changes its session in several steps.
+    pub(crate) in_steps: InSteps,
     /// Set once the call has taken effect, so that later changes of the same may be made. The server
     /// sets it at the end of the call, unless the call did so earlier.
     pub effective: CancellationToken,
+}
+
+/// Parameters that a method otherwise does not see, since one step does all that they ask for.
+#[derive(Clone, Default)]
+pub(crate) struct InSteps {
+    /// Key of a call whose method stores the outcome itself.
+    pub(super) key: Option<Keyed>,
+    /// Version that the session must have.
+    pub(super) if_version: Option<u64>,
 }
 
 impl Call {

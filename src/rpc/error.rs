@@ -8,9 +8,9 @@ use crate::context::render::budget::BudgetTooSmall;
 use crate::curation::budget::Irreducible;
 use crate::curation::config::ConfigError;
 use crate::curation::summary::SummaryError;
-use crate::engine::EngineError;
+use crate::engine::{EngineError, VersionedName};
 use crate::files::{FileError, TreeError};
-use crate::ids::{CheckpointId, MemoryId, MessageId};
+use crate::ids::{CheckpointId, MemoryId, MessageId, SessionId};
 use crate::provider::{ErrorKind, ProviderError};
 use crate::store::StoreError;
 use crate::value::{self, Keyword, Value};
@@ -35,6 +35,7 @@ fn data_of(error: &EngineError) -> Option<ErrorData<'_>> {
         EngineError::NoSuchItem { id, manager, held_by } => {
             ErrorData::NoSuchItem { id: *id, manager, held_by: held_by.as_deref() }
         }
+        EngineError::Conflict { of, expected, version } => conflict(of, *expected, *version),
         EngineError::NothingToUndo { manager } => ErrorData::NothingToUndo { manager },
         EngineError::NoSuchSet { known, .. } => ErrorData::NoSuchSet { known },
         EngineError::BudgetTooSmall(error) => ErrorData::BudgetTooSmall {
@@ -45,6 +46,14 @@ fn data_of(error: &EngineError) -> Option<ErrorData<'_>> {
         EngineError::NoSuchMemory(number) => ErrorData::NoSuchMemory { memory: MemoryId(*number) },
         error => return session_data(error),
     })
+}
+
+fn conflict(of: &VersionedName, expected: u64, version: u64) -> ErrorData<'_> {
+    let (manager, session, id) = match of {
+        VersionedName::Manager(name) => (Some(name.as_str()), None, None),
+        VersionedName::Session(name, id) => (None, Some(name.as_str()), *id),
+    };
+    ErrorData::Conflict { version, expected, manager, session, session_id: id.map(SessionId) }
 }
 
 fn manager_data<'a>(manager: &'a str, error: &ManagerError) -> ErrorData<'a> {

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::shapes::ParamPath;
 use crate::curation::section::Section;
-use crate::ids::{CheckpointId, ItemId, MemoryId, MessageId};
+use crate::ids::{CheckpointId, ItemId, MemoryId, MessageId, SessionId};
 use crate::names::names;
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
@@ -108,6 +108,22 @@ pub(super) enum ErrorData<'a> {
     NothingToUndo {
         /// Name of the manager.
         manager: &'a str,
+    },
+    /// The manager or session has another version than `:if-version`: it was changed since.
+    Conflict {
+        /// Version now; 0 if there is no such session.
+        version: u64,
+        /// Version in the call.
+        expected: u64,
+        /// Name of the manager; absent for a session.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        manager: Option<&'a str>,
+        /// Name of the session; absent for a manager.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        session: Option<&'a str>,
+        /// Id of the session, if it exists; absent for a manager.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        session_id: Option<SessionId>,
     },
     /// The key was used for a call with other parameters, or by an earlier release, which stored no
     /// answer to repeat.

@@ -1,5 +1,7 @@
 //! The declaration of methods in the tables of the families.
 
+use std::sync::OnceLock;
+
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value as Json;
 
@@ -8,8 +10,11 @@ use super::alias::earlier_names;
 use super::call::Call;
 use super::error::param_error;
 use super::keyed::Keyed;
-use super::page::{self, Paged};
-use super::param::{Param, has_member};
+use super::page::{self, PageParams, Paged};
+use super::param::{Param, has_member, key, own_params_of};
+use super::params::lacks;
+use super::version::{About, IfVersion, Since, Versions};
+use crate::engine::Beside;
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
 use crate::wire::message::WireError;
@@ -28,8 +33,10 @@ pub struct Method {
     pub pace: Pace,
     /// Kind of change that it makes to the state.
     pub(super) change: Change,
-    /// Its parameters, the last of which is the request key.
-    pub(super) params: fn() -> &'static [Param],
+    /// Parameters of its handler.
+    pub(super) own_params: fn() -> Vec<Param>,
+    /// All its parameters, once they were asked for.
+    pub(super) all_params: fn() -> &'static OnceLock<Vec<Param>>,
     /// Schemas of its parameters and its result.
     pub(super) schemas: [fn(&mut SchemaGenerator) -> Schema; 2],
     /// Schema of its result without references, made once.
@@ -38,12 +45,16 @@ pub struct Method {
     pub(super) in_errors: Option<fn(&mut SchemaGenerator) -> Schema>,
     /// Schema of its progress, if it reports any.
     pub(super) progress: Option<fn(&mut SchemaGenerator) -> Schema>,
-    /// Its parameters, the last of which are those about pages.
-    pub(super) paged_params: fn() -> &'static [Param],
     /// The lists in its result that are answered in pages, if it has any.
     pub(super) paged: Option<&'static Paged>,
     pub(super) run: fn(Call, Value) -> Result<Step, WireError>,
     pub(super) needs_session: fn(&Value) -> bool,
+    /// True if it changes the session in several steps, and checks the version itself.
+    pub(super) is_long: bool,
+    /// The session that its calls are about, if their parameters do not tell.
+    pub(super) session: Option<About>,
+    /// What its result shows that changes without the manager or session.
+    pub(super) beside: Beside,
 }
 
 /// The kind of change that a method makes to the state. Methods that change something take a
@@ -86,9 +97,10 @@ macro_rules! method {
             result: "",
             pace: $crate::rpc::method::Pace::Prompt,
             change: $crate::rpc::method::Change::Nothing,
-            params: || {
-                static PARAMS: ::std::sync::LazyLock<Vec<$crate::rpc::param::Param>> =
-                    ::std::sync::LazyLock::new(|| $crate::rpc::param::params_of($handler));
+            own_params: || $crate::rpc::param::params_of($handler),
+            all_params: || {
+                static PARAMS: ::std::sync::OnceLock<Vec<$crate::rpc::param::Param>> =
+                    ::std::sync::OnceLock::new();
                 &PARAMS
             },
             schemas: [
@@ -102,14 +114,12 @@ macro_rules! method {
             },
             in_errors: None,
             progress: None,
-            paged_params: || {
-                static PARAMS: ::std::sync::LazyLock<Vec<$crate::rpc::param::Param>> =
-                    ::std::sync::LazyLock::new(|| $crate::rpc::param::paged_params_of($handler));
-                &PARAMS
-            },
             paged: None,
             run: |call, params| $handler(call, $crate::rpc::params::decode(params)?),
             needs_session: |_| true,
+            is_long: false,
+            session: None,
+            beside: $crate::engine::Beside::Nothing,
         }
     };
 }
@@ -168,18 +178,71 @@ impl Method {
         Self { needs_session, ..self }
     }
 
+    /// Declares that the method changes the session in several steps, and checks `:if-version`
+    /// itself.
+    pub(super) const fn in_steps(self) -> Self {
+        Self { is_long: true, ..self }
+    }
+
+    /// Declares which session the calls are about.
+    pub(super) const fn about_session(self, about: About) -> Self {
+        Self { session: Some(about), ..self }
+    }
+
+    /// Declares what the result shows that changes without the manager or session.
+    pub(super) const fn shows(self, beside: Beside) -> Self {
+        Self { beside, ..self }
+    }
+
     /// Returns the parameters in the order of the documentation.
     pub fn params(&self) -> &'static [Param] {
-        let params = (self.params)();
-        match (self.paged, self.change) {
-            (Some(paged), _) if paged.brief.is_empty() => {
-                // `:brief` is the last; a method without it may have one of its own.
-                let paged = (self.paged_params)();
-                &paged[..paged.len() - 1]
+        (self.all_params)().get_or_init(|| {
+            let mut params = (self.own_params)();
+            match (self.about_of(&params), self.is_change()) {
+                (Some(_), false) => params.extend(own_params_of::<Since>()),
+                (Some(about), true) if about.is_there_before() => {
+                    params.extend(own_params_of::<IfVersion>());
+                }
+                _ => {}
             }
-            (Some(_), _) => (self.paged_params)(),
-            (None, Change::Nothing) => &params[..params.len() - 1],
-            (None, _) => params,
+            if let Some(paged) = self.paged {
+                // A method without a `:brief` for its entries may have one of its own.
+                let of_pages = own_params_of::<PageParams>().into_iter();
+                params.extend(of_pages.filter(|it| it.name != "brief" || !paged.brief.is_empty()));
+            }
+            if self.is_change() {
+                params.push(key());
+            }
+            params
+        })
+    }
+
+    /// Returns the kind of subject whose version the method tells, if it is about one.
+    pub(super) fn about(&self) -> Option<About> {
+        self.about_of(self.params())
+    }
+
+    fn about_of(&self, params: &[Param]) -> Option<About> {
+        let takes = |name: &str| params.iter().any(|param| param.name == name);
+        let is_for_current = params.iter().any(|param| param.is_current_session);
+        match self.family {
+            _ if self.session.is_some() => self.session,
+            "context" if takes("manager") => Some(About::Manager),
+            // Memories are no part of a session.
+            "memory" => None,
+            _ if is_for_current => Some(About::CurrentSession),
+            _ => takes("session").then_some(About::Session),
+        }
+    }
+
+    /// Returns whether all calls are about one manager or session.
+    pub(super) fn is_about_one(&self) -> bool {
+        let is_for_several = |param: &Param| param.name == "managers";
+        let may_be_left_out = |param: &Param| param.name == "session" && !param.required;
+        match self.about() {
+            Some(About::Session) => !self.params().iter().any(may_be_left_out),
+            Some(_) => !self.params().iter().any(is_for_several),
+            None => false,
         }
     }
 
@@ -215,22 +278,37 @@ impl Method {
         if call.dialect == Dialect::Json {
             self.without_nulls(&mut params);
         }
-        if let Some(paged) = self.paged {
-            return page::run(self.name, paged, self.inlined_result, call, params, self.run);
-        }
-        if self.change == Change::Nothing {
-            return (self.run)(call, params);
-        }
-        let Some(key) = Keyed::take(self.name, &mut params, call.is_session_named)? else {
-            return (self.run)(call, params);
+        let key = match self.change {
+            Change::Nothing => None,
+            _ => Keyed::take(self.name, &mut params, call.is_session_named)?,
         };
+        let mut versions = match self.about() {
+            Some(about) => Versions::take(about, self.beside, &mut params)?,
+            None => None,
+        };
+        if self.is_long {
+            call.in_steps.if_version = versions.as_mut().and_then(Versions::take_expected);
+        }
+        let run = |call, params| {
+            let step = match self.paged {
+                Some(paged) => {
+                    page::run(self.name, paged, self.inlined_result, call, params, self.run)
+                }
+                None => (self.run)(call, params),
+            };
+            Ok(match versions {
+                Some(versions) => versions.wrap(step?),
+                None => step?,
+            })
+        };
+        let Some(key) = key else { return run(call, params) };
         let key = match self.change {
             Change::OfThisRun => key.of_this_run(),
             _ => key,
         };
         if self.change == Change::ByItself {
-            call.key = Some(key);
-            return (self.run)(call, params);
+            call.in_steps.key = Some(key);
+            return run(call, params);
         }
         if matches!(self.change, Change::AfterWork | Change::OfThisRun)
             && self.pace != Pace::Prompt
@@ -238,7 +316,7 @@ impl Method {
         {
             return Ok(Step::Done(answer));
         }
-        Ok(key.wrap((self.run)(call, params)?))
+        Ok(key.wrap(run(call, params)?))
     }
 
     /// Returns the members that `:brief` leaves out of the entries of its lists.
@@ -301,9 +379,4 @@ fn as_given(mut error: WireError, names: &[(&str, &str)]) -> WireError {
         }
     }
     error
-}
-
-/// Returns whether a call omits a parameter or passes `nil` for it.
-pub(super) fn lacks(params: &Value, name: &str) -> bool {
-    matches!(params.get(name), None | Some(Value::Nil))
 }

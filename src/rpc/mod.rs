@@ -40,6 +40,7 @@ mod templates;
 mod tool_names;
 mod touched;
 mod turn;
+mod version;
 mod window;
 
 pub(crate) use self::access::Access;

@@ -51,7 +51,12 @@ pub(super) fn take_notes(call: Call, given: ManageContext) -> Result<Step, WireE
     let dry_run = given.dry_run.unwrap_or(false);
     Ok(Step::Await(Box::pin(async move {
         let session = given.session;
-        let read = move |engine: &mut Engine| engine.find_with_settings(session.as_deref());
+        let expected = call.in_steps.if_version;
+        let read = move |engine: &mut Engine| {
+            let found = engine.find_with_settings(session.as_deref())?;
+            engine.expect_session(found.0.id, expected)?;
+            Ok(found)
+        };
         let (row, settings) = call.tools.engine.ask(read).await.map_err(engine_error)?;
         let template = template.unwrap_or_else(|| settings.template_name().to_owned());
         let wish = Wish { template, said };

@@ -19,11 +19,14 @@ pub(crate) struct OfSession<'a> {
     session_id: SessionId,
     /// Earlier name of `:session-id`.
     id: SessionId,
+    /// Version of the session after the change.
+    version: u64,
 }
 
 impl<'a> From<&'a SessionName> for OfSession<'a> {
-    fn from(SessionName { id, name }: &'a SessionName) -> Self {
-        Self { session: name, session_id: SessionId(*id), id: SessionId(*id) }
+    fn from(SessionName { id, name, version }: &'a SessionName) -> Self {
+        let version = *version;
+        Self { session: name, session_id: SessionId(*id), id: SessionId(*id), version }
     }
 }
 
@@ -57,6 +60,8 @@ pub(crate) struct ContextChanged<'a> {
     pub(crate) count: usize,
     /// Tokens of the items now.
     pub(crate) tokens: u64,
+    /// Version of the manager now.
+    pub(crate) version: u64,
 }
 
 /// A memory was added, forgotten or restored.

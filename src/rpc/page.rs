@@ -172,7 +172,8 @@ fn shaped(step: Step, shape: Shape) -> Result<Step, WireError> {
     })
 }
 
-fn taken<T: serde::de::DeserializeOwned>(
+/// Takes a parameter out of those of a call.
+pub(super) fn taken<T: serde::de::DeserializeOwned>(
     params: &mut Value,
     name: &str,
 ) -> Result<Option<T>, WireError> {

@@ -9,12 +9,12 @@ use serde_json::Value as Json;
 
 use super::Step;
 use super::call::Call;
-use super::page::PageParams;
 use super::params::{KEY, RequestKey};
 use crate::value::{self, kebab};
 use crate::wire::message::WireError;
 
 /// A parameter of a method.
+#[derive(Clone)]
 pub struct Param {
     /// Name in kebab-case.
     pub name: &'static str,
@@ -34,25 +34,18 @@ pub struct Param {
     pub(super) is_current_session: bool,
 }
 
-/// Returns the parameters of a handler, and the request key. The texts live as long as the program,
-/// so call it once for each method.
+/// Returns the parameters of a handler. The texts live as long as the program, so call it once for
+/// each method.
 pub(super) fn params_of<P: JsonSchema + DeserializeOwned>(
     _handler: fn(Call, P) -> Result<Step, WireError>,
 ) -> Vec<Param> {
-    let mut params = own_params_of::<P>();
-    let mut generator = generator();
-    let key = generator.subschema_for::<RequestKey>().to_value();
-    params.push(self::param(KEY, &key, false));
-    params
+    own_params_of::<P>()
 }
 
-/// Returns the parameters of a handler whose result has pages, and those about pages.
-pub(super) fn paged_params_of<P: JsonSchema + DeserializeOwned>(
-    _handler: fn(Call, P) -> Result<Step, WireError>,
-) -> Vec<Param> {
-    let mut params = own_params_of::<P>();
-    params.extend(own_params_of::<PageParams>());
-    params
+/// Returns the request key, for each method that changes something.
+pub(super) fn key() -> Param {
+    let key = generator().subschema_for::<RequestKey>().to_value();
+    param(KEY, &key, false)
 }
 
 /// Returns the schema of a result, with the types that it refers to in their places.
@@ -80,7 +73,8 @@ fn generator() -> SchemaGenerator {
     settings.into_generator()
 }
 
-fn own_params_of<P: JsonSchema + DeserializeOwned>() -> Vec<Param> {
+/// Returns the parameters that a struct has.
+pub(super) fn own_params_of<P: JsonSchema + DeserializeOwned>() -> Vec<Param> {
     let schema = generator().root_schema_for::<P>().to_value();
     let required = |name: &str| {
         let names = schema["required"].as_array().into_iter().flatten();

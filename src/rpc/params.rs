@@ -103,6 +103,20 @@ texts! {
 /// Name of the parameter with the request key.
 pub(super) const KEY: &str = "request-key";
 
+/// Returns whether a call omits a parameter or passes `nil` for it.
+pub(super) fn lacks(params: &Value, name: &str) -> bool {
+    matches!(params.get(name), None | Some(Value::Nil))
+}
+
+/// Returns the name that a parameter gives.
+pub(super) fn named(params: &Value, parameter: &str) -> Option<String> {
+    match params.get(parameter) {
+        Some(Value::Str(name)) => Some(name.clone()),
+        Some(Value::Symbol(name) | Value::Keyword(name)) => Some(name.to_string()),
+        _ => None,
+    }
+}
+
 /// Returns whether a text has the form of a session's id, `ses-N`.
 pub(super) fn is_session_id(text: &str) -> bool {
     text.parse::<SessionId>().is_ok()

@@ -36,7 +36,7 @@ fn call() -> Call {
         id: None,
         cancelled,
         hung_up: CancellationToken::new(),
-        key: None,
+        in_steps: Default::default(),
         effective: CancellationToken::new(),
     }
 }

@@ -1,6 +1,7 @@
 //! The part of the state that a call is about, as far as its parameters tell.
 
-use super::method::{Method, lacks};
+use super::method::Method;
+use super::params::{lacks, named};
 use crate::engine::SHARED_MANAGER;
 use crate::ids::SessionId;
 use crate::value::Value;
@@ -52,19 +53,13 @@ impl Method {
 
     fn subject(&self, params: &Value) -> Subject {
         let takes = |name: &str| self.params().iter().any(|param| param.name == name);
-        let given = |name: &str| match params.get(name) {
-            Some(Value::Str(name)) => Some(name.clone()),
-            Some(Value::Symbol(name) | Value::Keyword(name)) => Some(name.to_string()),
-            _ => None,
-        };
+        let given = |name: &str| named(params, name);
         // Sets belong to no manager, and some methods read several managers.
         if takes("manager") && !takes("name") && lacks(params, "managers") {
             let shared = || SHARED_MANAGER.to_owned();
             return Subject::Manager(given("manager").unwrap_or_else(shared));
         }
         match self.family {
-            // The calls of a batch may be about anything.
-            _ if takes("calls") => Subject::Everything,
             // A batch may be about anything.
             _ if takes("calls") => Subject::Everything,
             _ if takes("session") => Subject::Session(given("session")),

@@ -380,7 +380,7 @@ impl Reader {
             id: id.clone(),
             cancelled: Arc::new(CancellationToken::new()),
             hung_up: self.gone.clone(),
-            key: None,
+            in_steps: Default::default(),
             effective: CancellationToken::new(),
         };
         let found = rpc::find(&method, &mut params);

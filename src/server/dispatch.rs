@@ -189,7 +189,7 @@ impl Dispatcher {
             id,
             cancelled,
             hung_up: self.beside.gone.clone(),
-            key: None,
+            in_steps: Default::default(),
             effective: place.as_ref().map(|place| place.effective().clone()).unwrap_or_default(),
         };
         self.begin(place, Begun { method, call, params, reply }).await;

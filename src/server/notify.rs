@@ -133,9 +133,10 @@ fn says_how_it_is(event: &Event) -> bool {
 /// statistics.
 fn params(event: &Event) -> Option<Value> {
     Some(match event {
-        Event::ContextChanged { manager, method, undone, count, tokens, .. } => {
+        Event::ContextChanged { manager, method, undone, count, tokens, version, .. } => {
             let (undone, count, tokens) = (undone.as_deref(), *count, *tokens);
-            Value::of(&ContextChanged { manager, method, undone, count, tokens })
+            let version = *version;
+            Value::of(&ContextChanged { manager, method, undone, count, tokens, version })
         }
         Event::SessionChanged { session, method, messages } => {
             Value::of(&SessionChanged { of: session.into(), method, messages: *messages })

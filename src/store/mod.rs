@@ -34,12 +34,20 @@ pub(crate) const REMEMBERED_REQUESTS: i64 = 10_000;
 pub struct Counters {
     /// Number of the next item.
     pub next_item: u64,
-    /// Number of the next version of an item.
+    /// Number of the next version of an item, a manager or a session.
     pub next_version: u64,
     /// Newest timestamp given to an item, in Unix seconds.
     pub last_timestamp: i64,
     /// Number of the last burst of requests that changed something.
     pub burst: u64,
+}
+
+impl Counters {
+    /// Returns the number of the next version, and counts it as given.
+    pub fn give_version(&mut self) -> u64 {
+        self.next_version += 1;
+        self.next_version - 1
+    }
 }
 
 /// Tables whose ids never repeat.
@@ -66,6 +74,8 @@ pub struct StoredManager {
     pub settings: Option<Settings>,
     /// Slots in rank order.
     pub slots: Vec<Slot>,
+    /// Version after its last change.
+    pub version: u64,
 }
 
 /// A row in the list of managers.
@@ -85,6 +95,8 @@ pub struct ManagerSummary {
     pub max_items: Option<usize>,
     /// Timestamp of the newest item, in Unix seconds.
     pub newest: Option<i64>,
+    /// Version after its last change.
+    pub version: u64,
 }
 
 /// A row in the list of sets.

@@ -61,6 +61,8 @@ pub struct SessionRow {
     /// Figures that turns have learned about the session, as JSON; empty if the session's newest
     /// state contains the figures.
     pub learned: String,
+    /// Version after its last change.
+    pub version: u64,
 }
 
 impl SessionRow {

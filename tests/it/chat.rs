@@ -3,7 +3,7 @@
 use crate::support::*;
 
 /// A server whose model plays these answers, in TOML, and an open session.
-fn begin(home: &Home, answers: &str) -> Client {
+pub(crate) fn begin(home: &Home, answers: &str) -> Client {
     configure(home, answers);
     let mut client = home.ephemeral(&[]);
     client.ok("open-session", "(:name \"s\")");

@@ -153,7 +153,7 @@ impl Seen {
                     missing.push(format!("parameter {} of {name}", param.0));
                 }
             }
-            for part in ["result", "progress"] {
+            for part in ["result", "result_since", "progress"] {
                 members(document, &method[part], &format!("{name} {part}"), &mut expected);
             }
         }
@@ -187,6 +187,8 @@ struct Talk<'a> {
     /// Kinds of the errors of answered calls, by id, and their lines.
     outcomes: BTreeMap<i64, (Option<String>, String)>,
     last: i64,
+    /// Calls of a version that nothing has.
+    probes: BTreeSet<i64>,
     /// Whether the answer that hangs has begun.
     is_begun: bool,
     /// Cursor of the last page that was not the last of its list.
@@ -211,6 +213,7 @@ impl<'a> Talk<'a> {
             calls,
             outcomes,
             last: 0,
+            probes: BTreeSet::new(),
             is_begun: false,
             next: String::new(),
             line,
@@ -237,9 +240,11 @@ impl<'a> Talk<'a> {
             }
             "=" => self.wait(self.last, (rest != "ok").then_some(rest)),
             _ => {
-                let id = self.send(step);
+                let versioned = self.with_version(step);
+                let id = self.send(&versioned);
                 self.wait(id, None);
                 self.ask_for_a_page(step);
+                self.ask_for_changes(step);
             }
         }
     }
@@ -258,21 +263,90 @@ impl<'a> Talk<'a> {
         self.wait(id, None);
     }
 
+    /// Makes every other call of a method for another version than there is, which does nothing.
+    /// Returns the call for the version that it is told of.
+    fn with_version(&mut self, step: &str) -> String {
+        let (method, _) = step.split_once(' ').unwrap_or((step, "()"));
+        let is_known = |name: &str| {
+            self.document["methods"][method]["params"]["properties"].get(name).is_some()
+        };
+        let was_given = |params: &BTreeSet<String>| params.contains("if_version");
+        let is_new = !self.seen.params.get(method).is_some_and(was_given);
+        if !is_known("if_version") || (self.earlier(method) % 2 != 0 && !is_new) {
+            return step.to_owned();
+        }
+        let id = self.send_plain(&with(step, ":if-version 999999999"));
+        self.probes.insert(id);
+        while !self.outcomes.contains_key(&id) {
+            self.read();
+        }
+        let (outcome, line) = &self.outcomes[&id];
+        match outcome.as_deref() {
+            Some("conflict") => {
+                let message = self.parse(line);
+                let data = message.get("error").and_then(|error| error.get("data")).unwrap();
+                let Some(Value::Int(now)) = data.get("version") else { panic!("{line}") };
+                with(step, &format!(":if-version {now}"))
+            }
+            // Not about one manager or session.
+            _ => step.to_owned(),
+        }
+    }
+
+    /// Makes a call again, for what has changed since nothing was there, and since its answer.
+    fn ask_for_changes(&mut self, step: &str) {
+        let (method, _) = step.split_once(' ').unwrap_or((step, "()"));
+        let known = &self.document["methods"][method]["params"]["properties"];
+        let is_about_all = step.contains(":managers")
+            || (["usage-log", "list-notes"].contains(&method) && !step.contains(":session"));
+        if known.get("since").is_none() || is_about_all || step.contains(":cursor") {
+            return;
+        }
+        let pages = match known.get("max_bytes").is_some() && !step.contains(":max-bytes") {
+            true => ":max-bytes 65536",
+            false => "",
+        };
+        let id = self.send_plain(&with(step, ":since 0"));
+        self.wait(id, None);
+        let message = self.parse(&self.outcomes[&id].1);
+        let result = message.get("result").unwrap();
+        let Some(Value::Int(now)) = result.get("version") else { panic!("{message:?}") };
+        for more in [format!(":since 0 {pages}"), format!(":since {now}")] {
+            let id = self.send_plain(&with(step, &more));
+            self.wait(id, None);
+        }
+    }
+
+    fn parse(&self, line: &str) -> Value {
+        match self.client.dialect {
+            Dialect::Native => sexp::read(line).unwrap(),
+            _ => from_json(line.as_bytes()).unwrap(),
+        }
+    }
+
+    /// Returns the number of calls of a method so far, without those that were to do nothing.
+    fn earlier(&self, method: &str) -> usize {
+        let calls = self.calls.iter().filter(|(id, _)| !self.probes.contains(*id));
+        calls.filter(|(_, (earlier, ..))| earlier == method).count()
+    }
+
     fn send(&mut self, call: &str) -> i64 {
-        let (method, params) = call.split_once(' ').unwrap_or((call, "nil"));
-        let params = params.replace("{last}", &self.last.to_string());
-        let mut params = params.replace("{next}", &self.next);
+        let (method, _) = call.split_once(' ').unwrap_or((call, "nil"));
         let known = &self.document["methods"][method]["params"]["properties"];
         // Every other call of a method has a key, so that both kinds of answers are seen.
-        let earlier = self.calls.values().filter(|(earlier, ..)| earlier == method).count();
-        let takes_key = known.get("request_key").is_some() && !params.contains(":request-key");
-        if takes_key && earlier % 2 == 0 {
-            let key = format!(":request-key \"key-{}\"", self.calls.len());
-            params = match params.strip_suffix(')') {
-                Some(open) => format!("{open} {key})"),
-                None => format!("({key})"),
-            };
+        let takes_key = known.get("request_key").is_some() && !call.contains(":request-key");
+        match takes_key && self.earlier(method) % 2 == 0 {
+            true => {
+                self.send_plain(&with(call, &format!(":request-key \"key-{}\"", self.calls.len())))
+            }
+            false => self.send_plain(call),
         }
+    }
+
+    fn send_plain(&mut self, call: &str) -> i64 {
+        let (method, params) = call.split_once(' ').unwrap_or((call, "nil"));
+        let params = params.replace("{last}", &self.last.to_string());
+        let params = params.replace("{next}", &self.next);
         let id = self.client.send(method, &params);
         let line = request(Dialect::Json, "1", method, &params);
         let said: Json = serde_json::from_str(&line).unwrap();
@@ -306,15 +380,13 @@ impl<'a> Talk<'a> {
     /// Reads the next message.
     fn read(&mut self) {
         let line = self.client.line().unwrap_or_else(|| panic!("{}: no answer", self.line));
-        let message = match self.client.dialect {
-            Dialect::Native => sexp::read(&line).unwrap(),
-            _ => from_json(line.as_bytes()).unwrap(),
-        };
+        let message = self.parse(&line);
         match (message.get("method"), message.get("id")) {
             (Some(Value::Str(topic)), _) => self.told(topic, &message, &line),
             (None, Some(Value::Int(answered))) => {
                 let (method, params, said) = self.calls[answered].clone();
-                let outcome = self.answered(&method, &message, &line);
+                let part = if params.contains("since") { "result_since" } else { "result" };
+                let outcome = self.answered(&method, part, &message, &line);
                 if outcome.is_none() {
                     if said != Json::Null && self.client.dialect == Dialect::Json {
                         let place = format!("/methods/{method}/params");
@@ -351,14 +423,20 @@ impl<'a> Talk<'a> {
     }
 
     /// Holds an answer against the schema; the kind or code of an error.
-    fn answered(&mut self, method: &str, message: &Value, line: &str) -> Option<String> {
+    fn answered(
+        &mut self,
+        method: &str,
+        part: &str,
+        message: &Value,
+        line: &str,
+    ) -> Option<String> {
         let Some(error) = message.get("error") else {
             let result = message.get("result").unwrap();
             if let Some(Value::Str(next)) = result.get("next") {
                 self.next = next.clone();
             }
-            let at = format!("{method} result");
-            self.hold(result, &at, &format!("/methods/{method}/result"), &["result"], line);
+            let at = format!("{method} {part}");
+            self.hold(result, &at, &format!("/methods/{method}/{part}"), &["result"], line);
             return None;
         };
         let Some(Value::Int(code)) = error.get("code") else { panic!("{line}") };
@@ -411,6 +489,14 @@ impl<'a> Talk<'a> {
     fn wrong(&mut self, why: String) {
         let why = why.chars().take(1500).collect::<String>();
         self.seen.wrong.push(format!("{}\n  {why}", self.line));
+    }
+}
+
+/// Returns a call with one more parameter.
+fn with(call: &str, more: &str) -> String {
+    match call.strip_suffix(')') {
+        Some(open) => format!("{open} {more})"),
+        None => format!("{call} ({more})"),
     }
 }
 

@@ -69,4 +69,5 @@ mod support;
 mod transports;
 mod trust;
 mod turns;
+mod versions;
 mod wire_fuzz;

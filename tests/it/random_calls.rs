@@ -76,7 +76,7 @@ impl Peer {
 }
 
 /// The same for what is `nil` in one dialect and an empty list or false in another.
-fn plain(value: &Json) -> Json {
+pub(crate) fn plain(value: &Json) -> Json {
     match value {
         Json::Bool(false) => Json::Null,
         Json::Array(items) if items.is_empty() => Json::Null,

@@ -50,6 +50,8 @@ pub(super) struct Begun {
     pub(super) is_budget_set: bool,
     /// Token limit of the model for the last window; 0 before the first window.
     pub(super) limit: u64,
+    /// Version of the session after the last step.
+    pub(super) version: u64,
 }
 
 impl Begun {

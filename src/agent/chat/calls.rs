@@ -130,7 +130,7 @@ impl Chat {
             phrase: asked.phrase(),
             outside: asked.outside(),
         };
-        let session = SessionName { id: self.row.id, name: self.row.name.clone() };
+        let session = SessionName { id: self.row.id, name: self.row.name.clone(), version: 0 };
         let mut question = self.job.services.approvals.ask(session, approval);
         if !self.events.send(TurnEvent::Approval(approval(question.number))) {
             let why = "nobody could be asked, because nobody receives the events of this turn; \

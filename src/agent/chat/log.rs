@@ -6,7 +6,7 @@ use super::begun::Begun;
 use super::turn::material;
 use super::{Chat, broken};
 use crate::agent::{AgentError, BrokenOff};
-use crate::engine::{Engine, ModelAnswer, NewMessage};
+use crate::engine::{Engine, ModelAnswer, NewMessage, Versioned};
 use crate::provider::ProviderError;
 use crate::provider::chat::Response;
 use crate::session::message::Role;
@@ -21,8 +21,13 @@ impl Chat {
     ) -> Result<Option<u64>, AgentError> {
         let answer = self.counted(begun, whole).await?;
         let (id, key) = (self.row.id, self.key.clone());
-        let end = move |engine: &mut Engine| engine.end_turn_with(id, answer, key.as_deref());
-        self.job.ask(end).await
+        let end = move |engine: &mut Engine| {
+            let number = engine.end_turn_with(id, answer, key.as_deref())?;
+            Ok((number, engine.version(&Versioned::Session(id))?))
+        };
+        let (number, version) = self.job.ask(end).await?;
+        begun.version = version;
+        Ok(number)
     }
 
     /// Returns an answer in the form for the log, with its tokens counted. Counting takes a while

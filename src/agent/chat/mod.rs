@@ -65,6 +65,8 @@ pub(crate) struct ChatRequest {
     pub allow: Vec<String>,
     /// Key by which a repeated request is recognized.
     pub key: Option<String>,
+    /// Version that the session must have when the question is logged.
+    pub if_version: Option<u64>,
 }
 
 /// A turn of a chat, with the settings that the session has for it.
@@ -79,6 +81,7 @@ struct Chat {
     sections: Sections,
     embedded: Embedded,
     key: Option<String>,
+    if_version: Option<u64>,
     max_rounds: u64,
     temperature: Option<f64>,
     max_tokens: Option<u64>,
@@ -114,7 +117,12 @@ pub(crate) async fn chat(
 /// Any [`AgentError`].
 pub(crate) async fn preview(job: Job, request: ChatRequest) -> Result<Preview, AgentError> {
     let session = request.session.clone();
-    let read = move |engine: &mut Engine| engine.find_with_settings(session.as_deref());
+    let expected = request.if_version;
+    let read = move |engine: &mut Engine| {
+        let found = engine.find_with_settings(session.as_deref())?;
+        engine.expect_session(found.0.id, expected)?;
+        Ok(found)
+    };
     let session = job.ask(read).await?;
     Chat::prepare(job, request, Embedded::default(), Arc::new(()), session)?.preview().await
 }
@@ -183,6 +191,7 @@ impl Chat {
             sections: request.sections,
             embedded,
             key: request.key,
+            if_version: request.if_version,
             max_rounds: request.max_rounds,
             temperature: request.temperature,
             max_tokens: request.max_tokens,

@@ -57,6 +57,8 @@ pub struct Reply {
     pub turn: TurnDone,
     /// Outcome of embedding the user's message.
     pub embedded: Embedded,
+    /// Version of the session after the turn.
+    pub version: u64,
 }
 
 /// A request that would be sent, with its window.
@@ -131,6 +133,7 @@ impl Chat {
             rounds: begun.rounds,
             calls: begun.ran,
             turn: begun.turn,
+            version: begun.version,
             embedded: self.embedded.clone(),
         }
     }

@@ -9,7 +9,7 @@ use crate::agent::window::{Built, Purpose, build};
 use crate::agent::{AgentError, BrokenOff, Configured, TurnEvent};
 use crate::curation::section::{Counted, Section};
 use crate::curation::window::Window;
-use crate::engine::{AskedWindow, Engine, EngineError, Material, NewTurn};
+use crate::engine::{AskedWindow, Engine, EngineError, Material, NewTurn, Versioned};
 use crate::provider::ProviderError;
 use crate::provider::chat::{Request, Response, StreamEvent, Usage, cancelled, malformed};
 use crate::session::message::{Message, ToolCall};
@@ -66,6 +66,7 @@ impl Chat {
         let vector = self.embedded.vector.clone();
         let (key, configured) = (self.key.clone(), self.configured.clone());
         let (summarizer, coherence) = (Arc::clone(&self.summarizer), self.coherence);
+        let if_version = self.if_version;
         // The note-taker is asked first, if there is one.
         let is_window_next = self.notes.is_none();
         let asked = self.job.ask(move |engine| {
@@ -73,6 +74,7 @@ impl Chat {
             let mut context = engine.context_of(row, None)?;
             context.costs = configured.with_room(context.costs);
             let turn = engine.once("chat", key.as_deref(), |engine| {
+                engine.expect_session(id, if_version)?;
                 let turn = NewTurn { method: "chat", message, coherence, vector };
                 engine.process_turn(&context, turn, &*summarizer)
             })?;
@@ -86,9 +88,9 @@ impl Chat {
             if answered.is_some() {
                 engine.end_turn(id);
             }
-            Ok((turn, answered, material))
+            Ok((turn, answered, material, engine.version(&Versioned::Session(id))?))
         });
-        let (turn, answered, material) = asked.await?;
+        let (turn, answered, material, version) = asked.await?;
         self.events.begun();
         let begun = Begun {
             turn,
@@ -107,6 +109,7 @@ impl Chat {
             refused: None,
             is_budget_set: false,
             limit: 0,
+            version,
         };
         Ok((begun, answered))
     }

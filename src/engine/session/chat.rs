@@ -92,6 +92,7 @@ impl Engine {
     pub fn add_answer(&mut self, id: u64, answer: ModelAnswer) -> Result<Vec<u64>, EngineError> {
         if let Some(asked) = answer.asked {
             // The answer matters more than the record of its price.
+            self.moments.windows.insert(id, self.counters.give_version());
             if let Err(error) = self.note_usage(asked) {
                 tracing::warn!("cannot store the provider's token counts: {error}");
             }

@@ -256,7 +256,7 @@ impl Engine {
             .into_iter()
             .map(|slot| Arrival {
                 item: Arc::clone(&slot.item),
-                version: self.next_version(),
+                version: self.counters.give_version(),
                 pinned: slot.pinned,
             })
             .collect();

@@ -81,13 +81,20 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NoSuchSession`].
     pub fn find_session(&mut self, name: Option<&str>) -> Result<SessionRow, EngineError> {
-        let found = match name {
-            Some(name) => self.session_called(name)?,
-            None => self.current_session()?,
-        };
-        match found {
+        match self.session_if_any(name)? {
             Some(row) => Ok(row),
             None => Err(self.no_such_session(name)),
+        }
+    }
+
+    /// Finds a session like [`find_session`](Self::find_session), if there is one.
+    pub(super) fn session_if_any(
+        &mut self,
+        name: Option<&str>,
+    ) -> Result<Option<SessionRow>, EngineError> {
+        match name {
+            Some(name) => self.session_called(name),
+            None => self.current_session(),
         }
     }
 
@@ -150,12 +157,9 @@ impl Engine {
     /// [`EngineError::NotDeleted`]; [`EngineError::SessionExists`] if its name has been taken
     /// since.
     pub fn restore_session(&mut self, name: &str) -> Result<(SessionRow, bool), EngineError> {
-        let rows = self.store.read().sessions(true)?;
-        let is_meant =
-            |row: &&SessionRow| row.name == name || name.parse() == Ok(SessionId(row.id));
-        let deleted = rows.iter().filter(|row| row.deleted.is_some());
-        let Some(row) = deleted.clone().filter(is_meant).max_by_key(|row| row.deleted) else {
-            let known = deleted.map(|row| row.name.clone()).collect();
+        let Some(row) = self.deleted_session(name)? else {
+            let rows = self.store.read().sessions(true)?.into_iter();
+            let known = rows.filter(|row| row.deleted.is_some()).map(|row| row.name).collect();
             // A session that is not deleted needs no restoring.
             let live = self.session_called(name)?;
             let none = || EngineError::NotDeleted { name: name.to_owned(), known };
@@ -166,6 +170,18 @@ impl Engine {
         self.sessions.change_row(row.id, |row| row.deleted = None);
         self.session_changed(row.id, "restore-session")?;
         Ok((self.row(row.id)?, true))
+    }
+
+    /// Finds the session with this name that was deleted last, or the deleted one with this number.
+    pub(super) fn deleted_session(
+        &mut self,
+        name: &str,
+    ) -> Result<Option<SessionRow>, EngineError> {
+        let is_meant = |row: &SessionRow| {
+            row.deleted.is_some() && (row.name == name || name.parse() == Ok(SessionId(row.id)))
+        };
+        let rows = self.store.read().sessions(true)?.into_iter();
+        Ok(rows.filter(is_meant).max_by_key(|row| row.deleted))
     }
 
     /// Stores a session's settings in their text form.
@@ -259,13 +275,13 @@ impl Engine {
         method: &'static str,
     ) -> Result<(), EngineError> {
         let row = self.row(id)?;
-        let session = SessionName { id, name: row.name };
+        let session = SessionName { id, name: row.name, version: 0 };
         self.events.push(Event::SessionChanged { session, method, messages: row.messages });
         Ok(())
     }
 
     pub(super) fn session_name(&mut self, id: u64) -> Result<SessionName, EngineError> {
-        Ok(SessionName { id, name: self.row(id)?.name })
+        Ok(SessionName { id, name: self.row(id)?.name, version: 0 })
     }
 
     pub(super) fn check_name_is_free(&mut self, name: &str, of: u64) -> Result<(), EngineError> {

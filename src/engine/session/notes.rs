@@ -69,7 +69,9 @@ impl Engine {
     /// [`EngineError::Store`].
     pub fn keep_notes(&mut self, notes: &NewNotes) -> Result<u64, EngineError> {
         let created = self.now();
-        Ok(self.store.change()?.add_notes(&NewNotes { created, ..notes.clone() })?)
+        let number = self.store.change()?.add_notes(&NewNotes { created, ..notes.clone() })?;
+        self.sessions.touch(notes.session);
+        Ok(number)
     }
 
     /// Announces the notes of a turn with an event.

@@ -56,6 +56,7 @@ impl Engine {
     ) -> Result<u64, EngineError> {
         let at = self.now();
         let usage = usage_row(id, at, &window.usage, &window.report);
+        self.moments.windows.insert(id, self.counters.give_version());
         let line = match self.store.note()? {
             Some(store) => store.log_usage(&usage)?,
             None => 0,

@@ -84,7 +84,8 @@ pub(super) fn chat(call: Call, given: ChatParams) -> Result<Step, WireError> {
         toolbox: context::toolbox(),
         tools: given.tools.names(),
         allow: given.allow.names().unwrap_or_default(),
-        key: call.key.as_ref().map(|key| key.name().to_owned()),
+        if_version: call.in_steps.if_version,
+        key: call.in_steps.key.as_ref().map(|key| key.name().to_owned()),
     };
     // Reports invalid names before anything is done.
     let (provider, model) = (request.provider.as_deref(), request.model.as_deref());
@@ -103,7 +104,7 @@ pub(super) fn chat(call: Call, given: ChatParams) -> Result<Step, WireError> {
 
 /// Takes the turn, unless an earlier call with the same key did.
 async fn turn(call: Call, request: ChatRequest) -> Result<Value, WireError> {
-    let (job, engine, key) = (call.job(), call.tools.engine.clone(), call.key);
+    let (job, engine, key) = (call.job(), call.tools.engine.clone(), call.in_steps.key);
     let failed_before = match &key {
         None => None,
         Some(key) => match key.begin(&engine).await? {

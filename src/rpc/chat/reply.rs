@@ -57,6 +57,8 @@ pub(in crate::rpc) struct ChatResult<'a> {
     /// failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     failed_before: Option<Keyword<&'a str>>,
+    /// Version of the session after the turn.
+    version: u64,
 }
 
 /// Tokens as counted by the provider; `nil` if it did not count them.
@@ -119,6 +121,7 @@ pub(super) fn reply(reply: &Reply, failed_before: Option<&str>) -> Value {
             .collect(),
         turn: TurnResult::of(&reply.turn, reply.embedded.outcome()),
         failed_before: failed_before.map(Keyword),
+        version: reply.version,
     })
 }
 

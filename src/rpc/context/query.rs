@@ -219,6 +219,8 @@ pub(super) struct ManagerLine {
     max_items: usize,
     /// Time of the newest item in Unix seconds; `nil` if there is none.
     newest: Option<i64>,
+    /// Version of the manager.
+    version: u64,
 }
 
 pub(super) fn list_managers(_: Call, _: Nothing) -> Result<Step, WireError> {
@@ -230,6 +232,7 @@ pub(super) fn list_managers(_: Call, _: Nothing) -> Result<Step, WireError> {
         bytes: summary.bytes,
         max_items,
         newest: summary.newest,
+        version: summary.version,
     };
     Step::state(move |engine| Ok(engine.list_managers()?.into_iter().map(line).collect::<Vec<_>>()))
 }

@@ -2,7 +2,7 @@
 
 use super::{edit, files, query, refresh, sets, tree};
 use crate::agent::items::{AnswerShown, ItemShown};
-use crate::engine::Removed;
+use crate::engine::{Beside, Removed};
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
 use crate::store::SetSummary;
@@ -71,18 +71,21 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
                  error `nothing-to-undo` when there is none.",
         ),
     method!("context", "list-items", query::list_items => Vec<ItemShown<'static>>)
+        .shows(Beside::Files)
         .pages(&Paged { newest_last: true, ..Paged::LIST })
         .doc(
             "Returns items, oldest first. The `:state` of each tells whether its file has changed.",
         )
         .result("A list of items."),
     method!("context", "context-to-string", query::context_to_string => String)
+        .shows(Beside::Files)
         .doc("Renders items for a model.")
         .result(
             "A string; the error `budget-too-small` when not even one item can be cut to \
                  fit.",
         ),
     method!("context", "render-items", query::render_items => query::Rendered)
+        .shows(Beside::Files)
         .doc("Renders items for a model and reports what happened to each.")
         .result(
             "`:text :tokens :token-counter`, and `:report`: for each item its `:id`, its \

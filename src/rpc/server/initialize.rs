@@ -15,7 +15,8 @@ use crate::wire::message::WireError;
 const PROTOCOL_VERSION: u32 = 1;
 
 /// Names of what this server can do beyond the first version of the protocol.
-const CAPABILITIES: [&str; 5] = ["batch", "cursors", "fields", "request-keys", "subscriptions"];
+const CAPABILITIES: [&str; 6] =
+    ["batch", "cursors", "fields", "request-keys", "subscriptions", "versions"];
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Initialize {

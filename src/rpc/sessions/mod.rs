@@ -284,6 +284,8 @@ struct SessionShown {
     updated: i64,
     /// True if calls without `:session` are about it.
     current: bool,
+    /// Version of the session.
+    version: u64,
     /// Id of the session that it continues; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     forked_from: Option<SessionId>,
@@ -315,6 +317,7 @@ impl SessionShown {
             created: row.created,
             updated: row.updated,
             current,
+            version: row.version,
             forked_from: row.parent.map(|(parent, _)| SessionId(parent)),
             shared_messages: row.parent.map(|(_, messages)| messages),
             deleted: row.deleted,

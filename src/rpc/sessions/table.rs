@@ -5,6 +5,7 @@ use crate::agent::found::Hit;
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
 use crate::rpc::present::MessageShown;
+use crate::rpc::version::About;
 
 /// Maximum number of sessions, and of revisions, in the pages of a list.
 const MAX_SESSIONS: i64 = 100_000;
@@ -17,6 +18,7 @@ const ROW: &str = "The session: `:session` (its name), `:id`, `:manager`, `:proj
 pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("session", "open-session", super::open_session => SessionShown)
         .changes()
+        .about_session(About::Opened)
         .doc("Makes a session the current one, creating it if needed.")
         .result("The session, with `:created-now`."),
     method!("session", "list-sessions", super::list_sessions => Vec<SessionShown>)
@@ -24,6 +26,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc("Lists the sessions, last changed first.")
         .result("A list of sessions."),
     method!("session", "current-session", super::current_session => SessionShown)
+        .about_session(About::CurrentSession)
         .doc("Returns the current session, which calls without `:session` use.")
         .result(ROW),
     method!("session", "rename-session", super::rename_session => SessionShown)
@@ -36,6 +39,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .result("The session, with `:deleted`."),
     method!("session", "restore-session", super::restore_session => SessionShown)
         .changes()
+        .about_session(About::Deleted)
         .doc(
             "Restores a deleted session: the one with this name that was deleted last. Does nothing \
               to a session that is not deleted.",
@@ -59,6 +63,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc("Exports a session's complete log, and the state of each message.")
         .result("`:session :messages :text`."),
     method!("session", "import-session", super::import_session => SessionShown)
+        .about_session(About::New)
         .changes_after_work()
         .doc(
             "Creates a session from the JSON of `export-session` and makes it current. Nothing is \

@@ -1,6 +1,7 @@
 //! Methods of the session family for windows, pruning, summaries and turns.
 
 use crate::curation::prune::HistoryStats;
+use crate::engine::Beside;
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
 use crate::rpc::{configure, history, prune, summarize, turn, window};
@@ -12,6 +13,7 @@ const MAX_EXPLAINED: i64 = 64;
 /// In the order of the documentation.
 pub(super) static METHODS: &[Method] = &[
     method!("session", "build-window", window::build_window => window::WindowResult<'static>)
+        .shows(Beside::Window)
         .pages(&Paged { lists: &["parts", "items", "report.parts"], ..Paged::LIST })
         .doc("Builds the window that a model sees of a session: sections first, then as much of \
               the conversation as fits. It never exceeds `:max-tokens`, and its report says why \
@@ -21,11 +23,13 @@ pub(super) static METHODS: &[Method] = &[
                  the `:items`. The error `budget-too-small` names what cannot be left out.")
         .pace(Pace::InOrder),
     method!("session", "explain-window", window::explain_window => Vec<window::ExplainedWindow<'static>>)
+        .shows(Beside::Windows)
         .pages(&Paged { page: Some(1), most: Some(MAX_EXPLAINED), ..Paged::LIST })
         .doc("Explains why each part was in the latest windows of a session, or was left out.")
         .result("A list of reports, newest first, each with `:at` and the fate of its `:items`; \
                  empty if the server has built no window of the session since it started."),
     method!("session", "usage-log", window::usage_log => window::UsageLogResult<'static>)
+        .shows(Beside::Windows)
         .pages(&Paged {
             lists: &["windows"],
             page: Some(window::DEFAULT_LOGGED as usize),
@@ -44,6 +48,7 @@ pub(super) static METHODS: &[Method] = &[
                  `nil`. A phase has the totals: `:input :output :cached` over the `:reported` \
                  windows, and `:cost` over the `:priced` ones, `nil` if there are none."),
     method!("session", "session-stats", prune::session_stats => prune::SessionStats<'static>)
+        .shows(Beside::Models)
         .doc("Reports how much of a model's limit a session's view fills.")
         .result("As for `message-stats`; also `:session :log :turns :pruned :summarized :summaries \
                  :pinned :revision`, and the `:summary` in view, or `nil`.")
@@ -95,6 +100,7 @@ pub(super) static METHODS: &[Method] = &[
                  `:embedding`: `:used`, or why it failed.")
         .pace(Pace::InOrder),
     method!("session", "quality-score", turn::quality_score => turn::QualityResult<'static>)
+        .shows(Beside::Models)
         .doc("Rates the quality of a session's context from 0 to 1, with its parts.")
         .result("`:quality-score`, and `:quality`, its four parts: `:part :value :weight :reason`."),
     method!("session", "configure-session", configure::configure_session => configure::SettingsResult<'static>)

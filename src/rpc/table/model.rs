@@ -10,6 +10,7 @@ use crate::rpc::{chat, models};
 pub(super) static METHODS: &[Method] = &[
     method!("model", "chat", chat::chat => chat::ChatAnswer)
         .changes_by_itself()
+        .in_steps()
         .doc("Sends a message to a model: processes the turn like `process-turn`, builds the \
               window, streams the answer as `progress`, and stores it in the log. If it fails after \
               the message was stored, the message stays, with any part of the answer.")

@@ -17,6 +17,7 @@ pub(super) static METHODS: &[Method] = &[
                  is `:managed`, `:below-threshold`, `:disabled`, or `:failed` with the step and the \
                  reason.")
         .changes_after_work()
+        .in_steps()
         .pace(Pace::Aside),
     method!("template", "list-notes", notes::list_notes => Vec<notes::ViewResult<'static>>)
         .pages(&Paged {

@@ -12,6 +12,7 @@ use crate::rpc::method::Method;
 use crate::rpc::notification::schema_of;
 use crate::rpc::page::{self, PageParams};
 use crate::rpc::params::{KEY, RequestKey};
+use crate::rpc::version::{self, IfVersion, Since, Unchanged};
 use crate::wire::message::WireError;
 
 /// Formats that say how Rust keeps a number.
@@ -25,10 +26,17 @@ pub(crate) fn document() -> Json {
     for method in methods() {
         listed.insert(method.name.to_owned(), described(method, &mut params, &mut results));
     }
+    results.subschema_for::<Unchanged>();
     let errors = errors(&mut results);
     let notifications = notifications(&mut results);
     let mut definitions = params.take_definitions(true);
     definitions.extend(results.take_definitions(true));
+    for method in methods() {
+        if method.about().is_some() {
+            let described = &mut listed[method.name];
+            version::describe(described, &mut definitions, method.is_about_one());
+        }
+    }
     let mut document = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "The protocol of Contexture",
@@ -51,13 +59,20 @@ fn described(method: &Method, params: &mut SchemaGenerator, results: &mut Schema
         given["properties"][KEY] = params.subschema_for::<RequestKey>().to_value();
     }
     let mut result = of_result(results).to_value();
-    if let Some(paged) = method.paged {
-        let of_pages = PageParams::json_schema(params).to_value();
-        for name in method.params().iter().map(|param| param.name) {
-            if given["properties"][name].is_null() {
-                given["properties"][name] = of_pages["properties"][name.replace('-', "_")].clone();
-            }
+    let shared = [
+        Since::json_schema(params),
+        IfVersion::json_schema(params),
+        PageParams::json_schema(params),
+    ];
+    for name in method.params().iter().map(|param| param.name) {
+        let field = name.replace('-', "_");
+        if given["properties"].get(name).or(given["properties"].get(&field)).is_none()
+            && let Some(of) = shared.iter().find_map(|of| of.get("properties")?.get(&field))
+        {
+            given["properties"][name] = of.clone();
         }
+    }
+    if let Some(paged) = method.paged {
         let types = results.definitions_mut();
         let part = in_parts(&result, paged.lists, types);
         let mut whole = target(&part, types).map_or_else(|| part.clone(), |(_, object)| object);

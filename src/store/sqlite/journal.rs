@@ -39,7 +39,7 @@ pub(super) fn store_arrivals(db: &Connection, change: &Change) -> Result<(), Sto
     Ok(())
 }
 
-/// Applies the change to the slots, the settings and the name of a set.
+/// Applies the change to the slots, the settings, the name of a set, and the manager's version.
 pub(super) fn set_slots(db: &Connection, manager: i64, change: &Change) -> Result<(), StoreError> {
     let mut put = db.prepare_cached(
         "INSERT OR REPLACE INTO slot (manager, item, version, rank, pinned)
@@ -59,6 +59,11 @@ pub(super) fn set_slots(db: &Connection, manager: i64, change: &Change) -> Resul
     if let Some((_, after)) = change.settings {
         let sql = "UPDATE manager SET max_items = ?2 WHERE id = ?1";
         db.change(sql, params![manager, after.max_items])?;
+    }
+    // A change in the log of an earlier release has no version. Nobody has seen one by then.
+    if change.version > 0 {
+        let sql = "UPDATE manager SET version = ?2 WHERE id = ?1";
+        db.change(sql, params![manager, change.version])?;
     }
     match &change.set {
         Some(SetChange { name, after: Some(set), .. }) => {
@@ -179,6 +184,7 @@ impl ChangeRow {
             slots,
             settings: self.max_items.map(|(before, after)| (settings(before), settings(after))),
             set: self.set.map(|(name, before, after)| SetChange { name, before, after }),
+            version: 0,
         })
     }
 }

@@ -117,15 +117,16 @@ impl Store for SqliteStore {
 
     fn load(&mut self, manager: &str) -> Result<Option<StoredManager>, StoreError> {
         let Some(Known { id, .. }) = self.known(manager)? else { return Ok(None) };
-        let max_items: Option<Option<usize>> =
-            self.db.value("SELECT max_items FROM manager WHERE id = ?1", [id])?;
+        let sql = "SELECT max_items, version FROM manager WHERE id = ?1";
+        let row = |row: &rusqlite::Row<'_>| <(Option<usize>, u64)>::try_from(row);
+        let (max_items, version) = self.db.row(sql, [id], row)?.unwrap_or_default();
         let sql = format!(
             "SELECT {ITEM_COLUMNS}, slot.rank, slot.pinned, version
              FROM slot JOIN version USING (version, item) WHERE slot.manager = ?1 ORDER BY slot.rank"
         );
         let slots = self.db.rows(&sql, [id], slot_of)?;
-        let settings = max_items.flatten().map(|max_items| Settings { max_items });
-        Ok(Some(StoredManager { settings, slots }))
+        let settings = max_items.map(|max_items| Settings { max_items });
+        Ok(Some(StoredManager { settings, slots, version }))
     }
 
     fn record(&mut self, manager: &str, change: &Change) -> Result<(), StoreError> {

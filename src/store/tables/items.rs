@@ -15,7 +15,7 @@ use crate::context::item::{Item, ItemId};
 pub(in crate::store) const ITEM_COLUMNS: &str =
     "item, kind, content, metadata, timestamp, taken_ms, tokens, counted_by, live";
 
-columns!(ManagerSummary { name, max_items, count, pinned, tokens, bytes, newest });
+columns!(ManagerSummary { name, max_items, count, pinned, tokens, bytes, newest, version });
 
 impl Reading<'_> {
     /// Returns every manager ever stored, sorted by name.
@@ -23,9 +23,10 @@ impl Reading<'_> {
         self.db.rows(
             "SELECT manager.name, manager.max_items, count(version.version),
                     coalesce(sum(slot.pinned), 0), coalesce(sum(version.tokens), 0),
-                    coalesce(sum(octet_length(version.content)), 0), max(version.timestamp)
+                    coalesce(sum(octet_length(version.content)), 0), max(version.timestamp),
+                    manager.version
              FROM manager LEFT JOIN slot ON slot.manager = manager.id
-                          LEFT JOIN version USING (version)
+                          LEFT JOIN version ON version.version = slot.version
              GROUP BY manager.id ORDER BY manager.name",
             [],
             ManagerSummary::of,

@@ -10,7 +10,7 @@ use super::{Reading, Writing, words};
 use crate::session::message::Message;
 
 const COLUMNS: &str = "id, name, manager, project, parent, parent_messages, created, updated, \
-                       deleted, messages, turns, tokens, settings, learned";
+                       deleted, messages, turns, tokens, settings, learned, version";
 
 impl Reading<'_> {
     /// Returns a session, deleted or not.
@@ -116,7 +116,7 @@ impl Writing<'_> {
         let shared = parent.map_or(Ok(Figures::default()), |parent| self.shared_figures(parent))?;
         let sql = format!(
             "INSERT INTO session ({COLUMNS})
-             VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?6, NULL, ?7, ?8, ?9, ?10, '')"
+             VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?6, NULL, ?7, ?8, ?9, ?10, '', 0)"
         );
         let values = params![
             name,
@@ -159,6 +159,12 @@ impl Writing<'_> {
     pub fn set_learned(&self, id: u64, learned: &str) -> Result<(), StoreError> {
         let sql = "UPDATE session SET learned = ?2 WHERE id = ?1";
         existing(id, self.db.change(sql, params![id, learned]))
+    }
+
+    /// Sets the version of a session.
+    pub fn set_session_version(&self, id: u64, version: u64) -> Result<(), StoreError> {
+        let sql = "UPDATE session SET version = ?2 WHERE id = ?1";
+        existing(id, self.db.change(sql, params![id, version]))
     }
 
     /// Marks a session as deleted at the time `at` (in Unix seconds), or restores the session when
@@ -245,6 +251,7 @@ fn row_of(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
         tokens: row.get(11)?,
         settings: row.get(12)?,
         learned: row.get(13)?,
+        version: row.get(14)?,
     })
 }
 

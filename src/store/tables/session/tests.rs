@@ -71,6 +71,7 @@ fn a_session_reads_back_with_its_figures() {
             tokens,
             updated,
             deleted,
+            version: 0,
             learned: String::new(),
         };
         assert_eq!(row, expected);

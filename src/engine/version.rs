@@ -1,0 +1,122 @@
+//! Versions of managers and sessions: numbers that name their states, grow, and never repeat.
+//!
+//! All come from one counter, which outlives the process, is never set back, and is known even if
+//! the newest changes are lost. A change that fails leaves a gap.
+
+use super::versioned::{Beside, Versioned, VersionedName};
+use super::{Engine, EngineError};
+
+impl Engine {
+    /// Returns the version of a manager or session; 0 if nothing was ever in it.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn version(&mut self, of: &Versioned) -> Result<u64, EngineError> {
+        match of {
+            Versioned::Manager(name) => Ok(self.manager(name)?.version()),
+            Versioned::Session(id) => {
+                self.raise_versions()?;
+                Ok(self.row(*id)?.version)
+            }
+        }
+    }
+
+    /// Returns the number of the session that [`find_session`](Self::find_session) finds, if any.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn session_id(&mut self, name: Option<&str>) -> Result<Option<u64>, EngineError> {
+        Ok(self.session_if_any(name)?.map(|row| row.id))
+    }
+
+    /// Returns the number of the deleted session with this name or number, if any.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn deleted_session_id(&mut self, name: &str) -> Result<Option<u64>, EngineError> {
+        Ok(self.deleted_session(name)?.map(|row| row.id))
+    }
+
+    /// Fails unless a manager or session has this version.
+    ///
+    /// # Errors
+    /// [`EngineError::Conflict`], [`EngineError::Store`].
+    pub fn expect_version(&mut self, of: &Versioned, expected: u64) -> Result<(), EngineError> {
+        let version = self.version(of)?;
+        if version == expected {
+            return Ok(());
+        }
+        let of = match of {
+            Versioned::Manager(name) => VersionedName::Manager(name.clone()),
+            Versioned::Session(id) => VersionedName::Session(self.row(*id)?.name, Some(*id)),
+        };
+        Err(EngineError::Conflict { of, expected, version })
+    }
+
+    /// Fails unless a session has this version, if one is expected.
+    ///
+    /// # Errors
+    /// [`EngineError::Conflict`], [`EngineError::Store`].
+    pub fn expect_session(&mut self, id: u64, expected: Option<u64>) -> Result<(), EngineError> {
+        match expected {
+            Some(expected) => self.expect_version(&Versioned::Session(id), expected),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns whether a reading would show the same as when the manager or session got this
+    /// version.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn is_unchanged(
+        &mut self,
+        of: &Versioned,
+        since: u64,
+        beside: Beside,
+    ) -> Result<bool, EngineError> {
+        if self.version(of)? != since {
+            return Ok(false);
+        }
+        Ok(match (of, beside) {
+            (_, Beside::Nothing) => true,
+            (_, Beside::Models) => self.moments.models < since,
+            (Versioned::Session(id), Beside::Windows) => {
+                *self.moments.windows.get(id).unwrap_or(&self.moments.began) < since
+            }
+            (Versioned::Session(id), Beside::Window) => {
+                let manager = self.row(*id)?.manager_name();
+                self.manager(&manager)?.version() < since
+                    && self.moments.models < since
+                    && !self.has_live(&manager)?
+            }
+            (Versioned::Manager(name), _) => !self.has_live(name)?,
+            (Versioned::Session(_), Beside::Files) => false,
+        })
+    }
+
+    fn has_live(&mut self, manager: &str) -> Result<bool, EngineError> {
+        Ok(self.manager(manager)?.slots().any(|slot| slot.item.live))
+    }
+
+    /// Gives new versions to the sessions that have changed since they got theirs.
+    pub(super) fn raise_versions(&mut self) -> Result<(), EngineError> {
+        for id in self.sessions.take_unversioned() {
+            let version = self.counters.give_version();
+            self.store.change()?.set_session_version(id, version)?;
+            self.sessions.set_version(id, version);
+        }
+        Ok(())
+    }
+
+    /// Puts the versions after the request into the events about sessions.
+    pub(super) fn stamp_events(&mut self) -> Result<(), EngineError> {
+        let mut events = std::mem::take(&mut self.events);
+        let sessions = events.iter_mut().filter_map(|event| event.session_mut());
+        for session in sessions.filter(|session| session.version == 0) {
+            session.version = self.row(session.id)?.version;
+        }
+        self.events = events;
+        Ok(())
+    }
+}

@@ -1,0 +1,292 @@
+//! Versions of managers and sessions in calls: `:version` in results, `:if-version` of changes and
+//! `:since` of readings. Handlers do not know about them, except those whose change takes several
+//! steps.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json, json};
+
+use super::error::param_error;
+use super::page::taken;
+use super::params::{lacks, named, not_negative};
+use super::{Finish, Operation, Step};
+use crate::engine::{Beside, Engine, EngineError, SHARED_MANAGER, Versioned, VersionedName};
+use crate::ids::SessionId;
+use crate::value::{Key, Value};
+use crate::wire::message::WireError;
+
+/// Parameter of methods that change one manager or session.
+#[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "it only describes the parameter")]
+pub(super) struct IfVersion {
+    /// Do nothing unless the manager or session has this version; the error is `conflict`.
+    if_version: Option<u64>,
+}
+
+/// Parameter of methods that show one manager or session.
+#[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "it only describes the parameter")]
+pub(super) struct Since {
+    /// `:version` of an earlier answer. If nothing has changed since, the answer only says so.
+    since: Option<u64>,
+}
+
+/// The answer to a reading when nothing has changed.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Unchanged {
+    /// Version of the manager or session.
+    version: u64,
+    /// Always true.
+    unchanged: bool,
+}
+
+/// The manager or session whose version a method tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum About {
+    /// The manager that the call names.
+    Manager,
+    /// The session that the call names.
+    Session,
+    /// The session that the call names, or else the current one.
+    CurrentSession,
+    /// The session that the call names, which may be deleted.
+    Deleted,
+    /// The session with the name that the call gives, if there is one.
+    Opened,
+    /// A session that is new.
+    New,
+}
+
+impl About {
+    /// Returns whether a change can be for a version of it.
+    pub(super) fn is_there_before(self) -> bool {
+        self != Self::New
+    }
+}
+
+/// The subject of a call.
+enum Subject {
+    Manager(String),
+    Session(Option<String>),
+    /// A deleted session, or a live one, with this name.
+    Deleted(String),
+    /// A session that may not exist yet.
+    Opened(String),
+    /// Known from the result.
+    New,
+}
+
+/// The versions that a call asks for and tells.
+pub(super) struct Versions {
+    subject: Subject,
+    beside: Beside,
+    since: Option<u64>,
+    if_version: Option<u64>,
+}
+
+/// Name of the member with the version.
+const VERSION: &str = "version";
+
+impl Versions {
+    /// Takes the parameters about versions out of those of a call. Returns `None` if the call is
+    /// not about one manager or session.
+    ///
+    /// # Errors
+    /// −32602 if one of them is no version, or the call is about several or none.
+    pub(super) fn take(
+        about: About,
+        beside: Beside,
+        params: &mut Value,
+    ) -> Result<Option<Self>, WireError> {
+        // A following page shows its list as it was.
+        if !lacks(params, "cursor") {
+            return Ok(None);
+        }
+        let mut version = |name: &str| -> Result<Option<u64>, WireError> {
+            not_negative(name, taken(params, name)?)
+        };
+        let (since, if_version) = (version("since")?, version("if-version")?);
+        let given = since.map(|_| "since").or(if_version.map(|_| "if-version"));
+        match (subject(about, params), given) {
+            (None | Some(Subject::New), Some(given)) => {
+                Err(param_error(given, "is for calls that name one manager or session"))
+            }
+            (subject, _) => Ok(subject.map(|subject| Self { subject, beside, since, if_version })),
+        }
+    }
+
+    /// Returns the version that the subject must have, and leaves checking it to the caller.
+    pub(super) fn take_expected(&mut self) -> Option<u64> {
+        self.if_version.take()
+    }
+
+    /// Wraps the operation of a call, so that versions are compared and told in the same step.
+    pub(super) fn wrap(self, step: Step) -> Step {
+        match step {
+            Step::State(reach, operation) => Step::State(reach, self.around(operation)),
+            Step::Done(value) => {
+                let tell = move |engine: &mut Engine| {
+                    let target = self.target(engine)?;
+                    let version = target.map(|target| engine.version(&target)).transpose()?;
+                    // An answer that has its version was made by an earlier step.
+                    Ok(Finish::Now(match (version, value.get(VERSION)) {
+                        (Some(version), None) => told(value, version, self.since.is_some()),
+                        _ => value,
+                    }))
+                };
+                Step::State(super::Reach::Anything, Box::new(tell))
+            }
+            Step::Await(work) => Step::Await(Box::pin(async { Ok(self.wrap(work.await?)) })),
+            Step::AwaitEnd(work) => Step::AwaitEnd(Box::pin(async { Ok(self.wrap(work.await?)) })),
+            other => other,
+        }
+    }
+
+    fn around(self, operation: Operation) -> Operation {
+        Box::new(move |engine| {
+            let target = self.target(engine)?;
+            self.check(engine, target.as_ref())?;
+            if let (Some(since), Some(target)) = (self.since, &target)
+                && engine.is_unchanged(target, since, self.beside)?
+            {
+                return Ok(Finish::now(&Unchanged { version: since, unchanged: true }));
+            }
+            let finish = operation(engine)?;
+            let shown = match &finish {
+                Finish::Now(value) => session_in(value).map(Versioned::Session),
+                Finish::Later(_) => None,
+                Finish::Refused(_) => return Ok(finish),
+            };
+            let Some(target) = shown.or(target) else { return Ok(finish) };
+            let (version, is_asked) = (engine.version(&target)?, self.since.is_some());
+            Ok(match finish {
+                Finish::Now(value) => Finish::Now(told(value, version, is_asked)),
+                Finish::Later(work) => {
+                    Finish::Later(Box::new(move || Ok(told(work()?, version, is_asked))))
+                }
+                refused @ Finish::Refused(_) => refused,
+            })
+        })
+    }
+
+    /// Returns what the call is about, if it exists.
+    fn target(&self, engine: &mut Engine) -> Result<Option<Versioned>, EngineError> {
+        let id = match &self.subject {
+            Subject::Manager(name) => return Ok(Some(Versioned::Manager(name.clone()))),
+            Subject::Session(name) => engine.session_id(name.as_deref())?,
+            Subject::Opened(name) => engine.session_id(Some(name))?,
+            Subject::Deleted(name) => match engine.deleted_session_id(name)? {
+                None => engine.session_id(Some(name))?,
+                found => found,
+            },
+            Subject::New => None,
+        };
+        Ok(id.map(Versioned::Session))
+    }
+
+    fn check(&self, engine: &mut Engine, target: Option<&Versioned>) -> Result<(), EngineError> {
+        match (self.if_version, target, &self.subject) {
+            (Some(expected), Some(target), _) => engine.expect_version(target, expected),
+            (Some(expected), None, Subject::Opened(name)) if expected != 0 => {
+                let of = VersionedName::Session(name.clone(), None);
+                Err(EngineError::Conflict { of, expected, version: 0 })
+            }
+            // The operation reports a session that does not exist.
+            _ => Ok(()),
+        }
+    }
+}
+
+fn subject(about: About, params: &Value) -> Option<Subject> {
+    let session = || named(params, "session");
+    Some(match about {
+        About::Manager if !lacks(params, "managers") => return None,
+        About::Manager => {
+            let shared = || SHARED_MANAGER.to_owned();
+            Subject::Manager(named(params, "manager").unwrap_or_else(shared))
+        }
+        About::Session => Subject::Session(Some(session()?)),
+        About::CurrentSession => Subject::Session(session()),
+        About::Deleted => Subject::Deleted(session()?),
+        About::Opened => named(params, "name").map_or(Subject::New, Subject::Opened),
+        About::New => Subject::New,
+    })
+}
+
+/// Returns the session that a result is.
+fn session_in(result: &Value) -> Option<u64> {
+    let Value::Str(id) = result.get("id")? else { return None };
+    id.parse().ok().map(|SessionId(id)| id)
+}
+
+/// Puts the version into a result. One that is no object has no place for it, and gets one only if
+/// the call asked for changes.
+fn told(result: Value, version: u64, is_asked: bool) -> Value {
+    let version = Value::from(version);
+    let with = |name: &str, value| {
+        Value::Map(vec![(Key::from(name), value), (Key::from(VERSION), version.clone())])
+    };
+    match result {
+        Value::Map(mut entries) => {
+            entries.retain(|(name, _)| name.kebab() != VERSION);
+            entries.push((Key::from(VERSION), version));
+            Value::Map(entries)
+        }
+        list @ Value::List(_) if is_asked => with("items", list),
+        text @ Value::Str(_) if is_asked => with("text", text),
+        other => other,
+    }
+}
+
+/// Adds what versions do to the schema of a method about a manager or session: the member of its
+/// result, if not all calls are about one `is_always` is false, and the result of a call with
+/// `:since`.
+pub(super) fn describe(described: &mut Json, types: &mut Map<String, Json>, is_always: bool) {
+    stamp(&mut described["result"], types, is_always);
+    if described["params"]["properties"].get("since").is_none() {
+        return;
+    }
+    let whole = described["result"].clone();
+    let branches = whole["anyOf"].as_array();
+    let mut with = |name: &str, of: &Json| {
+        let mut form = json!({ "type": "object", "properties": { name: of }, "required": [name] });
+        stamp(&mut form, types, true);
+        form
+    };
+    let form = |of: &Json| match of["type"].as_str() {
+        Some("array") => with("items", of),
+        Some("string") => with("text", of),
+        _ => of.clone(),
+    };
+    let mut forms: Vec<Json> =
+        branches.map_or(std::slice::from_ref(&whole), Vec::as_slice).iter().map(form).collect();
+    forms.push(json!({ "$ref": "#/$defs/Unchanged" }));
+    described["result_since"] = json!({ "anyOf": forms });
+}
+
+/// Adds the version to the schema of a result, if that is an object.
+fn stamp(schema: &mut Json, types: &mut Map<String, Json>, is_always: bool) {
+    if let Some(branches) = schema.get_mut("anyOf").and_then(Json::as_array_mut) {
+        branches.iter_mut().for_each(|branch| stamp(branch, types, is_always));
+        return;
+    }
+    let name = schema["$ref"].as_str().and_then(|at| at.rsplit_once('/')).map(|(_, name)| name);
+    let object = match name {
+        Some(name) => types.get_mut(name),
+        None => Some(schema),
+    };
+    let Some(object) = object.filter(|object| object["properties"].is_object()) else { return };
+    // A following page shows its list as it was.
+    let is_page = object["properties"].get("next").is_some();
+    object["properties"][VERSION] = json!({
+        "type": "integer",
+        "minimum": 0,
+        "description": "Version of the manager or session after the call.",
+    });
+    let required = object["required"].as_array_mut();
+    if let Some(required) = required.filter(|_| is_always && !is_page)
+        && !required.iter().any(|name| name == VERSION)
+    {
+        required.push(VERSION.into());
+    }
+}
