@@ -13,7 +13,7 @@ fn an_item_has_what_the_protocol_says() {
         "id": "ctx-1", "type": "text", "content": "λ x", "timestamp": 1_700_000_000, "bytes": 4,
         "metadata": {"filename": "a.txt", "origin": "region"}, "state": "fresh", "live": null,
         "pinned": null, "token_counter": "estimate", "tokens": item["tokens"], "manager": "a",
-        "count": 1, "total_tokens": item["tokens"],
+        "count": 1, "total_tokens": item["tokens"], "version": item["version"],
     });
     assert_eq!(item, expected);
     assert!(item["tokens"].as_u64().unwrap() > 0);
