@@ -389,7 +389,8 @@ An answer that is nil takes the default."
                       (mapcar (lambda (it)
                                 (contexture--name (plist-get it :name)))
                               (plist-get method :params))
-                      '("session" "request-key") :test #'equal)
+                      '("session" "request-key" "if-version")
+                      :test #'equal)
                      #'string<))))))
 
 ;;;; Showing

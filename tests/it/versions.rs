@@ -9,7 +9,7 @@ use crate::random_calls::plain;
 use crate::support::*;
 
 /// Number of random steps, unless `CONTEXTURE_SEED` makes others of them.
-const STEPS: usize = 400;
+const STEPS: usize = 200;
 /// Longest answer that says that nothing has changed, in bytes.
 const SHORT: usize = 200;
 
@@ -141,7 +141,7 @@ fn a_version_never_names_two_states_and_never_falls() {
         seen.look(&mut clients[random.below(2)]);
     }
     println!("{} states, {failed} failed commits, {refused} refused", seen.states.len());
-    assert!(seen.states.len() > STEPS / 3 && failed > 3, "{} {failed}", seen.states.len());
+    assert!(seen.states.len() > STEPS / 3 && failed > 1, "{} {failed}", seen.states.len());
 }
 
 /// A session with some history, in which a manager has an item, and a reading of each kind.
