@@ -172,8 +172,9 @@ is current.  In a buffer that shows a session, show that session."
   "Return non-nil if METHOD with PARAMS concerns what this buffer shows.
 It may say that another session is now the current one."
   (if (eq method 'context-changed)
-      (equal (plist-get params :manager)
-             (plist-get (plist-get contexture-dashboard--data :session) :manager))
+      (contexture--of-context-p
+       (plist-get params :manager)
+       (contexture-dashboard--context (plist-get contexture-dashboard--data :session)))
     (or (equal (plist-get params :id) contexture-session--shown)
         (and (not contexture-dashboard--fixed)
              (or (null contexture-session--shown)
@@ -263,7 +264,13 @@ During an update, or just after it, a change is only noted."
       (:reports explain-window ,@params)
       (:usage usage-log ,@params :limit 5)
       (:views list-notes ,@params :limit 5 :brief t)
-      (:items list-items :manager ,(plist-get session :manager) :brief t))))
+      (:items list-items
+              ,@(contexture--context-params (contexture-dashboard--context session))
+              :brief t))))
+
+(defun contexture-dashboard--context (session)
+  "Return the context or the layers whose items SESSION shows."
+  (or (plist-get session :managers) (plist-get session :manager)))
 
 (defun contexture-dashboard--ask (buffer session)
   "Ask all about SESSION, an entry or nil, and show the answers in BUFFER."

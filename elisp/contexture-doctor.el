@@ -549,7 +549,7 @@ A server on another machine needs the secret, which Emacs reads from %s."
        (list (contexture-doctor--finding
               'ok (format "In buffer %s, commands work on the context of %s (%s)"
                           (buffer-name)
-                          (contexture--label (contexture-current-manager))
+                          (contexture--label (contexture--known-context))
                           (if contexture-manager "chosen with contexture-switch"
                             (format "contexture-scope is %s" contexture-scope))))
              (contexture-doctor--finding

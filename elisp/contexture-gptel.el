@@ -44,8 +44,9 @@ the context, and a message says so."
 ;;;###autoload
 (define-minor-mode contexture-gptel-mode
   "Send the context of the buffer with each request of gptel.
-That is the context of the buffer where you call gptel (see
-`contexture-scope'); in a chat buffer, choose one with
+Those are the layers of the buffer where you call gptel (see
+`contexture-scope'): what you marked in any file of its project is sent.
+In a chat buffer, you can choose another context with
 `contexture-switch'.  gptel's option `gptel-use-context' says whether it
 goes into the system message or the prompt; if that is nil, nothing is
 sent.  At most `contexture-token-budget' tokens are sent.  The echo area
@@ -95,44 +96,59 @@ This is an asynchronous function of `gptel-prompt-transform-functions'."
                   (buffer-local-value 'gptel-use-context prompt)))
         (funcall callback)
       (contexture-gptel--fetch
-       (with-current-buffer origin (contexture-current-manager))
+       origin
        (lambda (manager rendered problem)
          (when (buffer-live-p prompt)
            (with-demoted-errors "Contexture: %S"
              (contexture-gptel--put prompt manager rendered problem))
            (funcall callback)))))))
 
-(defun contexture-gptel--fetch (manager function)
-  "Render the context named MANAGER, and call FUNCTION once.
-Its arguments are MANAGER, the result of `render-items' or nil, and
+(defun contexture-gptel--fetch (origin function)
+  "Render the context of the buffer ORIGIN, and call FUNCTION once.
+Its arguments are the context, the result of `render-items' or nil, and
 the problem or nil."
-  (let* ((done nil)
+  (let* ((call (list nil))
+         (context (with-current-buffer origin (contexture--known-context)))
          (timer nil)
          (finish (lambda (rendered problem)
-                   (unless done
-                     (setq done t)
+                   (when call
+                     (setq call nil)
                      (when timer (cancel-timer timer))
-                     (funcall function manager rendered problem)))))
+                     (funcall function context rendered problem))))
+         (refused (lambda (problem)
+                    (funcall finish nil (plist-get problem :message)))))
     (condition-case problem
-        (let ((id (contexture-request-async
-                   'render-items
-                   (contexture--plist :manager manager
-                                      :max-tokens contexture-token-budget)
-                   :success (lambda (rendered) (funcall finish rendered nil))
-                   :error (lambda (problem)
-                            (funcall finish nil (plist-get problem :message)))))
-              (connection (contexture-current-connection)))
+        (let ((asked call))
+          (with-current-buffer origin
+            (contexture--with-layers
+             (lambda ()
+               (when call
+                 (setq context (contexture-current-context))
+                 (setcar asked (contexture-gptel--render context finish refused))))
+             refused))
           (setq timer (run-at-time contexture-gptel-timeout nil
                                    #'contexture-gptel--give-up
-                                   connection id finish)))
+                                   (contexture-current-connection) asked finish)))
       (error (funcall finish nil (contexture--problem-text problem))))))
 
-(defun contexture-gptel--give-up (connection id finish)
-  "Forget the call ID of CONNECTION, and call FINISH with the reason."
+(defun contexture-gptel--render (context finish refused)
+  "Ask for CONTEXT within the budget; return the id of the call.
+FINISH is called with the answer and nil, REFUSED with a problem."
+  (contexture-request-async
+   'render-items
+   (append (contexture--context-params context)
+           (contexture--plist :max-tokens contexture-token-budget))
+   :success (lambda (rendered) (funcall finish rendered nil))
+   :error refused))
+
+(defun contexture-gptel--give-up (connection asked finish)
+  "Forget the call of CONNECTION whose id is in the list ASKED.
+Call FINISH with the reason."
   (funcall finish nil (contexture--timeout-text
                        connection contexture-gptel-timeout
                        'contexture-gptel-timeout))
-  (contexture--cancel connection id))
+  (when (car asked)
+    (contexture--cancel connection (car asked))))
 
 (defun contexture-gptel--put (prompt manager rendered problem)
   "Insert RENDERED, the context named MANAGER, into the buffer PROMPT.
@@ -155,7 +171,8 @@ context."
              (contexture--label manager)
              (if contexture--last-manager
                  (format "; M-x contexture-switch chooses another, such as %s"
-                         contexture--last-manager)
+                         (gethash contexture--last-manager contexture--labels
+                                  contexture--last-manager))
                ""))))
 
 (defun contexture-gptel--tell-sent (manager rendered)

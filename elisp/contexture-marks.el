@@ -95,14 +95,14 @@ It is a list of a list with the former local value of
     (kill-local-variable 'contexture-marks--eldoc-was-off)
     (eldoc-mode -1)))
 
-(defun contexture-marks--buffers (&optional manager)
-  "Return the buffers with the mode, those whose context is MANAGER if given."
+(defun contexture-marks--buffers (&optional context)
+  "Return the buffers with the mode, those with CONTEXT if it is given."
   (cl-remove-if-not
    (lambda (buffer)
      (and (buffer-local-value 'contexture-mode buffer)
-          (or (null manager)
+          (or (null context)
               (with-current-buffer buffer
-                (equal manager (contexture--known-manager))))))
+                (equal context (contexture--known-context))))))
    (buffer-list)))
 
 (defun contexture-marks--clear-all ()
@@ -125,31 +125,37 @@ It is a list of a list with the former local value of
 (defun contexture-marks--changed (method params)
   "Fetch a context that is shown if METHOD with PARAMS says that it changed."
   (when (eq method 'context-changed)
-    (let ((manager (plist-get params :manager)))
-      (when (or (gethash manager contexture-marks--fetching)
-                (contexture-marks--buffers manager))
-        (contexture-marks--fetch manager)))))
+    (let ((manager (plist-get params :manager))
+          (contexts (hash-table-keys contexture-marks--fetching)))
+      (dolist (buffer (contexture-marks--buffers))
+        (push (with-current-buffer buffer (contexture--known-context)) contexts))
+      (dolist (context (delete-dups contexts))
+        (when (and context (contexture--of-context-p manager context))
+          (contexture-marks--fetch context))))))
 
 (defun contexture-marks--fetch-all ()
   "Fetch the contexts of all buffers that have the mode."
   (dolist (buffer (contexture-marks--buffers))
     (with-current-buffer buffer (contexture-marks--fetch))))
 
-(defun contexture-marks--fetch (&optional manager)
-  "Fetch the items of MANAGER, by default this buffer's, and mark them.
+(defun contexture-marks--fetch (&optional context)
+  "Fetch the items of CONTEXT, by default this buffer's, and mark them.
 While that runs, a change is only noted, so that a burst of changes costs
 two calls.  No server is started."
   (when (contexture-running-p)
-    (let ((manager (or manager (contexture--known-manager))))
-      (if (gethash manager contexture-marks--fetching)
-          (puthash manager 'again contexture-marks--fetching)
-        (puthash manager t contexture-marks--fetching)
-        (contexture-request-async
-         'list-items (list :manager manager :brief t)
-         :success (lambda (items)
-                    (contexture-marks--show-everywhere manager items)
-                    (contexture-marks--fetched manager))
-         :error (lambda (_) (contexture-marks--fetched manager)))))))
+    (let ((context (or context (contexture--known-context))))
+      (cond ((null context)
+             (contexture--with-layers #'contexture-marks--fetch #'ignore))
+            ((gethash context contexture-marks--fetching)
+             (puthash context 'again contexture-marks--fetching))
+            (t
+             (puthash context t contexture-marks--fetching)
+             (contexture-request-async
+              'list-items (append (contexture--context-params context) '(:brief t))
+              :success (lambda (items)
+                         (contexture-marks--show-everywhere context items)
+                         (contexture-marks--fetched context))
+              :error (lambda (_) (contexture-marks--fetched context))))))))
 
 (defun contexture-marks--fetched (manager)
   "Record that MANAGER was fetched; fetch it again if it changed meanwhile."
@@ -284,7 +290,10 @@ Reuse OVERLAY if it is non-nil and ITEM's lines are still the same."
 
 (defun contexture-marks--help (manager item)
   "Return the help text for ITEM of MANAGER."
-  (contexture--format "in context %s (%s, %s, %s)" manager (plist-get item :id)
+  (contexture--format "in context %s (%s, %s, %s)"
+          (let ((manager (or (plist-get item :manager) manager)))
+            (gethash manager contexture--labels manager))
+          (plist-get item :id)
           (contexture--count (or (plist-get item :tokens) 0) "token")
           (contexture-marks--state item)))
 

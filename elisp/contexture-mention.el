@@ -235,7 +235,7 @@ Punctuation after it belongs to the sentence."
 (defun contexture-mention--begin (start)
   "Return the data for completing the name at START."
   (let* ((root (contexture-mention--root))
-         (manager (contexture-current-manager))
+         (manager (contexture-mention--context))
          (files (contexture-files--of root (not (contexture--project-root)))))
     (contexture-mention--ask-items manager)
     (contexture-mention--wait
@@ -418,17 +418,24 @@ matches may come."
 
 ;;;; Items
 
+(defun contexture-mention--context ()
+  "Return the context of this buffer, or nil until its layers are known."
+  (or (contexture--known-context)
+      (when (contexture-running-p)
+        (contexture--with-layers #'ignore #'ignore)
+        nil)))
+
 (defun contexture-mention--ask-items (manager)
-  "Fetch the items of MANAGER if a server runs."
+  "Fetch the items of MANAGER, a name or a list of layers, if a server runs."
   (pcase-let ((`(,time ,state . ,items)
                (gethash manager contexture-mention--items)))
-    (when (and (contexture-running-p)
+    (when (and manager (contexture-running-p)
                (or (null time)
                    (and (eq state 'known) (contexture-mention--old-p time))))
       (puthash manager `(,(current-time) ,(if time 'known 'asked) ,@items)
                contexture-mention--items)
       (contexture-request-async
-       'list-items (list :manager manager :brief t)
+       'list-items (append (contexture--context-params manager) '(:brief t))
        :success (lambda (items)
                   (puthash manager `(,(current-time) known ,@items)
                            contexture-mention--items))

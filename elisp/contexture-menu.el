@@ -97,7 +97,7 @@ type a prefix argument before any of them."
    [("z i" "inspector" contexture-lisp-add-inspector)]
    [("z n" "compiler note" contexture-lisp-add-note)]]
   (interactive)
-  (contexture-menu--fetch (contexture-current-manager))
+  (contexture-menu--fetch)
   (transient-setup 'contexture-menu))
 
 ;;;###autoload (autoload 'contexture-session-menu "contexture-menu" nil t)
@@ -138,9 +138,10 @@ You can type a prefix argument before any of them."
 
 (defun contexture-menu--heading ()
   "Return the heading: this buffer's context, and its size if known."
-  (let ((manager (contexture--known-manager)))
-    (format "Context of %s: %s" (contexture--label manager)
-            (pcase (gethash manager contexture--totals)
+  (let ((context (contexture--known-context)))
+    (format "Context of %s: %s" (contexture--label context)
+            (pcase (or (gethash context contexture--totals)
+                       (contexture--totals-of context))
               (`(,items . ,tokens) (contexture-menu--size items (or tokens 0)))
               (_ "its size appears after the first command")))))
 
@@ -169,13 +170,17 @@ Load nothing if neither is loaded."
 
 ;;;; The present size
 
-(defun contexture-menu--fetch (manager)
-  "Ask a running server for the size of MANAGER, and show that."
+(defun contexture-menu--fetch ()
+  "Ask a running server for the size of this buffer's context, and show that."
   (when (contexture-running-p)
-    (contexture-request-async
-     'count-items (list :manager manager)
-     :success (apply-partially #'contexture-menu--fetched manager)
-     :error #'ignore)))
+    (contexture--with-layers
+     (lambda ()
+       (let ((context (contexture-current-context)))
+         (contexture-request-async
+          'count-items (contexture--context-params context)
+          :success (apply-partially #'contexture-menu--fetched context)
+          :error #'ignore)))
+     #'ignore)))
 
 (defun contexture-menu--fetched (manager summary)
   "Record the size of MANAGER from SUMMARY; redraw the menu if it is shown."

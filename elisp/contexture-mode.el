@@ -42,8 +42,9 @@ Nothing is cut; `contexture-mode' shows the tokens beside it, in the face
 ;;;###autoload
 (define-minor-mode contexture-mode
   "Show the context of this buffer while you edit.
-The mode line shows its items and tokens, such as \"ctx:3/412\", the
-context's name in brackets if it is not the buffer's own, and
+The mode line shows its items and tokens, such as \"ctx:3/412\", those of
+all layers of the buffer, or the name in brackets of the context that you
+chose with `contexture-switch', and
 `contexture-token-budget' if that is set.  Lines that are in the context
 have a mark in the fringe, or in the margin of a terminal; with point on
 such a line the echo area says more.  All this appears once a command has
@@ -70,7 +71,7 @@ the prefix to which you bound the variable `contexture-command-map':
   "Turn the mode on."
   (add-hook 'kill-buffer-hook #'contexture--mode-off nil t)
   ;; Only here look for the project: the mode line must not.
-  (with-demoted-errors "Contexture: %S" (contexture-current-manager))
+  (with-demoted-errors "Contexture: %S" (contexture--project-root))
   (unless (memq #'contexture--totals-changed contexture-notification-functions)
     (contexture-watch #'contexture--totals-changed)
     (contexture-watch #'contexture-marks--changed)
@@ -104,7 +105,7 @@ the prefix to which you bound the variable `contexture-command-map':
      'list-managers nil
      :success (lambda (entries)
                 (clrhash contexture--totals)
-                (dolist (entry entries)
+                (dolist (entry (contexture--note-labels entries))
                   (contexture--note-totals (plist-get entry :manager)
                                            (plist-get entry :count)
                                            (plist-get entry :tokens)))))))
@@ -112,6 +113,9 @@ the prefix to which you bound the variable `contexture-command-map':
 (defun contexture--totals-changed (method params)
   "Record the size in PARAMS if METHOD says that a context changed."
   (when (eq method 'context-changed)
+    ;; Another Emacs may have given a project its new name.
+    (when (equal (contexture--name (plist-get params :method)) "open-layers")
+      (contexture--forget-layers))
     (contexture--note-totals (plist-get params :manager)
                              (plist-get params :count)
                              (plist-get params :tokens))))
@@ -121,23 +125,27 @@ the prefix to which you bound the variable `contexture-command-map':
 
 (defun contexture--lighter ()
   "Return the mode line's text for this buffer."
-  (pcase-let* ((manager (contexture--known-manager))
-               (`(,items . ,tokens) (gethash manager contexture--totals))
-               (name (contexture--lighter-name manager)))
+  (pcase-let* ((context (contexture--known-context))
+               (`(,items . ,tokens) (contexture--totals-of context))
+               (name (contexture--lighter-name context)))
     (cond ((null items) name)
           ((null contexture-token-budget)
            (format "%s:%d/%d" name items (or tokens 0)))
           (t (contexture--budget-lighter name items (or tokens 0))))))
 
 (defun contexture--lighter-name (manager)
-  "Return the label of the context named MANAGER in the mode line.
-The buffer's own context needs no name."
-  (cond ((equal manager (buffer-name (contexture--base-buffer))) " ctx")
+  "Return the label of the context MANAGER in the mode line.
+The buffer's own layers need no name."
+  (cond ((or (listp manager)
+             (equal manager (buffer-name (contexture--base-buffer))))
+         " ctx")
         ((equal manager contexture--shared) " ctx[shared]")
         (t (format " ctx[%s]"
                    (truncate-string-to-width
                     (contexture--visible
-                     (file-name-nondirectory (directory-file-name manager)))
+                     (gethash manager contexture--labels
+                              (file-name-nondirectory
+                               (directory-file-name manager))))
                     contexture--lighter-width nil nil t)))))
 
 (defun contexture--budget-lighter (name items tokens)

@@ -44,10 +44,12 @@ The major mode is a Markdown mode, if one is installed.
 
 ;;;###autoload
 (defun contexture-preview (manager)
-  "Show the context named MANAGER as the model gets it.
-By default it is this buffer's; with a prefix argument, choose one."
+  "Show the context MANAGER, a name or a list of names, as the model gets it.
+By default they are this buffer's layers; with a prefix argument, choose
+one.  If this buffer has nothing, choose from what there is."
   (interactive (list (contexture--manager-to-show current-prefix-arg)))
-  (let ((rendered (contexture--ask 'render-items (list :manager manager)))
+  (let ((rendered (contexture--ask 'render-items
+                                   (contexture--context-params manager)))
         (buffer (get-buffer-create contexture-preview-buffer)))
     (with-current-buffer buffer
       (unless contexture-preview-mode
@@ -88,9 +90,9 @@ By default it is this buffer's; with a prefix argument, choose one."
   (when-let* ((buffer (and (eq method 'context-changed)
                            (get-buffer contexture-preview-buffer))))
     (let ((manager (buffer-local-value 'contexture-manager buffer)))
-      (when (equal manager (plist-get params :manager))
+      (when (contexture--of-context-p (plist-get params :manager) manager)
         (contexture-request-async
-         'render-items (list :manager manager)
+         'render-items (contexture--context-params manager)
          :success (apply-partially #'contexture-preview--update buffer manager))))))
 
 (defun contexture-preview--update (buffer manager rendered)
@@ -107,7 +109,7 @@ By default it is this buffer's; with a prefix argument, choose one."
 (defun contexture-preview--revert (&rest _)
   "Fetch the context again and show it."
   (contexture-preview--show
-   (contexture--ask 'render-items (list :manager contexture-manager))))
+   (contexture--ask 'render-items (contexture--context-params contexture-manager))))
 
 (provide 'contexture-preview)
 ;;; contexture-preview.el ends here

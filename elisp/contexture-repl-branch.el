@@ -120,7 +120,8 @@ prefix argument asks for; its items are those of that time."
 (defun contexture-repl--go-back (checkpoint then failed)
   "Go back to CHECKPOINT, then call THEN, or FAILED with the problem.
 The items of the context stay as they are."
-  (let ((look (list :manager contexture-manager :brief t))
+  (let ((look (list :manager (plist-get contexture-repl--session :manager)
+                    :brief t))
         (ids (lambda (items) (mapcar (lambda (it) (plist-get it :id)) items))))
     (contexture-repl--request
      'list-items look
@@ -133,7 +134,7 @@ The items of the context stay as they are."
            (lambda (after)
              (if (equal (funcall ids before) (funcall ids after))
                  (funcall then)
-               (contexture-repl--request 'undo (list :manager contexture-manager)
+               (contexture-repl--request 'undo (list :manager (plist-get look :manager))
                                          (lambda (_) (funcall then)) failed)))
            failed))
         failed))
@@ -234,7 +235,7 @@ All three may be nil."
 This is for turns without a checkpoint.  DRAFT is as in
 `contexture-repl--fork'."
   (let ((settings contexture-repl--settings)
-        (manager (plist-get contexture-repl--session :manager))
+        (context contexture-manager)
         (project (plist-get contexture-repl--session :project))
         (before (contexture-repl--number (contexture-repl--message-id next))))
     (contexture-repl--request
@@ -242,7 +243,9 @@ This is for turns without a checkpoint.  DRAFT is as in
      (lambda (messages)
        (contexture-repl--request
         'open-session
-        (contexture--plist :name name :manager manager :project project
+        (contexture--plist :name name :project project
+                           (if (listp context) :managers :manager)
+                           (if (listp context) (butlast context) context)
                            :request-key (contexture--make-request-key))
         (lambda (session)
           (contexture-repl--request

@@ -114,8 +114,9 @@ It may also fail later; see `contexture-repl--running'."
       (pcase (length found)
         (0 (contexture--user-error "The context has nothing called %s" name))
         (1 (contexture-repl--request
-            'remove-items (list :manager contexture-manager
-                                  :id (plist-get (car found) :id))
+            'remove-items (list :manager (or (plist-get (car found) :manager)
+                                             contexture-manager)
+                                :id (plist-get (car found) :id))
             (lambda (_) (contexture--message "Removed %s" name))))
         (_ (contexture--user-error "%s are called %s; use one of the ids %s"
                        (length found) name

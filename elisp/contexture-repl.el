@@ -158,13 +158,25 @@ does not exist is started."
 
 (defun contexture-repl--make-session (name)
   "Return the session called NAME, starting it if needed; nil means a new one."
-  (contexture--ask
-   'open-session
-   (contexture--plist :name name
-                      :manager (and (not contexture-repl-own-context)
-                                    (contexture-current-manager))
-                      :project (contexture--project-root)
-                      :request-key (contexture--make-request-key))))
+  (let ((context (unless contexture-repl-own-context
+                   (contexture-repl--context-to-show))))
+    (contexture--ask
+     'open-session
+     (contexture--plist :name name
+                        (if (listp context) :managers :manager) context
+                        :project (contexture--project-root)
+                        :request-key (contexture--make-request-key)))))
+
+(defun contexture-repl--context-to-show ()
+  "Return the context of this buffer that a new conversation shows.
+With layers, they are those for everywhere and for the project, to which
+the conversation belongs."
+  (contexture--in-asking-buffer
+    (or (contexture--fixed-context)
+        (contexture--names-of
+         (cl-remove-if-not (lambda (layer)
+                             (memq (plist-get layer :layer) '(:everywhere :project)))
+                           (contexture--layers))))))
 
 (defun contexture-repl--read-session ()
   "Ask for the name of a session, which need not exist."
@@ -195,7 +207,7 @@ does not exist is started."
             (setq default-directory (file-name-as-directory project))))
         (contexture-repl-mode)
         (setq contexture-repl--session session
-              contexture-manager (plist-get session :manager))
+              contexture-manager (contexture-repl--context session))
         (contexture-repl--bring-back)
         (contexture-repl--draw-header)
         (contexture-repl--ask-providers) ; first, so that headings have names
@@ -203,6 +215,15 @@ does not exist is started."
         (contexture-repl--fetch-settings)
         (contexture-repl--ask-templates)))
     (setq contexture-repl--last-buffer buffer)))
+
+(defun contexture-repl--context (session)
+  "Return the context that SESSION shows: one name, or the list of its layers."
+  (let ((own (plist-get session :manager))
+        (layers (plist-get session :managers)))
+    (when layers
+      (puthash own (concat "conversation " (plist-get session :session))
+               contexture--labels))
+    (or layers own)))
 
 (defun contexture-repl--buffers ()
   "Return the buffers of sessions."
@@ -396,7 +417,8 @@ nil if the call is not shown."
                        (contexture-repl--buffers)))
     (with-current-buffer buffer
       (cond ((eq method 'context-changed)
-             (when (equal contexture-manager (plist-get params :manager))
+             (when (contexture--of-context-p (plist-get params :manager)
+                                             contexture-manager)
                (contexture-repl--fetch-soon)))
             ((not (contexture-repl--of-this-p params)))
             ((eq method 'management-failed)
@@ -464,7 +486,7 @@ Changes made here are already shown."
 (defun contexture-repl--fetch-items ()
   "Fetch the items of the context, and show them."
   (contexture-repl--request
-   'list-items (list :manager contexture-manager :brief t)
+   'list-items (append (contexture--context-params contexture-manager) '(:brief t))
    (lambda (items)
      (setq contexture-repl--items items)
      (contexture-repl--draw-context))

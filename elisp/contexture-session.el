@@ -202,14 +202,15 @@ With NEW, allow the name of a new one."
 ;;;###autoload
 (defun contexture-session-open (session &optional manager)
   "Make SESSION the current one; start it if it does not exist.
-With a prefix argument, a new session shares this buffer's context,
-MANAGER, instead of getting its own."
+With a prefix argument, a new session shows the items of this buffer's
+context MANAGER, a name or a list of layers."
   (interactive
    (list (contexture-session--name (contexture-session--read "Open session" t))
-         (and current-prefix-arg (contexture-current-manager))))
+         (and current-prefix-arg (contexture-current-context))))
   (contexture-session--call
    'open-session
-   (contexture--plist :name session :manager manager
+   (contexture--plist :name session
+                      (if (listp manager) :managers :manager) manager
                       :project (contexture--project-root))
    #'contexture-session--tell-opened))
 
@@ -218,9 +219,12 @@ MANAGER, instead of getting its own."
   (contexture-session--announce session "open-session")
   (if (plist-get session :created-now)
       (contexture--message "Started session %s%s" (plist-get session :session)
-               (if (string-prefix-p "*session " (plist-get session :manager)) ""
-                 (concat ", which shows the items of "
-                         (contexture--label (plist-get session :manager)))))
+               (let ((context (or (plist-get session :managers)
+                                  (plist-get session :manager))))
+                 (if (and (stringp context) (string-prefix-p "*session " context))
+                     ""
+                   (concat ", which shows the items of "
+                           (contexture--label context)))))
     (contexture--message "Session %s is open (%s)" (plist-get session :session)
              (contexture-session--size session))))
 
@@ -228,11 +232,11 @@ MANAGER, instead of getting its own."
 (defun contexture-session-new (&optional name manager)
   "Start a session called NAME and make it the current one.
 If NAME is empty, the server chooses one.  With a prefix argument, the
-session shares this buffer's context, MANAGER, instead of getting its
-own."
+session shows the items of this buffer's context MANAGER, a name or a
+list of layers."
   (interactive
    (list (read-string "Start session (empty for any name): ")
-         (and current-prefix-arg (contexture-current-manager))))
+         (and current-prefix-arg (contexture-current-context))))
   (let ((name (string-trim (or name ""))))
     (contexture-session-open (unless (string-empty-p name) name) manager)))
 

@@ -59,16 +59,18 @@ DESCRIBE is called with the value of the name in ALIST."
 ;;;; Removing and undoing
 
 ;;;###autoload
-(defun contexture-remove (ids &optional name)
-  "Remove the items IDS, a list, from this buffer's context.
+(defun contexture-remove (ids &optional name manager)
+  "Remove the items IDS, a list, from the context MANAGER.
 Interactively, remove the item of the text at point; if there is none or
 several, or with a prefix argument, choose one.  NAME names the items in
-the message."
+the message; MANAGER is by default the one to which this buffer adds."
   (interactive
    (let ((item (contexture-sets--read-item current-prefix-arg)))
      (list (list (plist-get item :id))
-           (contexture--description (plist-get item :metadata)))))
-  (let ((manager (contexture-current-manager)))
+           (contexture--description (plist-get item :metadata))
+           (plist-get item :manager))))
+  (let ((manager (or manager (contexture-current-manager))))
+    (setq contexture--last-changed manager)
     (contexture--request-patiently
      'remove-items (list :manager manager :ids ids)
      :success (lambda (result)
@@ -81,9 +83,10 @@ the message."
 (defun contexture-sets--read-item (ask)
   "Return the item at point, or a chosen one if that is unclear or ASK.
 Items of these lines come before those of the whole file."
-  (let* ((manager (contexture-current-manager))
+  (let* ((manager (contexture-current-context))
          (items (or (contexture--ask 'list-items
-                                     (list :manager manager :brief t))
+                                     (append (contexture--context-params manager)
+                                             '(:brief t)))
                     (contexture--user-error "%s has no items" (contexture--capitalized
                                                    (contexture--label manager)))))
          (whole (cl-remove-if-not #'contexture-sets--here-p items))
@@ -143,9 +146,11 @@ Items of these lines come before those of the whole file."
 
 ;;;###autoload
 (defun contexture-clear ()
-  "Empty this buffer's context.  `contexture-undo' brings it back."
+  "Empty the context to which this buffer adds.
+`contexture-undo' brings it back."
   (interactive)
   (let ((manager (contexture-current-manager)))
+    (setq contexture--last-changed manager)
     (contexture--request-patiently
      'clear-manager (list :manager manager)
      :success
@@ -162,9 +167,10 @@ Items of these lines come before those of the whole file."
 ;;;###autoload
 (defun contexture-undo ()
   "Undo the last change to this buffer's context.
-Repeat it to go further back."
+With layers, that is the one that was changed last in this Emacs, or else
+the one to which this buffer adds.  Repeat it to go further back."
   (interactive)
-  (let ((manager (contexture-current-manager)))
+  (let ((manager (contexture-sets--manager-to-undo)))
     (contexture--request-patiently
      'undo (list :manager manager)
      :success (lambda (result)
@@ -174,6 +180,13 @@ Repeat it to go further back."
                          (contexture--size (plist-get result :count)
                                            (plist-get result :total-tokens)))))))
 
+(defun contexture-sets--manager-to-undo ()
+  "Return the name of the context whose last change is to be undone."
+  (let ((context (contexture-current-context)))
+    (if (and (listp context) (member contexture--last-changed context))
+        contexture--last-changed
+      (contexture-current-manager))))
+
 (defun contexture-sets--change (method)
   "Return a phrase for the change by METHOD, a name from the server."
   (pcase (contexture--name method)
@@ -182,6 +195,8 @@ Repeat it to go further back."
     ("clear-context" "the clearing")
     ("update-context" "an edit")
     ("move-context" "a move")
+    ("transfer-items" "a move to or from another context")
+    ("open-layers" "the taking over of items")
     ("pin-context" "a change of pins")
     ("refresh-context" "a refresh")
     ("load-set" "the loading of a set")
@@ -195,15 +210,18 @@ Repeat it to go further back."
 
 ;;;###autoload
 (defun contexture-refresh ()
-  "Read the files of this buffer's context again.
+  "Read the files of this buffer's context again, in all of its layers.
 Text that moved within its file is found again; text that is gone from
 its file stays as it is and is shown as stale."
   (interactive)
-  (let ((manager (contexture-current-manager)))
-    (contexture--request-patiently
-     'refresh-items (list :manager manager)
-     :success (lambda (result)
-                (contexture--message "%s" (contexture-sets--refreshed-text manager result))))))
+  (let ((context (contexture-current-context)))
+    (contexture--call-each
+     'refresh-items
+     (mapcar (lambda (manager) (list :manager manager))
+             (contexture--managers context))
+     (lambda (result)
+       (contexture--message "%s" (contexture-sets--refreshed-text context result)))
+     #'contexture-show-error)))
 
 (defun contexture-sets--refreshed-text (manager result)
   "Return the message for RESULT of refreshing MANAGER."
@@ -370,7 +388,7 @@ prefix argument, `contexture-scope' decides again."
     (contexture-mode 1))
   (force-mode-line-update)
   (contexture--message "Commands in this buffer now work on %s"
-           (contexture--label (contexture-current-manager))))
+           (contexture--label (contexture-current-context))))
 
 (defun contexture-sets--check-buffer ()
   "Signal an error if this buffer itself shows a context."
@@ -379,21 +397,26 @@ prefix argument, `contexture-scope' decides again."
 
 (defun contexture-sets--read-manager ()
   "Read the name of a context, old or new; the empty string resets."
-  (let* ((usual (let ((contexture-manager nil)) (contexture-current-manager)))
-         (alist (mapcar (lambda (entry) (cons (plist-get entry :manager) entry))
-                        (contexture-sets--managers))))
-    (minibuffer-with-setup-hook #'contexture-sets--allow-spaces
-      (completing-read (format-prompt "Work on context" (contexture--visible usual))
-                       (contexture-sets--table
-                        (mapcar #'car alist) 'contexture-manager
-                        (contexture-sets--annotate
-                         alist #'contexture-sets--manager-text))
-                       nil 'confirm)))) ; that a new one is meant
+  (let* ((usual (let ((contexture-manager nil)) (contexture-current-context)))
+         (entries (contexture-sets--managers))
+         (alist (cl-mapcar (lambda (candidate entry) (cons (car candidate) entry))
+                           (contexture--candidates entries) entries))
+         (chosen
+          (minibuffer-with-setup-hook #'contexture-sets--allow-spaces
+            (completing-read (format-prompt "Work on context"
+                                            (if (listp usual) (contexture--label usual)
+                                              (contexture--visible usual)))
+                             (contexture-sets--table
+                              (mapcar #'car alist) 'contexture-manager
+                              (contexture-sets--annotate
+                               alist #'contexture-sets--manager-text))
+                             nil 'confirm)))) ; that a new one is meant
+    (or (plist-get (cdr (assoc chosen alist)) :manager) chosen)))
 
 (defun contexture-sets--managers ()
   "Return the entries of all contexts, as plists.
 Contexts of sessions, which may be empty, have the session's name too."
-  (let ((managers (contexture--ask 'list-managers nil)))
+  (let ((managers (contexture--note-labels (contexture--ask 'list-managers nil))))
     (dolist (session (contexture--ask 'list-sessions nil) managers)
       (let* ((name (plist-get session :manager))
              (manager (cl-find name managers :test #'equal

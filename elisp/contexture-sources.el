@@ -158,7 +158,8 @@ NOUN names what each of them adds."
       (contexture--add (cdar calls) (caar calls))
     (let ((manager (contexture-current-manager)))
       (when calls
-        (setq contexture--last-manager manager)
+        (setq contexture--last-manager manager
+              contexture--last-changed manager)
         (contexture-request-batch-async
          (cl-loop for (method . params) in calls
                   collect `(,method :manager ,manager ,@params :brief t))

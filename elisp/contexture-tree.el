@@ -107,7 +107,8 @@ Use it again to give up on a server that does not answer."
                 :root root :manager manager
                 :connection (contexture-current-connection)
                 :unsaved (contexture-tree--unsaved root))))
-    (setq contexture--last-manager manager)
+    (setq contexture--last-manager manager
+          contexture--last-changed manager)
     (setf (contexture-tree--walk-id walk)
           (contexture-request-async
            'add-tree

@@ -26,7 +26,7 @@
 
 ;; Contexture keeps what a language model needs to see: the regions,
 ;; definitions, buffers, files and symbols that you mark.  A small server
-;; stores them for each buffer and renders them as Markdown.  They are
+;; stores them for each project and renders them as Markdown.  They are
 ;; still there next week.
 ;;
 ;; Bind the commands to a prefix of your own and start marking:
@@ -53,8 +53,9 @@
 ;;
 ;; Only these commands add something.  Each says what it added, where to,
 ;; and the cost in tokens.  The text comes from the buffer, so it includes
-;; unsaved edits.  `contexture-scope' says where it goes: by default each
-;; buffer has its own context.  Under narrowing only the visible text is
+;; unsaved edits.  `contexture-scope' says where it goes: by default to the
+;; project's context.  A buffer sends what is there, what belongs to its
+;; file alone, and what is for everywhere.  Under narrowing only the visible text is
 ;; taken, with its line numbers in the whole buffer.
 
 ;;; Code:
@@ -76,6 +77,9 @@
 
 (defvar contexture--last-manager nil
   "Name of the context to which something was added last.")
+
+(defvar contexture--last-changed nil
+  "Name of the context that a command of this Emacs changed last.")
 
 (defvar contexture--totals (make-hash-table :test #'equal)
   "Hash table from a context's name to (ITEMS . TOKENS), as last reported.")
@@ -247,14 +251,22 @@ written since."
 (defun contexture--add (params &optional method)
   "Call METHOD with PARAMS to add something, and tell the user.
 METHOD is `add-item' by default."
-  (let ((manager (contexture-current-manager)) replaced)
-    (setq contexture--last-manager manager)
-    (contexture--request-patiently
-     (or method 'add-item)
-     `(:manager ,manager ,@params :brief t)
-     :success (lambda (item) (contexture--tell-added manager item replaced))
-     :error (apply-partially #'contexture--tell-refused manager))
-    (setq replaced contexture--last-replaced)))
+  (let ((command this-command)
+        (prefix current-prefix-arg))
+    (contexture--with-layers
+     (lambda ()
+       (let ((manager (let ((this-command command)
+                            (current-prefix-arg prefix))
+                        (contexture-current-manager)))
+             replaced)
+         (setq contexture--last-manager manager
+               contexture--last-changed manager)
+         (contexture--request-patiently
+          (or method 'add-item)
+          `(:manager ,manager ,@params :brief t)
+          :success (lambda (item) (contexture--tell-added manager item replaced))
+          :error (apply-partially #'contexture--tell-refused manager))
+         (setq replaced contexture--last-replaced))))))
 
 (defun contexture--tell-added (manager item replaced)
   "Say that ITEM was added to MANAGER, with REPLACED characters lost."
@@ -429,65 +441,104 @@ Signal errors as `user-error', since they are not bugs."
      (contexture--user-error "Contexture: %s" (contexture--problem-text problem)))))
 
 (defun contexture--read-manager (&optional ask)
-  "Return the name of a context that is not empty.
+  "Return a context that is not empty: a name, or a list of layers.
 That is this buffer's; if it is empty, or if ASK is non-nil, the user
 chooses one."
-  (let* ((own (contexture-current-manager))
+  (let* ((own (contexture-current-context))
          (all (cl-remove-if (lambda (entry) (eql 0 (plist-get entry :count)))
-                            (contexture--ask 'list-managers nil)))
+                            (contexture--note-labels
+                             (contexture--ask 'list-managers nil))))
          (names (mapcar (lambda (entry) (plist-get entry :manager)) all)))
     (cond ((null names)
            (user-error "All contexts are empty; add something first"))
-          ((and (not ask) (member own names)) own)
-          (t (contexture--choose-manager all names own)))))
+          ((and (not ask)
+                (cl-intersection (contexture--managers own) names :test #'equal))
+           own)
+          (t (contexture--choose-manager all own)))))
 
 (defun contexture--manager-to-show (ask)
-  "Return the name of this buffer's context, or a chosen one if ASK.
-If this buffer has none, use the one to which something was added last."
-  (let ((own (contexture-current-manager)))
+  "Return this buffer's context, a name or a list of layers; or one chosen if ASK.
+If this buffer has none, say where there is something and offer that."
+  (let ((own (contexture-current-context)))
     (cond (ask (contexture--read-manager t))
           ((or contexture-manager
                (null contexture--last-manager)
-               (equal own contexture--last-manager))
-           own)
+               (contexture--of-context-p contexture--last-manager own))
+           (if (and (listp own) (null contexture--last-manager))
+               (contexture--own-or-offered own)
+             own))
           ((contexture--holds-anything-p own) own)
+          ((listp own) (contexture--own-or-offered own))
           (t contexture--last-manager))))
 
-(defun contexture--holds-anything-p (manager)
-  "Return non-nil if the context named MANAGER has items.
+(defun contexture--own-or-offered (own)
+  "Return the layers OWN if they hold anything, else what the user chooses.
+If there is nothing anywhere, return OWN."
+  (if (contexture--holds-anything-p own)
+      own
+    (let ((all (cl-remove-if (lambda (entry) (eql 0 (plist-get entry :count)))
+                             (contexture--note-labels
+                              (contexture--ask 'list-managers nil)))))
+      (if all (contexture--choose-manager all own) own))))
+
+(defun contexture--holds-anything-p (context)
+  "Return non-nil if CONTEXT, a name or a list of layers, has items.
 If the server does not answer at once, use its last report."
   (< 0 (or (condition-case nil
                (plist-get (contexture-request 'count-items
-                                              (list :manager manager)
+                                              (contexture--context-params context)
                                               :timeout 0.08)
                           :count)
-             (contexture-error (car (gethash manager contexture--totals))))
+             (contexture-error (car (contexture--totals-of context))))
            0)))
 
-(defun contexture--choose-manager (all names own)
-  "Ask the user for one of NAMES, described by the entries ALL.
-OWN is the name of the current buffer's context."
-  (let ((default (car (or (member own names)
-                          (member contexture--last-manager names)
-                          names)))
-        (completion-extra-properties
-         (list :annotation-function
-               (lambda (name)
-                 (let ((entry (nth (cl-position name names :test #'equal) all)))
-                   (format "  %s" (contexture--size
-                                   (plist-get entry :count)
-                                   (plist-get entry :tokens))))))))
-    (completing-read (format-prompt "Context" (contexture--visible default))
-                     (mapcar #'contexture--visible-candidate names) nil t nil nil default)))
+(defun contexture--totals-of (context)
+  "Return (ITEMS . TOKENS) of CONTEXT, as last reported, or nil if unknown."
+  (let ((known (delq nil (mapcar (lambda (manager)
+                                   (gethash manager contexture--totals))
+                                 (contexture--managers context)))))
+    (when known
+      (cons (apply #'+ (mapcar #'car known))
+            (apply #'+ (mapcar (lambda (total) (or (cdr total) 0)) known))))))
 
-(defun contexture--markdown (manager)
-  "Return the context named MANAGER as Markdown."
-  (contexture--ask 'context-to-string (list :manager manager)))
+(autoload 'contexture--candidates "contexture-layers")
+(autoload 'contexture--call-each "contexture-layers")
+
+(defun contexture--choose-manager (all own)
+  "Ask the user for one of the contexts ALL, entries of the server.
+OWN is the current buffer's context, a name or a list of layers."
+  (let* ((candidates (contexture--candidates all))
+         (name (lambda (it)
+                 (car (cl-find-if (lambda (candidate)
+                                    (contexture--of-context-p (cdr candidate) it))
+                                  candidates))))
+         (default (or (funcall name own)
+                      (and contexture--last-manager
+                           (funcall name contexture--last-manager))
+                      (caar candidates)))
+         (completion-extra-properties
+          (list :annotation-function
+                (lambda (name)
+                  (let ((entry (nth (cl-position name candidates
+                                                 :key #'car :test #'equal)
+                                    all)))
+                    (format "  %s" (contexture--size
+                                    (plist-get entry :count)
+                                    (plist-get entry :tokens)))))))
+         (chosen (completing-read
+                  (format-prompt "Context" (contexture--visible default))
+                  (mapcar #'contexture--visible-candidate (mapcar #'car candidates))
+                  nil t nil nil default)))
+    (or (cdr (assoc chosen candidates)) chosen)))
+
+(defun contexture--markdown (context)
+  "Return CONTEXT, a name or a list of layers, as Markdown."
+  (contexture--ask 'context-to-string (contexture--context-params context)))
 
 ;;;###autoload
 (defun contexture-copy (manager)
-  "Copy the context named MANAGER to the kill ring, as Markdown.
-By default it is this buffer's; with a prefix argument, or if it is
+  "Copy the context MANAGER to the kill ring, as Markdown.
+It is a name or a list of names; by default it is this buffer's layers; with a prefix argument, or if it is
 empty, choose one."
   (interactive (list (contexture--read-manager current-prefix-arg)))
   (let ((text (contexture--markdown manager)))
@@ -497,8 +548,8 @@ empty, choose one."
 
 ;;;###autoload
 (defun contexture-insert (manager)
-  "Insert the context named MANAGER at point, as Markdown.
-By default it is this buffer's; with a prefix argument, or if it is
+  "Insert the context MANAGER at point, as Markdown.
+It is a name or a list of names; by default it is this buffer's layers; with a prefix argument, or if it is
 empty, choose one."
   (interactive
    (progn (barf-if-buffer-read-only)

@@ -140,8 +140,7 @@ fn items_text(
         return (None, Vec::new());
     }
     let views = current(counter, options, items);
-    let pieces: Vec<Piece<'_>> =
-        views.iter().map(|view| Piece { item: &view.item, pinned: view.pinned }).collect();
+    let pieces: Vec<Piece<'_>> = views.iter().map(View::piece).collect();
     let share = (max_tokens as f64 / measure.factor()).floor() as u64;
     match fit(&pieces, Format::Markdown, Some(share), counter) {
         Ok(fitted) => {

@@ -60,7 +60,7 @@ impl Render {
         }
         let chosen = select(items.iter(), &types, self.limit, |item| item);
         let pieces: Vec<Piece<'_>> =
-            chosen.into_iter().map(|item| Piece { item, pinned: false }).collect();
+            chosen.into_iter().map(|item| Piece { item, pinned: false, since: 0 }).collect();
         let counter = setup.config.tokenizer.counter();
         let fitted = fit(&pieces, self.format, self.max_tokens, &*counter)?;
         say(&fitted.text)?;

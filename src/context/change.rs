@@ -60,6 +60,8 @@ pub struct Change {
     pub set: Option<SetChange>,
     /// Version that the change gives the manager; 0 while it is only planned.
     pub version: u64,
+    /// The other manager, if items went there or came from there.
+    pub partner: Option<String>,
 }
 
 impl Change {
@@ -87,7 +89,14 @@ impl Change {
             settings: self.settings.map(|(before, after)| (after, before)),
             set: self.set.map(|set| SetChange { before: set.after, after: set.before, ..set }),
             version: 0,
+            partner: self.partner,
         }
+    }
+
+    /// Iterates over the slots that this change adds.
+    pub fn entering(&self) -> impl Iterator<Item = &Slot> {
+        let added = self.slots.iter().filter(|change| change.before.is_none());
+        added.filter_map(|change| change.after.as_ref())
     }
 
     /// Iterates over the items that this change removes.

@@ -5,7 +5,9 @@ pub(crate) mod filter;
 pub(crate) mod item;
 pub(crate) mod language;
 pub(crate) mod manager;
+pub(crate) mod place;
 pub(crate) mod render;
+pub(crate) mod repeats;
 
 #[cfg(test)]
 pub(crate) mod testing;

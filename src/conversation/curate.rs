@@ -129,6 +129,7 @@ impl Curate<'_> {
             sections: Sections { system_prompt, ..Sections::default() },
         };
         let context = SessionContext {
+            managers: Vec::new(),
             row: SessionRow::default(),
             settings: SessionSettings::default(),
             costs: self.costs(),

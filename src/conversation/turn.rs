@@ -138,6 +138,7 @@ impl Turn {
         let phase = message.phase;
         let counted = job.aside("a turn", move |job| message.counted(&job.counter())).await?;
         Ok(ChatRequest {
+            managers: None,
             session: Some(inner.name.clone()),
             message: counted,
             coherence,

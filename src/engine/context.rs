@@ -5,11 +5,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::clock::not_ahead;
+use super::select::View;
 use super::{Engine, EngineError};
 use crate::context::change::{Change, Settings, Slot};
-use crate::context::filter::{self, TypeName};
 use crate::context::item::{Item, ItemId, Kind, Metadata};
 use crate::context::manager::{Arrival, Manager, ManagerError, Place};
+use crate::context::place;
 use crate::store::ManagerSummary;
 
 /// A new item. The engine assigns its id and time.
@@ -64,33 +65,6 @@ pub struct Removed {
     pub removed: u64,
 }
 
-/// Result of an undo.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Undone {
-    /// Method whose change was undone.
-    pub undone: String,
-}
-
-/// Selection of items from managers.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Selection {
-    /// Managers to select from, in order of interest.
-    pub managers: Vec<String>,
-    /// Types and origins to include; all if empty.
-    pub types: Vec<TypeName>,
-    /// Maximum number of items; the most recent are kept.
-    pub limit: Option<usize>,
-}
-
-/// An item as its manager holds it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct View {
-    /// The item.
-    pub item: Arc<Item>,
-    /// True if the item is exempt from eviction.
-    pub pinned: bool,
-}
-
 /// A manager in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
@@ -98,12 +72,6 @@ pub struct Listed {
     pub summary: ManagerSummary,
     /// Capacity in items, configured or default.
     pub max_items: usize,
-}
-
-impl From<&Slot> for View {
-    fn from(slot: &Slot) -> Self {
-        Self { item: Arc::clone(&slot.item), pinned: slot.pinned }
-    }
 }
 
 impl Engine {
@@ -172,7 +140,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn drop_manager(&mut self, manager: &str) -> Result<Removed, EngineError> {
-        let defaults = self.defaults;
+        let defaults = self.default_settings(manager);
         let held = self.manager(manager)?;
         let mut change = held.plan_clear("drop-manager");
         let settings = held.settings();
@@ -249,49 +217,6 @@ impl Engine {
         Ok(self.manager(manager)?.slots().map(|slot| slot.item.id.0).collect())
     }
 
-    /// Undoes the last change of a manager. Further calls go further back.
-    ///
-    /// # Errors
-    /// [`EngineError::NothingToUndo`].
-    pub fn undo(&mut self, manager: &str) -> Result<Undone, EngineError> {
-        let change = self
-            .store
-            .last_change(manager)?
-            .ok_or_else(|| EngineError::NothingToUndo { manager: manager.to_owned() })?;
-        if let Some(set) = &change.set
-            && self.store.read().set_named(&set.name)? != set.after
-        {
-            return Err(EngineError::SetChanged { name: set.name.clone() });
-        }
-        let undone = change.method.clone();
-        let version = self.counters.give_version();
-        let inverse = Change { version, ..change.inverse() };
-        self.touched.push(manager.to_owned());
-        self.manager(manager)?;
-        self.store.take_back(manager, &inverse)?;
-        self.apply(manager, &inverse, Some(&undone))?;
-        Ok(Undone { undone })
-    }
-
-    /// Returns the selected items, oldest first. Items of several managers are merged by time, with
-    /// each manager's own order kept.
-    ///
-    /// # Errors
-    /// [`EngineError::Store`].
-    pub fn select(&mut self, selection: &Selection) -> Result<Vec<View>, EngineError> {
-        let mut merged: Vec<(i64, View)> = Vec::new();
-        for name in &selection.managers {
-            let mut latest = i64::MIN;
-            for slot in self.manager(name)?.slots() {
-                latest = latest.max(slot.item.timestamp);
-                merged.push((latest, View::from(slot)));
-            }
-        }
-        merged.sort_by_key(|(time, _)| *time);
-        let views = merged.into_iter().map(|(_, view)| view);
-        Ok(filter::select(views, &selection.types, selection.limit, |view| &view.item))
-    }
-
     /// Returns one item of a manager.
     ///
     /// # Errors
@@ -305,12 +230,14 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn list_managers(&mut self) -> Result<Vec<Listed>, EngineError> {
-        let default = self.defaults.max_items;
+        let others = self.defaults.max_items;
+        let default = |name: &str| place::capacity(name, others);
         let listed = self.store.read_all()?.managers()?.into_iter().map(|summary| {
-            let max_items = summary.max_items.unwrap_or(default);
+            let max_items = summary.max_items.unwrap_or_else(|| default(&summary.name));
             Listed { summary, max_items }
         });
-        Ok(listed.filter(|m| m.summary.count > 0 || m.max_items != default).collect())
+        let is_told = |m: &Listed| m.summary.count > 0 || m.max_items != default(&m.summary.name);
+        Ok(listed.filter(is_told).collect())
     }
 
     /// Assigns ids, versions and times to new items.
@@ -340,7 +267,7 @@ impl Engine {
         plan(self.manager(manager)?).map_err(named)
     }
 
-    fn slot(&mut self, manager: &str, id: ItemId) -> Result<Slot, EngineError> {
+    pub(super) fn slot(&mut self, manager: &str, id: ItemId) -> Result<Slot, EngineError> {
         if let Some(slot) = self.manager(manager)?.slot(id) {
             return Ok(slot.clone());
         }
@@ -348,7 +275,7 @@ impl Engine {
         Err(EngineError::NoSuchItem { id, manager: manager.to_owned(), held_by })
     }
 
-    fn check_items(&mut self, manager: &str, ids: &[ItemId]) -> Result<(), EngineError> {
+    pub(super) fn check_items(&mut self, manager: &str, ids: &[ItemId]) -> Result<(), EngineError> {
         ids.iter().try_for_each(|&id| self.slot(manager, id).map(drop))
     }
 

@@ -18,11 +18,12 @@ use super::versioned::Moments;
 use super::windows::Windows;
 use crate::context::change::{Change, Settings};
 use crate::context::manager::Manager;
+use crate::context::place;
 use crate::store::recovery::backup::Snapshot;
 use crate::store::{Counters, Reading, Store, StoreError};
 
 /// Manager used by calls that name none.
-pub(crate) const SHARED_MANAGER: &str = "*shared*";
+pub(crate) const SHARED_MANAGER: &str = place::SHARED;
 
 /// Number of managers in memory above which empty ones are dropped.
 const MANAGERS_KEPT: usize = 1024;
@@ -327,10 +328,15 @@ impl Engine {
         Ok(&self.managers[name])
     }
 
+    /// Returns the settings of a manager that nobody configured.
+    pub(super) fn default_settings(&self, name: &str) -> Settings {
+        Settings { max_items: place::capacity(name, self.defaults.max_items) }
+    }
+
     pub(super) fn read_manager(&mut self, name: &str) -> Result<Manager, EngineError> {
         let stored = self.store.load(name)?;
         let settings = stored.as_ref().and_then(|stored| stored.settings);
-        let mut manager = Manager::new(settings.unwrap_or(self.defaults));
+        let mut manager = Manager::new(settings.unwrap_or_else(|| self.default_settings(name)));
         let version = stored.as_ref().map_or(0, |stored| stored.version);
         let mut change = Change { version, ..Change::default() };
         stored.into_iter().flat_map(|stored| stored.slots).for_each(|slot| change.enter(slot));

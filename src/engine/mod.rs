@@ -11,31 +11,36 @@ mod core;
 mod costs;
 mod error;
 mod event;
+mod layers;
 mod lend;
 mod memory;
 mod models;
 mod queue;
 mod reach;
 mod run;
+mod select;
 mod session;
 mod sessions;
 mod sets;
+mod transfer;
 mod vectors;
 mod version;
 mod versioned;
 mod windows;
 
-pub(crate) use self::context::{Added, Listed, NewItem, Removed, Revision, Selection, View};
+pub(crate) use self::context::{Added, Listed, NewItem, Removed, Revision};
 pub use self::core::Engine;
 pub(crate) use self::core::{Clock, SHARED_MANAGER};
 pub(crate) use self::error::EngineError;
 pub(crate) use self::event::{Event, SessionName, Statistics};
+pub(crate) use self::layers::{Former, Layer, OpenLayers, Wanted, WantedLayer};
 pub use self::memory::Grounded;
 pub(crate) use self::memory::{Query, memories_for};
 pub(crate) use self::models::{Costs, Models};
 pub(crate) use self::reach::{Caller, Reach};
 pub use self::run::Handle;
 pub(crate) use self::run::run;
+pub(crate) use self::select::{Selection, View};
 pub(crate) use self::session::{
     AskedWindow, Keep, Material, ModelAnswer, NewMessage, NewTurn, NotesMaterial, Opened,
     SessionContext, quality_parts,

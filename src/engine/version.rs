@@ -4,7 +4,7 @@
 //! the newest changes are lost. A change that fails leaves a gap.
 
 use super::versioned::{Beside, Versioned, VersionedName};
-use super::{Engine, EngineError};
+use super::{Engine, EngineError, SessionSettings};
 
 impl Engine {
     /// Returns the version of a manager or session; 0 if nothing was ever in it.
@@ -85,10 +85,14 @@ impl Engine {
                 *self.moments.windows.get(id).unwrap_or(&self.moments.began) < since
             }
             (Versioned::Session(id), Beside::Window) => {
-                let manager = self.row(*id)?.manager_name();
-                self.manager(&manager)?.version() < since
-                    && self.moments.models < since
-                    && !self.has_live(&manager)?
+                let row = self.row(*id)?;
+                let managers = SessionSettings::parse(&row.settings)?.managers(&row);
+                for manager in managers {
+                    if self.manager(&manager)?.version() >= since || self.has_live(&manager)? {
+                        return Ok(false);
+                    }
+                }
+                self.moments.models < since
             }
             (Versioned::Manager(name), _) => !self.has_live(name)?,
             (Versioned::Session(_), Beside::Files) => false,

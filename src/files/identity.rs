@@ -48,7 +48,7 @@ fn remote(folder: &Beneath) -> Result<Option<String>, FileError> {
 }
 
 /// Returns the URL of `origin`, or else of the first remote, from the text of a Git configuration.
-fn address(config: &str) -> Option<String> {
+pub(super) fn address(config: &str) -> Option<String> {
     let (mut first, mut section) = (None, None);
     for line in config.lines().map(str::trim) {
         if line.starts_with('[') {

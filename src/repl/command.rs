@@ -13,7 +13,7 @@ pub(super) const COMMANDS: [(&str, &str, &str); 9] = [
     ("/context", "", "Show what is in the context."),
     ("/add", "FILE[:LINE[-LINE]]", "Add a file, or lines of it, to the context."),
     ("/drop", "ctx-N…", "Remove items from the context."),
-    ("/clear", "", "Remove every item from the context."),
+    ("/clear", "", "Remove what was added here from the context."),
     ("/stats", "", "Show how full the model's window is."),
     ("/explain", "", "Explain why each part of the last window was in or out."),
     ("/checkpoint", "[MESSAGE]", "Take a checkpoint of the session."),
@@ -51,22 +51,28 @@ pub(super) async fn run(
         }
         _ => {}
     }
-    let session = place.session(shared).await?;
+    let session = place.session_here(shared).await?;
+    let managers = ("managers", texts(session.managers.iter().map(String::as_str)));
     let manager = ("manager", text(session.manager));
     let session = ("session", text(session.name));
     match name {
         "/context" => {
-            let summary = shared.call("count-items", [manager.clone()]).await?;
-            let listed = shared.call("list-items", [manager, ("brief", Value::Bool(true))]).await?;
-            let lines = items(listed).iter().map(readable::item).collect::<String>();
+            let summary = shared.call("count-items", [managers.clone()]).await?;
+            let lines = brief(shared, managers).await?;
+            let lines = lines.iter().map(readable::item).collect::<String>();
             let preview = string_at(&summary, "preview").unwrap_or("No context");
             Ok(format!("{preview}\n{lines}"))
         }
         "/add" => add(shared, rest, manager).await,
         "/drop" if rest.is_empty() => Err(refusal("name the items to remove, such as /drop ctx-3")),
         "/drop" => {
-            let ids = ("ids", texts(rest.split_whitespace()));
-            Ok(readable::answer(&shared.call("remove-items", [ids, manager]).await?))
+            let listed = brief(shared, managers).await?;
+            let mut answers = String::new();
+            for (manager, ids) in held(rest, &listed, manager.1) {
+                let params = [("ids", texts(ids)), ("manager", manager)];
+                answers += &readable::answer(&shared.call("remove-items", params).await?);
+            }
+            Ok(answers)
         }
         "/clear" => Ok(readable::answer(&shared.call("clear-manager", [manager]).await?)),
         "/stats" => Ok(readable::answer(&shared.call("session-stats", [session]).await?)),
@@ -90,6 +96,26 @@ pub(super) async fn run(
             Ok(readable::answer(&shared.call("rollback", params).await?))
         }
     }
+}
+
+/// Returns all items of these managers, without their contents.
+async fn brief(shared: &Shared, managers: (&'static str, Value)) -> Result<Vec<Value>, WireError> {
+    Ok(items(shared.call("list-items", [managers, ("brief", Value::Bool(true))]).await?))
+}
+
+/// Groups the ids that were typed by the managers that hold the items. `own` gets those of items
+/// that are not listed, so that it refuses them.
+fn held<'a>(typed: &'a str, listed: &[Value], own: Value) -> Vec<(Value, Vec<&'a str>)> {
+    let mut held: Vec<(Value, Vec<&str>)> = Vec::new();
+    for id in typed.split_whitespace() {
+        let row = listed.iter().find(|row| string_at(row, "id") == Some(id));
+        let manager = row.and_then(|row| row.get("manager")).unwrap_or(&own);
+        match held.iter_mut().find(|(known, _)| known == manager) {
+            Some((_, ids)) => ids.push(id),
+            None => held.push((manager.clone(), vec![id])),
+        }
+    }
+    held
 }
 
 async fn add(

@@ -180,7 +180,7 @@ impl ReplInput {
 
     /// Returns the REPL's session, which is opened when it is first needed.
     pub(super) async fn session(&self) -> Result<Session, WireError> {
-        self.place.session(&self.output.shared).await
+        self.place.session_here(&self.output.shared).await
     }
 
     fn prompt(&self) {

@@ -3,7 +3,7 @@
 
 use std::sync::Mutex;
 
-use super::lisp::{items, string_at, text};
+use super::lisp::{items, name_of, string_at, text, texts};
 use super::{Shared, locked};
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -14,6 +14,8 @@ pub(super) struct Session {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) manager: String,
+    /// All managers whose items it shows; its own is the last.
+    pub(super) managers: Vec<String>,
 }
 
 /// A place for the session of a connection or a REPL. The session is opened when it is first
@@ -28,7 +30,13 @@ pub(super) struct Place {
 impl Session {
     fn of(row: &Value) -> Self {
         let field = |name| string_at(row, name).unwrap_or_default().to_owned();
-        Self { id: field("id"), name: field("session"), manager: field("manager") }
+        let managers = row.get("managers").cloned().unwrap_or_default();
+        let mut managers: Vec<String> =
+            items(managers).iter().filter_map(name_of).map(str::to_owned).collect();
+        if managers.is_empty() {
+            managers.push(field("manager"));
+        }
+        Self { id: field("id"), name: field("session"), manager: field("manager"), managers }
     }
 }
 
@@ -45,6 +53,24 @@ impl Place {
             Some(row) => Ok(Session::of(&row)),
             None => self.opened(shared, Value::Nil).await,
         }
+    }
+
+    /// Returns the session like [`session`](Self::session). A new one also shows the items of the
+    /// project that the directory belongs to.
+    pub(super) async fn session_here(&self, shared: &Shared) -> Result<Session, WireError> {
+        let _opening = self.opening.lock().await;
+        if let Some(row) = self.looked_up(shared).await? {
+            return Ok(Session::of(&row));
+        }
+        let directory = ("directory", text(shared.directory().to_string_lossy()));
+        let open = shared.call("open-layers", [directory]).await?;
+        let layers = items(open.get("layers").cloned().unwrap_or_default());
+        let managers = layers.iter().filter_map(|layer| string_at(layer, "manager"));
+        let managers = ("managers", texts(managers));
+        let row = shared.call("open-session", [managers, ("current", Value::Nil)]).await?;
+        let session = Session::of(&row);
+        *locked(&self.known) = Some(session.clone());
+        Ok(session)
     }
 
     /// Returns the row that `open-session` answers for the session; `None` if there is no session.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Step;
 use super::call::Call;
 use super::error::{agent_error, param_error};
-use super::params::{InSession, Short, Switch, stored_count};
+use super::params::{InSession, ManagerName, Short, Switch, manager_names, stored_count};
 use super::templates;
 use super::tool_names::ToolNames;
 use crate::agent::window::named_strategy;
@@ -76,6 +76,8 @@ pub(super) struct Configure {
     /// Tools that the model may call without asking; defaults to `nil`.
     #[serde(default)]
     allowed_tools: ToolNames,
+    /// Managers whose items it shows before those of its own, from the general to the special.
+    managers: Option<Vec<ManagerName>>,
 }
 
 pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, WireError> {
@@ -86,6 +88,7 @@ pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, Wi
     let recent_runs = stored_count("recent-runs", given.recent_runs)?;
     let passthrough_runs = stored_count("passthrough-runs", given.passthrough_runs)?;
     let token_threshold = stored_count("token-threshold", given.token_threshold)?;
+    let managers = given.managers.clone().map(manager_names).transpose()?;
     // Checked here so that the error names the parameter.
     let changes = given.changes();
     changes.iter().try_fold(TurnConfig::default(), |config, (name, value)| {
@@ -122,6 +125,7 @@ pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, Wi
                 settings.tools = given.tools.names().unwrap_or(settings.tools);
                 settings.allowed_tools =
                     given.allowed_tools.names().unwrap_or(settings.allowed_tools);
+                settings.managers = managers.unwrap_or(settings.managers);
                 match settings == before {
                     true => Ok(()),
                     false => engine.set_session_settings(row.id, &settings.print()?),
@@ -208,6 +212,9 @@ pub(super) struct SettingsResult<'a> {
     tools: &'a [String],
     /// Tools that the model may call without asking.
     allowed_tools: &'a [String],
+    /// Managers whose items it shows before those of its own; absent if there are none.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    managers: &'a [String],
     /// Settings of turns.
     settings: Vec<SettingResult>,
 }
@@ -245,6 +252,7 @@ fn effective(session: &str, settings: &SessionSettings) -> Value {
         token_threshold: settings.managing.token_threshold,
         tools: &settings.tools,
         allowed_tools: &settings.allowed_tools,
+        managers: &settings.managers,
         settings: settings.turn.settings().iter().map(setting).collect(),
     })
 }

@@ -199,18 +199,21 @@ pub(super) fn selection(
             ));
         }
         (manager, None) => vec![manager.unwrap_or_default().0],
-        (None, Some(many)) => {
-            at_most("managers", MAX_NAMED, many.len())?;
-            let mut seen = HashSet::new();
-            let names = many.into_iter().map(|ManagerName(name)| name);
-            names.filter(|name| seen.insert(name.clone())).collect()
-        }
+        (None, Some(many)) => manager_names(many)?,
     };
     Ok(Selection {
         managers: names,
         types: types.into_iter().flatten().map(|ItemType(name)| name).collect(),
         limit: not_negative("limit", limit)?,
     })
+}
+
+/// Returns the names in `:managers`, each once.
+pub(super) fn manager_names(managers: Vec<ManagerName>) -> Result<Vec<String>, WireError> {
+    at_most("managers", MAX_NAMED, managers.len())?;
+    let mut seen = HashSet::new();
+    let names = managers.into_iter().map(|ManagerName(name)| name);
+    Ok(names.filter(|name| seen.insert(name.clone())).collect())
 }
 
 /// A type or origin of items.

@@ -54,14 +54,16 @@ impl Method {
     fn subject(&self, params: &Value) -> Subject {
         let takes = |name: &str| self.params().iter().any(|param| param.name == name);
         let given = |name: &str| named(params, name);
+        if ["calls", "formerly", "into"].into_iter().any(takes) {
+            // The calls of a batch may be about anything, and items may move between managers.
+            return Subject::Everything;
+        }
         // Sets belong to no manager, and some methods read several managers.
         if takes("manager") && !takes("name") && lacks(params, "managers") {
             let shared = || SHARED_MANAGER.to_owned();
             return Subject::Manager(given("manager").unwrap_or_else(shared));
         }
         match self.family {
-            // A batch may be about anything.
-            _ if takes("calls") => Subject::Everything,
             _ if takes("session") => Subject::Session(given("session")),
             "context" => Subject::Everything,
             "session" => Subject::Session(None),

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::call::Call;
 use super::error::{agent_error, engine_error};
-use super::params::{InSession, ModelName, Name, not_negative, yes};
+use super::params::{
+    InSession, ManagerName, ModelName, Name, given_list, manager_names, not_negative, yes,
+};
 use super::present::{Decided, verdicts};
 use super::report::{PhaseResult, UsageResult, WindowReport};
 use super::{Finish, Step};
@@ -113,9 +115,12 @@ pub(super) struct BuildContext {
     /// `:failures`, a list of `:name :error :expected :received :stack`; `:units`, a list of `:name
     /// :path :code :approved`.
     sections: Option<SectionTexts>,
-    /// Include the items of the session's manager; defaults to `t`.
+    /// Include the items of the session's managers; defaults to `t`.
     #[serde(default = "yes")]
     items: bool,
+    /// Managers whose items to include instead, from the general to the special.
+    #[serde(default, deserialize_with = "given_list")]
+    managers: Option<Vec<ManagerName>>,
     /// Leave the parts out of the result.
     brief: Option<bool>,
     /// Report each part with its score instead of grouping similar ones.
@@ -133,13 +138,15 @@ pub(super) fn build_window(call: Call, given: BuildContext) -> Result<Step, Wire
         sections: given.sections.unwrap_or_default().counted(&call.counter()),
     };
     let (brief, explain) = (given.brief.unwrap_or(false), given.explain.unwrap_or(false));
+    let managers = given.managers.map(manager_names).transpose()?;
     Step::then(move |engine| {
         let (session, model) = (given.session.as_deref(), given.model.as_deref());
-        let context = engine.session_context(session, model)?;
-        let mut material = engine.material(context)?;
+        let mut context = engine.session_context(session, model)?;
+        context.managers = managers.unwrap_or(context.managers);
         if !given.items {
-            material.items.clear();
+            context.managers.clear();
         }
+        let material = engine.material(context)?;
         Ok(Finish::Later(Box::new(move || {
             let SessionContext { row, costs, .. } = &material.context;
             let (id, name, model) = (row.id, row.name.clone(), costs.model.clone());
@@ -182,7 +189,7 @@ pub(super) struct WindowResult<'a> {
     parts: Option<Vec<PartResult<'a>>>,
     /// Report of what is in and out.
     report: WindowReport<'a>,
-    /// Outcome for each item of the session's manager.
+    /// Outcome for each item of the session's managers.
     items: Vec<Decided>,
 }
 

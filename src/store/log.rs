@@ -268,8 +268,8 @@ fn entry(line: EntryLine<'_>) -> Option<Entry> {
                     method: method.into_owned(),
                     slots: pairs.collect::<Option<_>>()?,
                     settings: max_items.map(|(a, b)| (settings(a), settings(b))),
-                    set: None,
                     version,
+                    ..Change::default()
                 },
             )
         }

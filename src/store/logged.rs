@@ -247,11 +247,16 @@ impl<S: Store> Store for LoggedStore<S> {
 
     fn record(&mut self, manager: &str, change: &Change) -> Result<(), StoreError> {
         self.begin_change()?;
-        if self.direct || change.set.is_some() {
+        // The log has no words for sets and for items that go elsewhere.
+        if self.direct || change.set.is_some() || change.partner.is_some() {
             return self.go_direct()?.record(manager, change);
         }
         self.request.push(Entry::Record(manager.to_owned(), change.clone()));
         Ok(())
+    }
+
+    fn rename(&mut self, manager: &str, to: &str) -> Result<(), StoreError> {
+        self.changing()?.rename(manager, to)
     }
 
     fn last_change(&mut self, manager: &str) -> Result<Option<Change>, StoreError> {

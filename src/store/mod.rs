@@ -142,6 +142,9 @@ pub trait Store: Send {
     /// Adds a change to the manager's journal; the next commit makes it durable.
     fn record(&mut self, manager: &str, change: &Change) -> Result<(), StoreError>;
 
+    /// Gives a manager another name, which no stored manager has. Its journal goes with it.
+    fn rename(&mut self, manager: &str, to: &str) -> Result<(), StoreError>;
+
     /// Returns the newest change in the manager's journal.
     fn last_change(&mut self, manager: &str) -> Result<Option<Change>, StoreError>;
 

@@ -15,6 +15,7 @@ fn calls(folder: &str, exported: &str) -> Vec<(&'static str, String)> {
     vec![
         ("add-context", of_m(":content \"one\" :metadata (:a_b (1 . 2) :origin :region)")),
         ("batch", ":calls ((:method add-item :params (:content \"in a batch\")))".to_owned()),
+        ("transfer-items", ":id \"ctx-2\" :into \"there\"".to_owned()),
         ("add-file", of_m(&format!(":path {}", quoted(&format!("{folder}/a.txt"))))),
         ("add-tree", of_m(&format!(":path {project}"))),
         ("update-context", of_m(":id \"ctx-1\" :content \"two\"")),
@@ -55,6 +56,7 @@ fn calls(folder: &str, exported: &str) -> Vec<(&'static str, String)> {
         ("distrust-project", format!(":project {project}")),
         ("configure-provider", ":name \"p\" :kind :ollama :model \"m\"".to_owned()),
         ("remove-provider", ":name \"p\"".to_owned()),
+        ("open-layers", format!(":root {project} :formerly (\"m\")")),
         ("backup", String::new()),
     ]
 }

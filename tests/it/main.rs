@@ -29,6 +29,7 @@ mod hidden;
 mod house;
 mod introduced;
 mod keys;
+mod layers;
 mod leaving;
 mod length_fuzz;
 mod library;

@@ -494,7 +494,7 @@ fn a_summary_has_count_types_preview_and_tokens() {
 }
 
 #[test]
-fn several_managers_are_shown_merged() {
+fn several_managers_are_shown_in_their_order() {
     let home = Home::new();
     for (now, manager, content) in [("1", "a", "1"), ("2", "b", "2"), ("3", "a", "3")] {
         let mut client = home.stdio(&["--fixed-time", now]);
@@ -504,7 +504,7 @@ fn several_managers_are_shown_merged() {
     let mut client = home.stdio(&[]);
     let items = client.ok("get-context", "(:managers (\"b\" \"a\" \"b\"))");
     let contents: Vec<_> = items.as_array().unwrap().iter().map(|item| &item["content"]).collect();
-    assert_eq!(contents, ["1", "2", "3"]);
+    assert_eq!(contents, ["2", "1", "3"]);
     let items = client.ok("get-context", "(:managers (\"b\" \"a\") :limit 2)");
     assert_eq!((&items[0]["content"], &items[1]["content"]), (&"2".into(), &"3".into()));
 }

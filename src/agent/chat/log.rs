@@ -78,10 +78,11 @@ impl Chat {
     ) -> Result<Vec<u64>, AgentError> {
         let answer = ModelAnswer { messages: unit, asked: begun.asked.take() };
         let (id, configured) = (self.row.id, self.configured.clone());
+        let managers = self.managers.clone();
         let logged = self.job.ask(move |engine| {
             let numbers = engine.add_answer(id, answer)?;
             let row = engine.row(id)?;
-            Ok((numbers, material(engine, row, &configured)?))
+            Ok((numbers, material(engine, row, &configured, managers)?))
         });
         let (numbers, material) = logged.await?;
         begun.material = Some(material);

@@ -63,6 +63,8 @@ pub(crate) struct ChatRequest {
     /// Names of the tools that the model may call without permission each time, besides those in
     /// the session's settings.
     pub allow: Vec<String>,
+    /// Managers whose items to include; by default those of the session.
+    pub managers: Option<Vec<String>>,
     /// Key by which a repeated request is recognized.
     pub key: Option<String>,
     /// Version that the session must have when the question is logged.
@@ -80,6 +82,7 @@ struct Chat {
     phase: Option<Phase>,
     sections: Sections,
     embedded: Embedded,
+    managers: Option<Vec<String>>,
     key: Option<String>,
     if_version: Option<u64>,
     max_rounds: u64,
@@ -190,6 +193,7 @@ impl Chat {
             phase: request.phase,
             sections: request.sections,
             embedded,
+            managers: request.managers,
             key: request.key,
             if_version: request.if_version,
             max_rounds: request.max_rounds,

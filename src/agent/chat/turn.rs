@@ -69,6 +69,7 @@ impl Chat {
         let if_version = self.if_version;
         // The note-taker is asked first, if there is one.
         let is_window_next = self.notes.is_none();
+        let managers = self.managers.clone();
         let asked = self.job.ask(move |engine| {
             let row = engine.row(id)?;
             let mut context = engine.context_of(row, None)?;
@@ -83,8 +84,8 @@ impl Chat {
                 None => None,
             };
             let is_window_next = is_window_next && answered.is_none();
-            let material =
-                is_window_next.then(|| material(engine, context.row, &configured)).transpose()?;
+            let read = || material(engine, context.row, &configured, managers);
+            let material = is_window_next.then(read).transpose()?;
             if answered.is_some() {
                 engine.end_turn(id);
             }
@@ -162,9 +163,10 @@ impl Chat {
 
     pub(super) async fn read_material(&self) -> Result<Material, AgentError> {
         let (id, configured) = (self.row.id, self.configured.clone());
+        let managers = self.managers.clone();
         let read = move |engine: &mut Engine| {
             let row = engine.row(id)?;
-            material(engine, row, &configured)
+            material(engine, row, &configured, managers)
         };
         self.job.ask(read).await
     }
@@ -282,13 +284,16 @@ impl Chat {
     }
 }
 
-/// Reads the session's material for a window for this model.
+/// Reads the session's material for a window of this model, with the items of these managers or
+/// else of the session's.
 pub(super) fn material(
     engine: &mut Engine,
     row: SessionRow,
     configured: &Configured,
+    managers: Option<Vec<String>>,
 ) -> Result<Material, EngineError> {
     let mut context = engine.context_of(row, Some(configured.provider.model()))?;
+    context.managers = managers.unwrap_or(context.managers);
     context.costs = configured.with_room(context.costs);
     engine.material(context)
 }

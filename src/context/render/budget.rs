@@ -4,6 +4,8 @@
 //! decides what a token is. The counts of parts are only a guess at the count of the whole (a token
 //! may span two sections), so every promise is about the count of the whole text.
 
+use std::cmp::Reverse;
+
 use super::cut::{self, Around};
 use super::report::{ItemFate, ItemVerdict, Reason};
 use super::{Format, footer, header, section, separator};
@@ -17,6 +19,9 @@ pub(crate) struct Piece<'a> {
     pub item: &'a Item,
     /// True if it is dropped only after all unpinned items.
     pub pinned: bool,
+    /// Time from which on it counts; of two items the earlier one is dropped first. Pieces of one
+    /// time count in their order.
+    pub since: i64,
 }
 
 /// A text within its budget.
@@ -40,7 +45,7 @@ pub(crate) struct BudgetTooSmall {
     pub max_tokens: u64,
 }
 
-/// Renders `pieces`, oldest first, in at most `max_tokens` tokens. `None` means no limit.
+/// Renders `pieces`, in their order, in at most `max_tokens` tokens. `None` means no limit.
 ///
 /// Whole items are dropped until the rest fits: first the unpinned ones, then the pinned ones,
 /// oldest first in each group. An item is cut instead of dropped if no whole item would be left, or
@@ -105,10 +110,11 @@ struct Whole {
 
 impl<'a> Draft<'a> {
     fn new(pieces: &'a [Piece<'a>], format: Format, counter: &'a dyn Counter) -> Self {
-        let newest_first = |pinned: bool| {
-            (0..pieces.len()).rev().filter(move |index| pieces[*index].pinned == pinned)
-        };
-        let keeping = newest_first(true).chain(newest_first(false)).collect();
+        let mut keeping: Vec<usize> = (0..pieces.len()).collect();
+        keeping.sort_by_key(|index| {
+            let piece = pieces[*index];
+            Reverse((piece.pinned, piece.since, *index))
+        });
         Self { pieces, format, counter, keeping, sections: vec![None; pieces.len()] }
     }
 
@@ -235,7 +241,7 @@ impl<'a> Draft<'a> {
         let unpinned_kept = self.keeping[..shown].iter().any(|index| !self.pieces[*index].pinned);
         let mut report = Vec::with_capacity(self.pieces.len());
         for (index, kept) in is_kept.into_iter().enumerate() {
-            let Piece { item, pinned } = self.pieces[index];
+            let Piece { item, pinned, .. } = self.pieces[index];
             let (tokens, fate) = if kept {
                 (self.section(index).tokens, ItemFate::Kept)
             } else {

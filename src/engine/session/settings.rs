@@ -39,6 +39,8 @@ pub struct SessionSettings {
     pub tools: Vec<String>,
     /// Names of the tools that it may call without asking each time.
     pub allowed_tools: Vec<String>,
+    /// Managers whose items it shows besides those of its own, from the general to the special.
+    pub managers: Vec<String>,
 }
 
 impl Default for SessionSettings {
@@ -55,6 +57,7 @@ impl Default for SessionSettings {
             managing: NotesOptions::default(),
             tools: Vec::new(),
             allowed_tools: Vec::new(),
+            managers: Vec::new(),
         }
     }
 }
@@ -63,6 +66,13 @@ impl SessionSettings {
     /// Returns the name of the template for notes.
     pub fn template_name(&self) -> &str {
         self.template.as_deref().unwrap_or(DEFAULT_TEMPLATE)
+    }
+
+    /// Returns all managers whose items the session with this row shows. Its own is the last.
+    pub fn managers(&self, row: &SessionRow) -> Vec<String> {
+        let own = row.manager_name();
+        let others = self.managers.iter().filter(|manager| **manager != own).cloned();
+        others.chain([own.clone()]).collect()
     }
 
     /// Parses stored settings. An empty text means the defaults.
@@ -96,6 +106,8 @@ pub struct SessionContext {
     pub settings: SessionSettings,
     /// Token costs for the model that the request is about.
     pub costs: Costs,
+    /// Managers whose items its windows show.
+    pub managers: Vec<String>,
 }
 
 impl Engine {
@@ -125,7 +137,8 @@ impl Engine {
     ) -> Result<SessionContext, EngineError> {
         let settings = SessionSettings::parse(&row.settings)?;
         let costs = self.costs(model.or(settings.model.as_deref()))?;
-        Ok(SessionContext { row, settings, costs })
+        let managers = settings.managers(&row);
+        Ok(SessionContext { row, settings, costs, managers })
     }
 
     /// Finds a session like [`find_session`](Self::find_session), and returns its settings too.

@@ -85,7 +85,7 @@ impl Engine {
         turn: NewTurn,
         summarizer: &dyn Summarizer,
     ) -> Result<TurnDone, EngineError> {
-        let SessionContext { row, settings, costs } = context;
+        let SessionContext { row, settings, costs, .. } = context;
         let (id, config) = (row.id, settings.turn);
         let before = self.session(id)?;
         let (position, turns_before) = (before.length(), before.turns());
@@ -146,7 +146,7 @@ impl Engine {
         context: &SessionContext,
         message: &NewMessage,
     ) -> Result<Option<Ahead>, EngineError> {
-        let SessionContext { row, settings, costs } = context;
+        let SessionContext { row, settings, costs, .. } = context;
         let (id, config) = (row.id, settings.turn);
         let nothing = Grounding::default();
         let tokens = self.view_tokens(id, costs, &nothing)? + costs.measure.message(message.tokens);
@@ -170,7 +170,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn quality_score(&mut self, context: &SessionContext) -> Result<Quality, EngineError> {
-        let SessionContext { row: SessionRow { id, .. }, settings, costs } = context;
+        let SessionContext { row: SessionRow { id, .. }, settings, costs, .. } = context;
         let tokens = self.view_tokens(*id, costs, &Grounding::default())?;
         self.quality(*id, settings.turn.max_tokens, tokens)
     }

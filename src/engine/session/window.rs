@@ -20,7 +20,7 @@ pub struct Material {
     pub messages: Vec<Arc<Message>>,
     /// Summary of the messages before them, with its tokens.
     pub summary: Option<(Arc<str>, u64)>,
-    /// Items of its manager.
+    /// Items of its managers.
     pub items: Vec<View>,
     /// The window built last.
     pub previous: Option<Fingerprint>,
@@ -33,8 +33,8 @@ impl Engine {
     /// [`EngineError::Store`].
     pub fn material(&mut self, context: SessionContext) -> Result<Material, EngineError> {
         let row = &context.row;
-        let items =
-            self.select(&Selection { managers: vec![row.manager_name()], ..Selection::default() })?;
+        let managers = context.managers.clone();
+        let items = self.select(&Selection { managers, ..Selection::default() })?;
         let session = self.session(row.id)?;
         let summary = session.state().summary.as_ref();
         let summary = summary.map(|summary| (Arc::from(&*summary.text), summary.tokens));

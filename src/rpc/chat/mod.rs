@@ -14,7 +14,7 @@ use super::error::{agent_error, param_error};
 use super::error_data::PlainKind;
 use super::keyed::{End, Turn};
 use super::messages::MessageParam;
-use super::params::{InSession, Name, Switch};
+use super::params::{InSession, ManagerName, Name, Switch, given_list, manager_names};
 use super::peer::Peer;
 use super::shapes::{CallId, Either};
 use super::tool_names::ToolNames;
@@ -56,6 +56,10 @@ pub(super) struct ChatParams {
     allow: ToolNames,
     /// Texts to include with the conversation, as in `build-window`.
     sections: Option<SectionTexts>,
+    /// Managers whose items to include in this turn instead of the session's, from the general to the
+    /// special.
+    #[serde(default, deserialize_with = "given_list")]
+    managers: Option<Vec<ManagerName>>,
     /// Show what would be sent from the session as it is, without the memories that the turn would
     /// find and before any note-taking. Nothing is sent or changed.
     dry_run: Option<bool>,
@@ -84,6 +88,7 @@ pub(super) fn chat(call: Call, given: ChatParams) -> Result<Step, WireError> {
         toolbox: context::toolbox(),
         tools: given.tools.names(),
         allow: given.allow.names().unwrap_or_default(),
+        managers: given.managers.map(manager_names).transpose()?,
         if_version: call.in_steps.if_version,
         key: call.in_steps.key.as_ref().map(|key| key.name().to_owned()),
     };

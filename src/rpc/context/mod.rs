@@ -2,6 +2,7 @@
 
 mod edit;
 mod files;
+mod layers;
 mod query;
 mod refresh;
 mod sets;

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::agent::items::{ItemShown, with_states};
 use crate::agent::refresh;
 use crate::context::item::{Item, Kind, State};
-use crate::context::render::budget::{Fitted, Piece, fit};
+use crate::context::place;
+use crate::context::render::budget::{Fitted, fit};
 use crate::context::render::{Format, render};
 use crate::engine::{Listed, Reach, Selection, View};
 use crate::ids::ItemId;
@@ -24,7 +25,8 @@ use crate::wire::message::WireError;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct GetContext {
     manager: Option<ManagerName>,
-    /// Several managers instead of one; their items are merged by time.
+    /// Several managers instead of one, from the general to the special. Their items follow in this
+    /// order, without those that a later one repeats.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
     /// Include only items of these types or origins; `nil` means all. `file` matches both.
@@ -42,15 +44,21 @@ pub(super) fn list_items(call: Call, given: GetContext) -> Result<Step, WireErro
     let chosen = selection(given.manager, given.managers, given.types, given.limit)?;
     let ids = given.ids;
     let brief = given.brief.unwrap_or(false);
-    let list = move |shown: Vec<(View, State)>| {
-        let item = |(view, state): &(View, State)| Value::of(&ItemShown::new(view, *state, brief));
-        Value::List(shown.iter().map(item).collect())
-    };
+    let managers = chosen.managers.clone();
     Step::then_within(reach(&chosen), move |engine| {
-        let mut views = engine.select(&chosen)?;
+        let mut selected = engine.select_by_manager(&chosen)?;
         if let Some(ids) = ids {
-            views.retain(|view| ids.contains(&view.item.id));
+            selected.retain(|(_, view)| ids.contains(&view.item.id));
         }
+        let (at, views): (Vec<usize>, Vec<View>) = selected.into_iter().unzip();
+        let list = move |shown: Vec<(View, State)>| {
+            let named = |at: usize| (managers.len() > 1).then(|| &*managers[at]);
+            let item = |((view, state), at): (&(View, State), &usize)| {
+                let item = ItemShown::new(view, *state, brief);
+                Value::of(&ItemListed { item, manager: named(*at) })
+            };
+            Value::List(shown.iter().zip(&at).map(item).collect())
+        };
         if views.iter().any(|view| has_file(&view.item)) {
             let finish = move || Ok(list(with_states(&call.tools, views)));
             return Ok(Finish::Later(Box::new(finish)));
@@ -61,10 +69,22 @@ pub(super) fn list_items(call: Call, given: GetContext) -> Result<Step, WireErro
     })
 }
 
+/// An item in a list.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ListedItem")]
+pub(super) struct ItemListed<'a> {
+    #[serde(flatten)]
+    item: ItemShown<'a>,
+    /// Manager that holds it; only if the call named several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    manager: Option<&'a str>,
+}
+
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Render {
     manager: Option<ManagerName>,
-    /// Several managers instead of one; their items are merged by time.
+    /// Several managers instead of one, from the general to the special. Their items follow in this
+    /// order, without those that a later one repeats.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
     /// Include only items of these types or origins; `nil` means all. `file` matches both.
@@ -142,15 +162,15 @@ fn rendered(
     budget: Option<u64>,
 ) -> Result<Fitted, WireError> {
     let views = current(tools, views);
-    let pieces: Vec<Piece<'_>> =
-        views.iter().map(|view| Piece { item: &view.item, pinned: view.pinned }).collect();
+    let pieces: Vec<_> = views.iter().map(View::piece).collect();
     fit(&pieces, format, budget, &*tools.counter).map_err(|error| budget_error(&error))
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Summary {
     manager: Option<ManagerName>,
-    /// Several managers instead of one; their items are merged by time.
+    /// Several managers instead of one, from the general to the special. Their items follow in this
+    /// order, without those that a later one repeats.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
 }
@@ -207,6 +227,9 @@ fn preview(count: usize, kinds: &[Kind]) -> String {
 pub(super) struct ManagerLine {
     /// Name of the manager.
     manager: String,
+    /// Name for people, such as `project app`, if that is another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
     /// Number of items.
     count: u64,
     /// Number of pinned items.
@@ -225,6 +248,7 @@ pub(super) struct ManagerLine {
 
 pub(super) fn list_managers(_: Call, _: Nothing) -> Result<Step, WireError> {
     let line = |Listed { summary, max_items }| ManagerLine {
+        label: Some(place::label(&summary.name, None)).filter(|label| *label != summary.name),
         manager: summary.name,
         count: summary.count,
         pinned: summary.pinned,

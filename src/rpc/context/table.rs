@@ -1,7 +1,7 @@
 //! The methods of the context family.
 
-use super::{edit, files, query, refresh, sets, tree};
-use crate::agent::items::{AnswerShown, ItemShown};
+use super::{edit, files, layers, query, refresh, sets, tree};
+use crate::agent::items::AnswerShown;
 use crate::engine::{Beside, Removed};
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
@@ -52,6 +52,13 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .changes()
         .doc("Moves an item to another position. Rendering and eviction follow the order.")
         .result("`(:ids IDS)`, the new order, oldest first."),
+    method!("context", "transfer-items", layers::transfer_items => layers::Transferred)
+        .changes()
+        .doc(
+            "Moves items to another manager, where they become the newest. `undo` in either manager \
+              moves them back.",
+        )
+        .result("`:ids :into :count :total-tokens :evicted`."),
     method!("context", "pin-items", edit::pin_items => edit::Pinned)
         .changes()
         .doc("Pins items, which exempts them from eviction, or unpins them.")
@@ -70,7 +77,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
             "`(:undone METHOD)` with the `:count` and `:total-tokens` of the manager; the \
                  error `nothing-to-undo` when there is none.",
         ),
-    method!("context", "list-items", query::list_items => Vec<ItemShown<'static>>)
+    method!("context", "list-items", query::list_items => Vec<query::ItemListed<'static>>)
         .shows(Beside::Files)
         .pages(&Paged { newest_last: true, ..Paged::LIST })
         .doc(
@@ -108,11 +115,24 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("context", "list-managers", query::list_managers => Vec<query::ManagerLine>)
         .pages(&Paged::LIST)
         .doc("Lists the managers that hold items or were configured, sorted by name.")
-        .result("A list of `:manager :count :pinned :tokens :bytes :max-items :newest`."),
+        .result("A list of `:manager :label :count :pinned :tokens :bytes :max-items :newest`."),
     method!("context", "configure-manager", edit::configure_manager => edit::Configured)
         .changes()
         .doc("Sets a manager's capacity. If it shrinks, the oldest unpinned items are evicted.")
         .result("`:manager :max-items :evicted`."),
+    method!("context", "open-layers", layers::open_layers => layers::Opened)
+        .changes_after_work()
+        .doc(
+            "Returns the managers whose items a place sends: everywhere, the project, the file or \
+              buffer, and the conversation. Their names tell projects apart by folder and Git \
+              remote. Takes over items that are stored under earlier names.",
+        )
+        .result(
+            "`:layers`, from the general to the special: for each its `:layer`, `:manager`, \
+                 `:label`, number of `:items`, `:tokens` and `:max-items`; `:taken-over`, the managers \
+                 whose items moved in; and `:elsewhere`, managers that may be meant.",
+        )
+        .pace(Pace::InOrder),
     method!("context", "drop-manager", edit::drop_manager => Removed)
         .changes()
         .doc("Removes every item of a manager and its configuration. `undo` restores them.")

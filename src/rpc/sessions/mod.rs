@@ -12,8 +12,8 @@ pub(super) use self::table::METHODS;
 use super::call::Call;
 use super::error::param_error;
 use super::params::{
-    InSession, ManagerName, Name, Nothing, Short, Switch, is_session_id, new_name, not_negative,
-    yes,
+    InSession, ManagerName, Name, Nothing, Short, Switch, is_session_id, manager_names, new_name,
+    not_negative, yes,
 };
 use super::{Finish, Step, templates};
 use crate::agent::found::Hit;
@@ -37,6 +37,9 @@ pub(super) struct Open {
     name: Option<Name>,
     /// Manager of its items; defaults to one of its own.
     manager: Option<ManagerName>,
+    /// Further managers whose items it shows before those of its own, from the general to the
+    /// special. Only a new session takes them; `configure-session` sets those of others.
+    managers: Option<Vec<ManagerName>>,
     /// Folder of the project that it is about.
     project: Option<Short>,
     /// Replace its history with notes.
@@ -58,11 +61,15 @@ pub(super) fn open_session(call: Call, given: Open) -> Result<Step, WireError> {
     if name.is_none() && !given.create {
         return Err(param_error("name", "is required if create is nil"));
     }
+    let settings = SessionSettings {
+        managers: manager_names(given.managers.clone().unwrap_or_default())?,
+        ..SessionSettings::default()
+    };
     let template = given.template.clone().map(|Name(name)| name);
     let project = given.project.clone().map(|Short(path)| path);
     templates::usable(&call, template, name, project, move || {
         Step::state(move |engine| {
-            let opened = opened(engine, &given)?;
+            let opened = opened(engine, &given, &settings)?;
             manage(engine, opened.id, given.manage.0, given.template)?;
             let row = engine.row(opened.id)?;
             let current = engine.find_session(None).is_ok_and(|current| current.id == row.id);
@@ -75,7 +82,11 @@ pub(super) fn open_session(call: Call, given: Open) -> Result<Step, WireError> {
 }
 
 /// Opens the session of a call, creating it if the call may.
-fn opened(engine: &mut Engine, given: &Open) -> Result<Opened, EngineError> {
+fn opened(
+    engine: &mut Engine,
+    given: &Open,
+    settings: &SessionSettings,
+) -> Result<Opened, EngineError> {
     let name = match given.name.as_deref() {
         Some(name) if !given.create => {
             let row = match given.current {
@@ -93,7 +104,10 @@ fn opened(engine: &mut Engine, given: &Open) -> Result<Opened, EngineError> {
         name,
         manager: given.manager.as_ref().map(|ManagerName(name)| name.clone()).unwrap_or_default(),
         project: given.project.as_deref().map(str::to_owned),
-        settings: NO_SETTINGS.to_owned(),
+        settings: match settings.managers.is_empty() {
+            true => NO_SETTINGS.to_owned(),
+            false => settings.print()?,
+        },
         ..NewSession::default()
     };
     match given.current {
@@ -269,6 +283,10 @@ struct SessionShown {
     id: SessionId,
     /// Manager of its items.
     manager: String,
+    /// All managers whose items it shows, from the general to the special, if there are several;
+    /// `:manager` is the last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    managers: Vec<String>,
     /// Folder of its project.
     project: Option<String>,
     /// Number of messages in its log.
@@ -309,6 +327,10 @@ impl SessionShown {
         Self {
             id: SessionId(row.id),
             manager: row.manager_name(),
+            managers: Some(SessionSettings::parse(&row.settings).unwrap_or_default())
+                .map(|settings| settings.managers(&row))
+                .filter(|managers| managers.len() > 1)
+                .unwrap_or_default(),
             session: row.name,
             project: row.project,
             messages: row.messages,

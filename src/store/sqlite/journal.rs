@@ -19,6 +19,8 @@ struct ChangeRow {
     max_items: Option<(usize, usize)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     set: Option<(String, Option<u64>, Option<u64>)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    partner: Option<String>,
 }
 
 /// A slot in the journal: version, rank, pinned.
@@ -108,6 +110,13 @@ pub(super) fn read(db: &Connection, manager: i64, seq: u64) -> Result<Option<Cha
     text.map(|text| parse(&text)?.resolve(db)).transpose()
 }
 
+/// Gives a manager another name in the changes of those that items moved to or came from.
+pub(super) fn rename_partner(db: &Connection, manager: &str, to: &str) -> Result<(), StoreError> {
+    let sql = "UPDATE journal SET change = json_set(change, '$.partner', ?2)
+               WHERE json_extract(change, '$.partner') = ?1";
+    db.change(sql, params![manager, to]).map(drop)
+}
+
 /// Removes the change with this number from the journal.
 pub(super) fn remove(db: &Connection, manager: i64, seq: u64) -> Result<(), StoreError> {
     let sql = "DELETE FROM journal WHERE manager = ?1 AND seq = ?2";
@@ -157,6 +166,7 @@ impl From<&Change> for ChangeRow {
             slots: change.slots.iter().map(|c| (row(&c.before), row(&c.after))).collect(),
             max_items: change.settings.map(|(before, after)| (before.max_items, after.max_items)),
             set: change.set.clone().map(|set| (set.name, set.before, set.after)),
+            partner: change.partner.clone(),
         }
     }
 }
@@ -185,6 +195,7 @@ impl ChangeRow {
             settings: self.max_items.map(|(before, after)| (settings(before), settings(after))),
             set: self.set.map(|(name, before, after)| SetChange { name, before, after }),
             version: 0,
+            partner: self.partner,
         })
     }
 }

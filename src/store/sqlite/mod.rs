@@ -139,6 +139,14 @@ impl Store for SqliteStore {
         Ok(())
     }
 
+    fn rename(&mut self, manager: &str, to: &str) -> Result<(), StoreError> {
+        self.writing()?;
+        self.managers.remove(manager);
+        journal::rename_partner(&self.db, manager, to)?;
+        let sql = "UPDATE manager SET name = ?2 WHERE name = ?1";
+        self.db.change(sql, params![manager, to]).map(drop)
+    }
+
     fn last_change(&mut self, manager: &str) -> Result<Option<Change>, StoreError> {
         match self.known(manager)? {
             Some(Known { id, last_change }) => journal::read(&self.db, id, last_change),

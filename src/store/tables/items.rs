@@ -33,6 +33,18 @@ impl Reading<'_> {
         )
     }
 
+    /// Returns the managers with items whose names begin with `beginning`, and how many items each
+    /// has, sorted by name.
+    pub fn managers_beginning(&self, beginning: &str) -> Result<Vec<(String, u64)>, StoreError> {
+        self.db.rows(
+            "SELECT manager.name, count(*) FROM manager JOIN slot ON slot.manager = manager.id
+             WHERE substr(manager.name, 1, length(?1)) = ?1
+             GROUP BY manager.id ORDER BY manager.name",
+            [beginning],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+    }
+
     /// Returns the name of the manager that holds an item.
     pub fn holder(&self, item: u64) -> Result<Option<String>, StoreError> {
         let sql = "SELECT manager.name FROM slot JOIN manager ON manager.id = slot.manager

@@ -155,6 +155,12 @@ impl Writing<'_> {
         existing(id, self.db.change(sql, params![id, settings]))
     }
 
+    /// Replaces the manager that a session was created with.
+    pub fn set_session_manager(&self, id: u64, manager: &str) -> Result<(), StoreError> {
+        let sql = "UPDATE session SET manager = ?2 WHERE id = ?1";
+        existing(id, self.db.change(sql, params![id, manager]))
+    }
+
     /// Replaces the figures that turns have learned about a session.
     pub fn set_learned(&self, id: u64, learned: &str) -> Result<(), StoreError> {
         let sql = "UPDATE session SET learned = ?2 WHERE id = ?1";

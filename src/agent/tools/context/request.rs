@@ -1,5 +1,6 @@
 //! The requests of the context tools.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,7 +12,9 @@ use crate::agent::items::{ItemAnswer, ItemShown, Lines, new_item, resolved_item,
 use crate::agent::refresh::now_ms;
 use crate::agent::{AgentError, Job};
 use crate::context::item::{Kind, Metadata};
-use crate::engine::{Engine, EngineError, NewItem, Query, Selection, View, memories_for};
+use crate::engine::{
+    Engine, EngineError, NewItem, Query, Removed, Selection, SessionSettings, View, memories_for,
+};
 use crate::files::{self, Opened};
 use crate::ids::ItemId;
 use crate::store::session::SessionRow;
@@ -158,8 +161,20 @@ fn query(given: Value) -> Result<String, String> {
     read(given).map(|Given { query }| query)
 }
 
+/// Returns the managers whose items the session shows.
+fn managers(session: &SessionRow) -> Result<Vec<String>, AgentError> {
+    Ok(SessionSettings::parse(&session.settings)?.managers(session))
+}
+
+/// Returns the manager among these that holds the item, or else the last of them.
+fn holder(engine: &mut Engine, managers: &[String], id: ItemId) -> String {
+    let holds = |manager: &&String| engine.view(manager, id).is_ok();
+    let found = managers.iter().find(holds).or(managers.last());
+    found.cloned().unwrap_or_default()
+}
+
 async fn list(job: &Job, session: &SessionRow) -> Result<Value, AgentError> {
-    let managers = vec![session.manager_name()];
+    let managers = managers(session)?;
     let all = Selection { managers, ..Selection::default() };
     let views = job.ask(move |engine| engine.select(&all)).await?;
     shown(job, views, true).await
@@ -176,15 +191,18 @@ async fn shown(job: &Job, views: Vec<View>, brief: bool) -> Result<Value, AgentE
 }
 
 async fn read_item(job: &Job, session: &SessionRow, id: ItemId) -> Result<Value, String> {
-    let manager = session.manager_name();
-    let view =
-        job.ask(move |engine| engine.view(&manager, id)).await.map_err(|error| match error {
-            AgentError::Engine(EngineError::NoSuchItem { id, .. }) => {
-                let id = id.to_string();
-                format!("there is no item {id:?} in the context; list_context lists the items")
-            }
-            error => error.to_string(),
-        })?;
+    let managers = managers(session).map_err(|error| error.to_string())?;
+    let read = move |engine: &mut Engine| {
+        let manager = holder(engine, &managers, id);
+        engine.view(&manager, id)
+    };
+    let view = job.ask(read).await.map_err(|error| match error {
+        AgentError::Engine(EngineError::NoSuchItem { id, .. }) => {
+            let id = id.to_string();
+            format!("there is no item {id:?} in the context; list_context lists the items")
+        }
+        error => error.to_string(),
+    })?;
     match shown(job, vec![view], false).await {
         Ok(Value::List(mut items)) => Ok(items.pop().unwrap_or_default()),
         Ok(value) => Ok(value),
@@ -231,9 +249,19 @@ async fn drop_items(
     session: &SessionRow,
     ids: Vec<ItemId>,
 ) -> Result<Value, AgentError> {
-    let manager = session.manager_name();
-    let removed = job.ask(move |engine| engine.remove(&manager, &ids)).await?;
-    Ok(Value::of(&removed))
+    let managers = managers(session)?;
+    let remove = move |engine: &mut Engine| {
+        let mut held: BTreeMap<String, Vec<ItemId>> = BTreeMap::new();
+        for id in ids {
+            held.entry(holder(engine, &managers, id)).or_default().push(id);
+        }
+        let mut removed = 0;
+        for (manager, ids) in held {
+            removed += engine.remove(&manager, &ids)?.removed;
+        }
+        Ok(Removed { removed })
+    };
+    Ok(Value::of(&job.ask(remove).await?))
 }
 
 async fn search_memory(job: &Job, session: &SessionRow, text: String) -> Result<Value, AgentError> {

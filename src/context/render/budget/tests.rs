@@ -9,7 +9,7 @@ use crate::context::testing::{With, code, item};
 use crate::tokens::{Bpe, Estimate};
 
 fn pieces<'a>(items: &'a [Item], pinned: &[u64]) -> Vec<Piece<'a>> {
-    items.iter().map(|item| Piece { item, pinned: pinned.contains(&item.id.0) }).collect()
+    items.iter().map(|item| Piece { item, pinned: pinned.contains(&item.id.0), since: 0 }).collect()
 }
 
 /// Makes ten items of 60 characters. Each section has 21 tokens by the estimate (83 characters).
@@ -34,7 +34,7 @@ fn check(pinned: &[u64], max_tokens: Option<u64>, kept: &[u64]) -> Fitted {
 /// Checks the text of a single item that is cut, the number of lines kept, and the total.
 #[track_caller]
 fn check_cut(item: &Item, format: Format, max_tokens: u64, expected: &str, lines: (u64, u64)) {
-    let piece = [Piece { item, pinned: false }];
+    let piece = [Piece { item, pinned: false, since: 0 }];
     let fitted = fit(&piece, format, Some(max_tokens), &Estimate).unwrap();
     assert_eq!(fitted.text, expected);
     assert!(fitted.tokens <= max_tokens);
@@ -179,8 +179,11 @@ fn the_error_names_a_budget_that_is_large_enough() {
 
 /// Checks everything that holds for any result.
 fn check_promises(items: &[Item], pins: &[bool], format: Format, max: u64, counter: &dyn Counter) {
-    let pieces: Vec<Piece<'_>> =
-        items.iter().zip(pins).map(|(item, pinned)| Piece { item, pinned: *pinned }).collect();
+    let pieces: Vec<Piece<'_>> = items
+        .iter()
+        .zip(pins)
+        .map(|(item, pinned)| Piece { item, pinned: *pinned, since: 0 })
+        .collect();
     let result = fit(&pieces, format, Some(max), counter);
     assert_eq!(result, fit(&pieces, format, Some(max), counter), "it is a function");
     let fitted = match result {

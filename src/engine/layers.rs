@@ -1,0 +1,252 @@
+//! Layers: the managers whose items a buffer or a conversation sends, from the general to the special.
+//!
+//! Opening them also takes over what an earlier name of a place holds.
+
+use super::{Engine, EngineError, SessionSettings};
+use crate::context::place::{self, Place};
+use crate::ids::ItemId;
+use crate::names::names;
+
+names! {
+    /// A layer, by what its items belong to.
+    Layer {
+        /// Nothing in particular.
+        Everywhere => "everywhere",
+        /// The project, or the folder that stands in for one.
+        Project => "project",
+        /// The file.
+        File => "file",
+        /// The buffer, which has no file.
+        Buffer => "buffer",
+        /// The conversation.
+        Conversation => "conversation",
+    }
+}
+
+/// The layers to open.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wanted {
+    /// Layers from the general to the special, without that of the conversation.
+    pub layers: Vec<WantedLayer>,
+    /// Name or id of the conversation's session.
+    pub session: Option<String>,
+    /// Managers of an earlier version that may belong to one of the layers.
+    pub former: Vec<Former>,
+    /// Root of the project. Names of files inside are told without it.
+    pub root: Option<String>,
+}
+
+/// A layer to open.
+#[derive(Debug, Clone)]
+pub(crate) struct WantedLayer {
+    /// The layer.
+    pub layer: Layer,
+    /// Name of its manager.
+    pub manager: String,
+}
+
+/// A manager of an earlier version, as it was when its items were compared with the layers.
+#[derive(Debug, Clone)]
+pub(crate) struct Former {
+    /// Name of the manager.
+    pub manager: String,
+    /// Its items, oldest first.
+    pub ids: Vec<ItemId>,
+    /// Layer that all of its items belong to, if they agree on one.
+    pub to: Option<Layer>,
+    /// True if the call named it, so that it is told when its items do not agree.
+    pub is_named: bool,
+}
+
+/// An open layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OpenLayer {
+    /// The layer.
+    pub layer: Layer,
+    /// Name of its manager.
+    pub manager: String,
+    /// Name for people.
+    pub label: String,
+    /// Number of items.
+    pub items: usize,
+    /// Tokens of the items.
+    pub tokens: u64,
+    /// Capacity in items.
+    pub max_items: usize,
+}
+
+/// A manager, with the number of its items.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// Name of the manager.
+    pub manager: String,
+    /// Number of items.
+    pub items: u64,
+    /// Layer that took them over, if one did.
+    pub layer: Option<Layer>,
+}
+
+/// The open layers, and what happened to items under other names.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct OpenLayers {
+    /// Layers from the general to the special.
+    pub layers: Vec<OpenLayer>,
+    /// Managers whose items moved into a layer.
+    pub taken_over: Vec<Held>,
+    /// Managers with items that may be meant but belong to no layer.
+    pub elsewhere: Vec<Held>,
+}
+
+impl Engine {
+    /// Opens layers, and takes over what earlier names hold.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchSession`], [`EngineError::Store`].
+    pub(crate) fn open_layers(&mut self, wanted: Wanted) -> Result<OpenLayers, EngineError> {
+        let Wanted { layers: mut asked, session, former, root } = wanted;
+        let mut open = OpenLayers::default();
+        for WantedLayer { layer, manager } in &asked {
+            for earlier in Place::of(manager).iter().flat_map(Place::earlier_managers) {
+                open.taken_over.extend(self.take_over(&earlier, manager, *layer)?);
+            }
+        }
+        for former in former {
+            self.settle_former(former, &asked, &mut open)?;
+        }
+        for WantedLayer { manager, .. } in &asked {
+            open.elsewhere.extend(self.neighbours(manager)?);
+        }
+        if let Some(session) = session {
+            let manager = self.find_session(Some(&session))?.manager_name();
+            if asked.iter().all(|layer| layer.manager != manager) {
+                asked.push(WantedLayer { layer: Layer::Conversation, manager });
+            }
+        }
+        for WantedLayer { layer, manager } in asked {
+            open.layers.push(self.open_layer(layer, manager, root.as_deref())?);
+        }
+        Ok(open)
+    }
+
+    /// Returns the managers with items whose names begin with `beginning`.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub(crate) fn managers_beginning(
+        &mut self,
+        beginning: &str,
+    ) -> Result<Vec<String>, EngineError> {
+        let found = self.store.read_all()?.managers_beginning(beginning)?;
+        Ok(found.into_iter().map(|(manager, _)| manager).collect())
+    }
+
+    fn open_layer(
+        &mut self,
+        layer: Layer,
+        manager: String,
+        root: Option<&str>,
+    ) -> Result<OpenLayer, EngineError> {
+        let (items, tokens) = self.size(&manager)?;
+        let max_items = self.settings(&manager)?.max_items;
+        let label = match layer {
+            Layer::Conversation => "this conversation".to_owned(),
+            _ => place::label(&manager, root),
+        };
+        Ok(OpenLayer { layer, manager, label, items, tokens, max_items })
+    }
+
+    /// Takes over a manager of an earlier version if it is as it was when it was looked at.
+    fn settle_former(
+        &mut self,
+        former: Former,
+        asked: &[WantedLayer],
+        open: &mut OpenLayers,
+    ) -> Result<(), EngineError> {
+        let Former { manager, ids, to, is_named } = former;
+        if ItemId::all(&self.order(&manager)?) != ids {
+            return Ok(());
+        }
+        let to = asked.iter().find(|asked| Some(asked.layer) == to);
+        let taken = match to {
+            Some(WantedLayer { layer, manager: to }) => self.take_over(&manager, to, *layer)?,
+            None => None,
+        };
+        match taken {
+            Some(taken) => open.taken_over.push(taken),
+            None if is_named && !ids.is_empty() => {
+                open.elsewhere.push(Held { manager, items: ids.len() as u64, layer: None });
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Moves what is in one manager to another: with its journal if nothing is stored there, else
+    /// just the items, if they fit. Returns what moved.
+    fn take_over(
+        &mut self,
+        from: &str,
+        to: &str,
+        layer: Layer,
+    ) -> Result<Option<Held>, EngineError> {
+        if self.store.load(from)?.is_none() {
+            return Ok(None);
+        }
+        let (items, _) = self.size(from)?;
+        if self.store.load(to)?.is_none() {
+            self.rename_manager(from, to)?;
+        } else {
+            let room = self.settings(to)?.max_items.saturating_sub(self.size(to)?.0);
+            if items == 0 || items > room {
+                return Ok(None);
+            }
+            let ids = ItemId::all(&self.order(from)?);
+            self.transfer("open-layers", from, &ids, to)?;
+        }
+        self.sessions_follow(from, to)?;
+        let held = Held { manager: from.to_owned(), items: items as u64, layer: Some(layer) };
+        Ok(Some(held).filter(|held| held.items > 0))
+    }
+
+    /// Gives a manager another name, under which nothing is stored. Its changes can still be undone.
+    fn rename_manager(&mut self, from: &str, to: &str) -> Result<(), EngineError> {
+        let emptied = self.manager(from)?.plan_clear("open-layers");
+        let filled = emptied.clone().inverse();
+        self.touched.extend([from.to_owned(), to.to_owned()]);
+        self.store.rename(from, to)?;
+        self.apply(from, &emptied, None)?;
+        self.managers.remove(from);
+        self.managers.remove(to);
+        let held = self.manager(to)?;
+        let event = super::Event::changed(to, held, &filled, None);
+        self.events.push(event);
+        Ok(())
+    }
+
+    /// Lets the sessions that show one manager show another.
+    fn sessions_follow(&mut self, from: &str, to: &str) -> Result<(), EngineError> {
+        for row in self.store.read().sessions(true)? {
+            if row.manager == from {
+                self.store.change()?.set_session_manager(row.id, to)?;
+                self.sessions.change_row(row.id, |row| to.clone_into(&mut row.manager));
+            }
+            let mut settings = SessionSettings::parse(&row.settings)?;
+            let shown = settings.managers.iter_mut().filter(|manager| *manager == from);
+            if shown.map(|manager| to.clone_into(manager)).count() > 0 {
+                self.set_session_settings(row.id, &settings.print()?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the managers of the same spot with another remote, or of a buffer of the same name.
+    fn neighbours(&mut self, manager: &str) -> Result<Vec<Held>, EngineError> {
+        let Some(place) = Place::of(manager) else { return Ok(Vec::new()) };
+        let found = self.store.read_all()?.managers_beginning(&place.beginning())?;
+        let is_other = |name: &str| {
+            name != manager && Place::of(name).is_some_and(|other| other.is_at(&place))
+        };
+        let others = found.into_iter().filter(|(name, _)| is_other(name));
+        Ok(others.map(|(manager, items)| Held { manager, items, layer: None }).collect())
+    }
+}

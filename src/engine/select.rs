@@ -1,0 +1,96 @@
+//! Selects items of one or several managers.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use super::{Engine, EngineError};
+use crate::context::change::Slot;
+use crate::context::filter::{self, TypeName};
+use crate::context::item::Item;
+use crate::context::render::budget::Piece;
+use crate::context::repeats::without_repeats;
+
+/// Selection of items from managers.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Selection {
+    /// Managers to select from, from the general to the special.
+    pub managers: Vec<String>,
+    /// Types and origins to include; all if empty.
+    pub types: Vec<TypeName>,
+    /// Maximum number of items; the most recent are kept.
+    pub limit: Option<usize>,
+}
+
+/// An item as its manager holds it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct View {
+    /// The item.
+    pub item: Arc<Item>,
+    /// True if the item is exempt from eviction.
+    pub pinned: bool,
+    /// Time of the newest item up to this one in its manager, in Unix seconds. It orders items of
+    /// several managers by age, and keeps each manager's own order.
+    pub since: i64,
+}
+
+impl From<&Slot> for View {
+    fn from(slot: &Slot) -> Self {
+        Self { item: Arc::clone(&slot.item), pinned: slot.pinned, since: slot.item.timestamp }
+    }
+}
+
+impl View {
+    /// Returns the item as a piece to render.
+    pub(crate) fn piece(&self) -> Piece<'_> {
+        Piece { item: &self.item, pinned: self.pinned, since: self.since }
+    }
+}
+
+impl Engine {
+    /// Returns the selected items: those of each manager after those of the one before it, and in
+    /// each manager oldest first. An item that a later one repeats is left out if there are several
+    /// managers.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn select(&mut self, selection: &Selection) -> Result<Vec<View>, EngineError> {
+        let selected = self.select_by_manager(selection)?;
+        Ok(selected.into_iter().map(|(_, view)| view).collect())
+    }
+
+    /// Selects items like [`select`](Self::select), each with the position of its manager in the
+    /// selection.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn select_by_manager(
+        &mut self,
+        selection: &Selection,
+    ) -> Result<Vec<(usize, View)>, EngineError> {
+        let mut all: Vec<(usize, View)> = Vec::new();
+        for (position, name) in selection.managers.iter().enumerate() {
+            let mut since = i64::MIN;
+            for slot in self.manager(name)?.slots() {
+                since = since.max(slot.item.timestamp);
+                all.push((position, View { since, ..View::from(slot) }));
+            }
+        }
+        if selection.managers.len() > 1 {
+            all = without_repeats(all, |(_, view)| &view.item);
+        }
+        let matching = filter::select(all, &selection.types, None, |(_, view)| &view.item);
+        Ok(newest(matching, selection.limit))
+    }
+}
+
+/// Returns the most recent items, in their order.
+fn newest(views: Vec<(usize, View)>, limit: Option<usize>) -> Vec<(usize, View)> {
+    let mut by_age: Vec<usize> = (0..views.len()).collect();
+    by_age.sort_by_key(|index| Reverse((views[*index].1.since, *index)));
+    by_age.truncate(limit.unwrap_or(usize::MAX));
+    by_age.sort_unstable();
+    let mut kept = by_age.into_iter().peekable();
+    let is_kept = |index: usize| kept.next_if_eq(&index).is_some();
+    let is_kept: Vec<bool> = (0..views.len()).map(is_kept).collect();
+    views.into_iter().zip(is_kept).filter(|(_, keep)| *keep).map(|(view, _)| view).collect()
+}

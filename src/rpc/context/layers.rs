@@ -1,0 +1,352 @@
+//! Methods about layers: the managers that a place has, and moving items between them.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::context::item::Item;
+use crate::context::place::{self, Kind, Place};
+use crate::engine::{
+    Engine, EngineError, Former, Layer, OpenLayers, Selection, Wanted, WantedLayer,
+};
+use crate::files;
+use crate::ids::ItemId;
+use crate::rpc::Step;
+use crate::rpc::call::Call;
+use crate::rpc::error::{engine_error, param_error};
+use crate::rpc::params::{MAX_NAME_BYTES, ManagerName, Name, Short, given_list, ids};
+use crate::wire::message::WireError;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct OpenLayersCall {
+    /// Root of the project; `nil` outside of one.
+    root: Option<Short>,
+    /// Folder to use if there is no `:root`: its project, or else the folder itself.
+    directory: Option<Short>,
+    /// Name of the file.
+    filename: Option<Short>,
+    /// Name of the buffer, if it has no file.
+    buffer: Option<Short>,
+    /// Number of the buffer, which no other buffer of this name ever has; required with `:buffer`.
+    number: Option<Short>,
+    /// Name or id of a session whose own manager is the last layer.
+    session: Option<Name>,
+    /// Names that the managers had before layers: of the buffer, and of the project's folder. Items
+    /// there that all belong to the file or to the project move into its layer.
+    formerly: Option<Vec<ManagerName>>,
+}
+
+/// An open layer.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "OpenLayer")]
+struct LayerShown {
+    /// The layer.
+    layer: Layer,
+    /// Name of its manager.
+    manager: String,
+    /// Name for people, such as `project app`.
+    label: String,
+    /// Number of items.
+    items: usize,
+    /// Tokens of the items.
+    tokens: u64,
+    /// Maximum number of items.
+    max_items: usize,
+}
+
+/// A manager whose items moved into a layer.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "TakenOver")]
+struct TakenOver {
+    /// Name of the manager.
+    manager: String,
+    /// The layer.
+    layer: Layer,
+    /// Number of items.
+    items: u64,
+}
+
+/// A manager that may be meant but belongs to no layer.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ManagerElsewhere")]
+struct Elsewhere {
+    /// Name of the manager.
+    manager: String,
+    /// Name for people.
+    label: String,
+    /// Number of items.
+    items: u64,
+}
+
+/// The open layers.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "OpenLayers")]
+pub(super) struct Opened {
+    /// Layers from the general to the special.
+    layers: Vec<LayerShown>,
+    /// Managers whose items moved into a layer now.
+    taken_over: Vec<TakenOver>,
+    /// Managers with items of the same folder with another remote, of an earlier buffer of this name,
+    /// or of one of the names in `:formerly` whose items do not agree.
+    elsewhere: Vec<Elsewhere>,
+}
+
+pub(super) fn open_layers(call: Call, given: OpenLayersCall) -> Result<Step, WireError> {
+    let spot = Spot::of(&given)?;
+    let formerly = given.formerly.into_iter().flatten().map(|ManagerName(name)| name);
+    let find = former_managers(formerly.collect(), spot.file.is_some());
+    let found = call.tools.engine.ask_blocking(|engine| Ok(find(engine))).map_err(engine_error)?;
+    let found = found.map_err(engine_error)?;
+    let former = spot.compared(found);
+    let wanted = Wanted {
+        layers: spot.layers()?,
+        session: given.session.map(|Name(name)| name),
+        former,
+        root: spot.folder.as_ref().map(|(_, root)| text(root)),
+    };
+    Step::state(move |engine| Ok(shown(engine.open_layers(wanted)?)))
+}
+
+fn shown(open: OpenLayers) -> Opened {
+    let layers = open.layers.into_iter().map(|open| LayerShown {
+        layer: open.layer,
+        manager: open.manager,
+        label: open.label,
+        items: open.items,
+        tokens: open.tokens,
+        max_items: open.max_items,
+    });
+    let taken = open.taken_over.into_iter().filter_map(|held| {
+        Some(TakenOver { layer: held.layer?, manager: held.manager, items: held.items })
+    });
+    let elsewhere = open.elsewhere.into_iter().map(|held| Elsewhere {
+        label: place::label(&held.manager, None),
+        manager: held.manager,
+        items: held.items,
+    });
+    Opened { layers: layers.collect(), taken_over: taken.collect(), elsewhere: elsewhere.collect() }
+}
+
+/// The places that a call is about, as they are on the disk.
+struct Spot {
+    /// Folder of the project, or the one that stands in for it.
+    folder: Option<(Kind, PathBuf)>,
+    /// Remote of the project.
+    remote: Option<String>,
+    file: Option<PathBuf>,
+    buffer: Option<String>,
+}
+
+impl Spot {
+    /// Looks at the disk.
+    fn of(given: &OpenLayersCall) -> Result<Self, WireError> {
+        let folder = match (&given.root, &given.directory) {
+            (Some(root), _) => Some((Kind::Project, true_name(root))),
+            (None, Some(directory)) => {
+                let folder = true_name(directory);
+                Some(match files::project_root(&folder).filter(|_| !is_remote(directory)) {
+                    Some(root) => (Kind::Project, root),
+                    None => (Kind::Folder, folder),
+                })
+            }
+            (None, None) => None,
+        };
+        let is_local = ![&given.root, &given.directory].into_iter().flatten().any(is_remote);
+        let project = folder.as_ref().filter(|(kind, _)| is_local && *kind == Kind::Project);
+        let remote = project.and_then(|(_, root)| files::remote_of(root));
+        let buffer = match (&given.buffer, &given.number) {
+            (Some(buffer), Some(number)) => Some(place::numbered(buffer, number)),
+            (None, None) => None,
+            _ => return Err(param_error("number", "and buffer are only possible together")),
+        };
+        Ok(Self {
+            folder,
+            remote: remote.as_deref().and_then(place::normal_remote),
+            file: given.filename.as_ref().map(true_name),
+            buffer,
+        })
+    }
+
+    /// Returns the layers from the general to the special.
+    fn layers(&self) -> Result<Vec<WantedLayer>, WireError> {
+        let shared = ManagerName::default().0;
+        let mut layers = vec![WantedLayer { layer: Layer::Everywhere, manager: shared }];
+        let mut add = |layer, param, kind, name: &str, remote| {
+            let manager = Place { remote, ..Place::new(kind, name) }.manager();
+            if manager.len() > MAX_NAME_BYTES {
+                let message = format!("makes a name of over {MAX_NAME_BYTES} bytes");
+                return Err(param_error(param, &message));
+            }
+            layers.push(WantedLayer { layer, manager });
+            Ok(())
+        };
+        let remote = self.remote.as_deref();
+        if let Some((kind, folder)) = &self.folder {
+            add(Layer::Project, "root", *kind, &text(folder), remote)?;
+        }
+        if let Some(file) = &self.file {
+            add(Layer::File, "filename", Kind::File, &text(file), remote)?;
+        }
+        if let Some(buffer) = &self.buffer {
+            add(Layer::Buffer, "buffer", Kind::Buffer, buffer, None)?;
+        }
+        Ok(layers)
+    }
+
+    /// Compares the items of managers of an earlier version with the layers.
+    fn compared(&self, found: Vec<Found>) -> Vec<Former> {
+        let mut names = TrueNames::default();
+        let compared = found.into_iter().map(|Found { manager, items, is_named }| {
+            let ids = items.iter().map(|item| item.id).collect();
+            let to = self.layer_of(&manager, &items, &mut names);
+            Former { manager, ids, to, is_named }
+        });
+        compared.collect()
+    }
+
+    /// Returns the layer that all items belong to. An item without a file belongs anywhere, but one
+    /// must say where it is from. The name of the project's folder says so by itself.
+    fn layer_of(&self, manager: &str, items: &[Arc<Item>], names: &mut TrueNames) -> Option<Layer> {
+        let (kind, root) = self.folder.as_ref()?;
+        if manager.ends_with('/') && names.of(manager) == *root {
+            return Some(Layer::Project);
+        }
+        let mut from = Vec::new();
+        for item in items {
+            let file = item.metadata.filename().map(|name| names.of(name));
+            let project = item.metadata.text("project").map(|name| names.of(name));
+            from.push((file, project));
+        }
+        from.retain(|(file, project)| file.is_some() || project.is_some());
+        let is_here = |file: &Option<PathBuf>| file.is_none() || *file == self.file;
+        if self.file.is_some()
+            && from.iter().all(|(file, _)| is_here(file))
+            && from.iter().any(|(file, _)| file.is_some())
+        {
+            return Some(Layer::File);
+        }
+        let is_inside = |(file, project): &(Option<PathBuf>, Option<PathBuf>)| match kind {
+            Kind::Project => match project {
+                Some(project) => project == root,
+                None => file.as_ref().is_some_and(|file| file.starts_with(root)),
+            },
+            _ => project.is_none() && file.as_ref().and_then(|file| file.parent()) == Some(root),
+        };
+        (!from.is_empty() && from.iter().all(is_inside)).then_some(Layer::Project)
+    }
+}
+
+/// A manager of an earlier version, with its items.
+struct Found {
+    manager: String,
+    items: Vec<Arc<Item>>,
+    is_named: bool,
+}
+
+/// Returns an operation that reads the managers of these names. Those of files also may have a name
+/// that Emacs made unique, such as `NEWS<app>`.
+fn former_managers(
+    names: Vec<String>,
+    is_file: bool,
+) -> impl FnOnce(&mut Engine) -> Result<Vec<Found>, EngineError> + Send {
+    move |engine| {
+        let mut found: Vec<Found> = Vec::new();
+        for name in names {
+            let unique = match is_file {
+                true => engine.managers_beginning(&format!("{name}<"))?,
+                false => Vec::new(),
+            };
+            let unique = unique.into_iter().filter(|name| name.ends_with('>'));
+            for (manager, is_named) in
+                unique.map(|name| (name, false)).chain([(name.clone(), true)])
+            {
+                let is_known = found.iter().any(|found| found.manager == manager);
+                if is_known || manager == place::SHARED || Place::of(&manager).is_some() {
+                    continue;
+                }
+                let managers = vec![manager.clone()];
+                let views = engine.select(&Selection { managers, ..Selection::default() })?;
+                let items = views.into_iter().map(|view| view.item).collect();
+                found.push(Found { manager, items, is_named });
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// True names of files; asks the disk once for each.
+#[derive(Default)]
+struct TrueNames {
+    known: HashMap<String, PathBuf>,
+}
+
+impl TrueNames {
+    fn of(&mut self, name: &str) -> PathBuf {
+        let look_up = || true_name(&Short(name.to_owned()));
+        self.known.entry(name.to_owned()).or_insert_with(look_up).clone()
+    }
+}
+
+/// Returns the true name of a file or folder of this machine, and any other name as it is.
+fn true_name(name: &Short) -> PathBuf {
+    match files::absolute(name) {
+        Ok(path) => files::true_name(&path),
+        Err(_) => {
+            let parts: Vec<&str> = name.split('/').filter(|part| !part.is_empty()).collect();
+            PathBuf::from(format!("/{}", parts.join("/")))
+        }
+    }
+}
+
+fn is_remote(name: &Short) -> bool {
+    files::absolute(name).is_err()
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Transfer {
+    /// Id of the item.
+    id: Option<ItemId>,
+    /// Ids of several items.
+    #[serde(default, deserialize_with = "given_list")]
+    ids: Option<Vec<ItemId>>,
+    manager: Option<ManagerName>,
+    /// Manager to move them to.
+    into: ManagerName,
+}
+
+/// Items that moved to another manager.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "TransferredItems")]
+pub(super) struct Transferred {
+    /// Ids of the items, which stay the same.
+    ids: Vec<ItemId>,
+    /// Manager that has them now.
+    into: String,
+    /// Number of items in that manager.
+    count: usize,
+    /// Tokens of these items.
+    total_tokens: u64,
+    /// Ids of the items evicted for them, oldest first.
+    evicted: Vec<ItemId>,
+}
+
+pub(super) fn transfer_items(_: Call, given: Transfer) -> Result<Step, WireError> {
+    let ids = ids(given.id, given.ids)?;
+    let (from, into) = (given.manager.unwrap_or_default().0, given.into.0);
+    if from == into {
+        return Err(param_error("into", "must not be the manager that the items are in"));
+    }
+    Step::state(move |engine| {
+        let added = engine.transfer("transfer-items", &from, &ids, &into)?;
+        let (count, total_tokens) = engine.size(&into)?;
+        let (ids, evicted) = (ItemId::all(&added.ids), ItemId::all(&added.evicted));
+        Ok(Transferred { ids, into, count, total_tokens, evicted })
+    })
+}
