@@ -128,9 +128,11 @@ STATE, ARGS and TIME are as in `contexture-ert-with-server'."
          (contexture--connection nil)
          (contexture-reconnect-delay 0.02)
          (contexture-request-timeout contexture-ert-timeout)
-         (contexture-scope 'buffer)
+         (contexture-scope #'contexture-ert--buffer-context)
          (contexture-providers nil)
          (contexture--last-manager nil)
+         (contexture--last-changed nil)
+         (contexture--labels (make-hash-table :test #'equal))
          (contexture--totals (make-hash-table :test #'equal))
          (contexture--project-roots (make-hash-table :test #'equal))
          (contexture-notification-functions nil)
@@ -141,6 +143,10 @@ STATE, ARGS and TIME are as in `contexture-ert-with-server'."
          (inhibit-message t)
          (kill-ring nil))
     (contexture-ert--cleaning-up contexture-ert--home function)))
+
+(defun contexture-ert--buffer-context ()
+  "Return the name of this buffer, which is that of its only context in tests."
+  (buffer-name))
 
 (defun contexture-ert--environment ()
   "Return the environment that confines a server to its test."

@@ -101,8 +101,28 @@ Items that were drawn in this minute keep their lines."
                                   made)))
                   items)
           contexture-list--made (cons key made))
-    (or (mapcar (lambda (item) (cdr (gethash item made))) items)
+    (or (cl-loop with layer = nil
+                 for item in items
+                 for manager = (plist-get item :manager)
+                 unless (or tabulated-list-sort-key (equal manager layer))
+                 collect (contexture-list--section (setq layer manager) items)
+                 collect (cdr (gethash item made)))
         (list (cons nil (contexture-list--remark))))))
+
+(defun contexture-list--section (manager items)
+  "Return the row that begins the section of MANAGER, with its part of ITEMS."
+  (let ((own (cl-remove-if-not (lambda (item)
+                                 (equal (plist-get item :manager) manager))
+                               items)))
+    (cons nil
+          (propertize
+           (format "  %s (%s)\n"
+                   (contexture--capitalized (contexture--label manager))
+                   (contexture--size
+                    (length own)
+                    (apply #'+ (mapcar (lambda (item) (or (plist-get item :tokens) 0))
+                                       own))))
+           'face 'bold))))
 
 (defun contexture-list--make-row (item now template)
   "Return the row of ITEM at the time NOW, and its id and line.

@@ -190,13 +190,11 @@ edit the file"))
 
 (defun contexture-list-item--edit-buffer (id)
   "Return the buffer in which the item ID of this context is edited, or nil."
-  (let ((manager contexture-manager))
-    (cl-find-if (lambda (buffer)
-                  (with-current-buffer buffer
-                    (and contexture-list-edit-mode
-                         (equal manager contexture-manager)
-                         (equal id (plist-get contexture-list-item--edited :id)))))
-                (buffer-list))))
+  (cl-find-if (lambda (buffer)
+                (with-current-buffer buffer
+                  (and contexture-list-edit-mode
+                       (equal id (plist-get contexture-list-item--edited :id)))))
+              (buffer-list)))
 
 (defun contexture-list-item--edit (items)
   "Open a buffer to edit the first of ITEMS, unless there is one already.
@@ -209,7 +207,7 @@ Select it unless the user went elsewhere meanwhile."
 
 (defun contexture-list-item--make-edit-buffer (item)
   "Return a new buffer to edit ITEM of this list's context."
-  (let ((manager contexture-manager)
+  (let ((manager (or (plist-get item :manager) contexture-manager))
         (source (contexture--description (plist-get item :metadata))))
     (with-current-buffer (generate-new-buffer
                           (format "*contexture: edit %s*" source))

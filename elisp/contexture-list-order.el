@@ -81,6 +81,12 @@ The list does not wait for the server, so that keys can follow fast."
          (neighbour (or (and (>= place 0) (nth place shown))
                         (contexture--user-error "This is the %s item"
                                     (if (< step 0) "first" "last")))))
+    (unless (equal (plist-get item :manager) (plist-get neighbour :manager))
+      (contexture--user-error "This is the %s item of its layer; %s moves it to another"
+                  (if (< step 0) "first" "last")
+                  (substitute-command-keys
+                   (if (< step 0) "\\[contexture-list-to-general]"
+                     "\\[contexture-list-to-special]"))))
     (contexture-list--draw-ahead
      (contexture-list-order--put item neighbour (> step 0)
                                  contexture-list--items))
@@ -95,6 +101,41 @@ The list does not wait for the server, so that keys can follow fast."
            if (eq each neighbour)
            append (if after (list neighbour item) (list item neighbour))
            else unless (eq each item) collect each))
+
+;;;; Moving to another layer
+
+(defun contexture-list-to-special ()
+  "Move the items in the region, else the marked ones, to a more special layer.
+Without any, move the item at point."
+  (interactive)
+  (contexture-list-order--transfer 1))
+
+(defun contexture-list-to-general ()
+  "Move the items in the region, else the marked ones, to a more general layer.
+Without any, move the item at point."
+  (interactive)
+  (contexture-list-order--transfer -1))
+
+(defun contexture-list-order--transfer (step)
+  "Move items by STEP layers, 1 or -1."
+  (unless (consp contexture-manager)
+    (user-error "This list shows one context, and not the layers of a buffer"))
+  (let* ((ids (contexture-list--ids))
+         (from (contexture-list--manager-of (car ids)))
+         (place (+ step (cl-position from contexture-manager :test #'equal)))
+         (into (or (and (>= place 0) (nth place contexture-manager))
+                   (contexture--user-error "There is no more %s layer"
+                               (if (> step 0) "special" "general")))))
+    (unless (cl-every (lambda (id) (equal from (contexture-list--manager-of id))) ids)
+      (user-error "These items are in several layers; choose those of one"))
+    (contexture-list--change
+     'transfer-items (list :ids ids :into into)
+     (lambda (_)
+       (setq contexture--last-changed into)
+       (contexture--message "Moved %s to %s; %s undoes it"
+                (contexture--count (length ids) "item") (contexture--label into)
+                (substitute-command-keys "\\[contexture-undo]"))))
+    (setq deactivate-mark t)))
 
 ;;;; Filtering
 

@@ -24,6 +24,7 @@
 (defconst contexture-list-buffer "*contexture: list*"
   "Name of the buffer that lists a context.")
 
+(autoload 'contexture--call-each "contexture-layers")
 (autoload 'contexture-list-copy "contexture-list-item" nil t)
 (autoload 'contexture-list-edit "contexture-list-item" nil t)
 (autoload 'contexture-list-show "contexture-list-item" nil t)
@@ -32,7 +33,8 @@
                    contexture-list-filter-name contexture-list-filter-contents
                    contexture-list-unfilter contexture-list-sort
                    contexture-list-unsort contexture-list-move-up
-                   contexture-list-move-down))
+                   contexture-list-move-down contexture-list-to-special
+                   contexture-list-to-general))
   (autoload command "contexture-list-order" nil t))
 
 (defvar contexture-list-mode-map
@@ -60,6 +62,8 @@
     (define-key map (kbd "M-<down>") #'contexture-list-move-down)
     (define-key map (kbd "ESC <up>") #'contexture-list-move-up)
     (define-key map (kbd "ESC <down>") #'contexture-list-move-down)
+    (define-key map ">" #'contexture-list-to-special)
+    (define-key map "<" #'contexture-list-to-general)
     (define-key map "/t" #'contexture-list-filter-type)
     (define-key map "/s" #'contexture-list-filter-state)
     (define-key map "/n" #'contexture-list-filter-name)
@@ -81,7 +85,8 @@ that the list already shows something newer than the coming answer.")
 ;;;; The list
 
 (define-derived-mode contexture-list-mode tabulated-list-mode "Contexture"
-  "Major mode for the items of one context, in the order a model sees.
+  "Major mode for the items of a buffer's layers, in the order a model sees.
+Each layer is a section; a context that you chose has none.
 
 RET visits an item's source, SPC shows its text and `e' edits it.
 
@@ -91,6 +96,7 @@ flagged.  `u' removes mark and flag, `U' does so for all items.  You can
 undo every change of the context with \\[contexture-undo].
 
 \\[contexture-list-move-up] and \\[contexture-list-move-down] move an item.
+`>' moves items to the next, more special layer, and `<' to the one before.
 `S' sorts by a column and `o' goes back to the order of the context.
 The keys behind `/' restrict the list to a type, a state, or a match in
 name or contents.
@@ -107,8 +113,10 @@ name or contents.
 
 ;;;###autoload
 (defun contexture-list (manager)
-  "List the items of the context named MANAGER.
-By default it is this buffer's; with a prefix argument, choose one."
+  "List the items of the context MANAGER, a name or a list of names.
+By default they are this buffer's layers, each with a section; with a
+prefix argument, choose one context.  If this buffer has nothing, choose
+from what there is."
   (interactive (list (contexture--manager-to-show current-prefix-arg)))
   (let ((buffer (get-buffer-create contexture-list-buffer)))
     (with-current-buffer buffer
@@ -153,7 +161,7 @@ By default it is this buffer's; with a prefix argument, choose one."
   (when-let* ((buffer (and (eq method 'context-changed)
                            (get-buffer contexture-list-buffer))))
     (with-current-buffer buffer
-      (when (equal (plist-get params :manager) contexture-manager)
+      (when (contexture--of-context-p (plist-get params :manager) contexture-manager)
         (when (or (null contexture-list--capacity) ; there was no context yet
                   (member (plist-get params :method)
                           '("configure-manager" "drop-manager" "undo")))
@@ -168,7 +176,8 @@ By default it is this buffer's; with a prefix argument, choose one."
       (contexture-list--update))))
 
 (defun contexture-list--update-capacity ()
-  "Ask for the capacity of the context; the next update shows it."
+  "Ask for the capacity of the context; the next update shows it.
+Layers have room for all that the server can hold, so it is not shown."
   (let ((buffer (current-buffer))
         (manager contexture-manager))
     (contexture-request-async
@@ -178,7 +187,7 @@ By default it is this buffer's; with a prefix argument, choose one."
      (lambda (all)
        (when (buffer-live-p buffer)
          (with-current-buffer buffer
-           (when (equal manager contexture-manager)
+           (when (and (equal manager contexture-manager) (stringp manager))
              (setq contexture-list--capacity
                    (plist-get (cl-find manager all :test #'equal
                                        :key (lambda (it) (plist-get it :manager)))
@@ -197,7 +206,8 @@ changes are only noted, so that a burst of changes costs two updates."
           (brief (not (assq 'contents contexture-list--filters))))
       (funcall
        (if tell #'contexture--request-patiently #'contexture-request-async)
-       'list-items (list :manager manager :brief brief)
+       'list-items (append (contexture--context-params manager)
+                           (list :brief brief))
        :success (lambda (items)
                   (contexture-list--updated buffer manager items))
        :error (lambda (problem)
@@ -251,16 +261,44 @@ with the error, after it was shown.  If no answer comes soon, say so."
     (cl-flet ((back (function argument)
                 (when (buffer-live-p buffer)
                   (with-current-buffer buffer (funcall function argument)))))
-      (contexture--request-patiently
-       method (append (list :manager contexture-manager) params)
-       :success (lambda (result) (back success result))
-       :error (lambda (problem)
-                (contexture-show-error problem)
-                (back (or failure #'ignore) problem))))))
+      (contexture--call-each
+       method (contexture-list--each-params method params)
+       (lambda (result) (back success result))
+       (lambda (problem)
+         (contexture-show-error problem)
+         (back (or failure #'ignore) problem))))))
+
+(defun contexture-list--each-params (method params)
+  "Return a list of the parameters of each call of METHOD with PARAMS.
+In a list of layers, each item is changed in the context that holds it."
+  (cond ((or (stringp contexture-manager) (eq method 'list-items))
+         (list (append (contexture--context-params contexture-manager) params)))
+        ((plist-member params :id)
+         (list (append (list :manager (contexture-list--manager-of
+                                       (plist-get params :id)))
+                       params)))
+        (t
+         (cl-loop with all = (or (plist-get params :ids)
+                                 (mapcar (lambda (item) (plist-get item :id))
+                                         contexture-list--items))
+                  for (manager . ids) in (seq-group-by #'contexture-list--manager-of all)
+                  collect (append (list :manager manager :ids ids)
+                                  (cl-loop for (key value) on params by #'cddr
+                                           unless (eq key :ids)
+                                           nconc (list key value)))))))
+
+(defun contexture-list--manager-of (id)
+  "Return the name of the context that holds the item ID."
+  (if (stringp contexture-manager) contexture-manager
+    (or (plist-get (contexture-list--item-with id) :manager)
+        (car (last contexture-manager)))))
 
 (defun contexture-list--change (method params &optional tell)
   "Call METHOD with PARAMS on this list's context, then update the list.
 TELL is called with the result in the list's buffer."
+  (setq contexture--last-changed
+        (contexture-list--manager-of (or (plist-get params :id)
+                                         (car (plist-get params :ids)))))
   (contexture-list--call method params
                          (lambda (result)
                            (when tell (funcall tell result))

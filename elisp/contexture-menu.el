@@ -170,12 +170,13 @@ Load nothing if neither is loaded."
 
 ;;;; The present size
 
-(defun contexture-menu--fetch ()
-  "Ask a running server for the size of this buffer's context, and show that."
+(defun contexture-menu--fetch (&optional context)
+  "Ask a running server for the size of CONTEXT, and show that.
+By default it is this buffer's."
   (when (contexture-running-p)
     (contexture--with-layers
      (lambda ()
-       (let ((context (contexture-current-context)))
+       (let ((context (or context (contexture-current-context))))
          (contexture-request-async
           'count-items (contexture--context-params context)
           :success (apply-partially #'contexture-menu--fetched context)

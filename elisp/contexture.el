@@ -538,8 +538,8 @@ OWN is the current buffer's context, a name or a list of layers."
 ;;;###autoload
 (defun contexture-copy (manager)
   "Copy the context MANAGER to the kill ring, as Markdown.
-It is a name or a list of names; by default it is this buffer's layers; with a prefix argument, or if it is
-empty, choose one."
+It is a name or a list of names, by default this buffer's layers.  With a
+prefix argument, or if it is empty, choose one."
   (interactive (list (contexture--read-manager current-prefix-arg)))
   (let ((text (contexture--markdown manager)))
     (kill-new text)
@@ -549,8 +549,8 @@ empty, choose one."
 ;;;###autoload
 (defun contexture-insert (manager)
   "Insert the context MANAGER at point, as Markdown.
-It is a name or a list of names; by default it is this buffer's layers; with a prefix argument, or if it is
-empty, choose one."
+It is a name or a list of names, by default this buffer's layers.  With a
+prefix argument, or if it is empty, choose one."
   (interactive
    (progn (barf-if-buffer-read-only)
           (list (contexture--read-manager current-prefix-arg))))

@@ -389,7 +389,7 @@ An answer that is nil takes the default."
                       (mapcar (lambda (it)
                                 (contexture--name (plist-get it :name)))
                               (plist-get method :params))
-                      '("session" "request-key" "if-version")
+                      '("session" "request-key" "if-version" "managers")
                       :test #'equal)
                      #'string<))))))
 

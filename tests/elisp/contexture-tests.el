@@ -414,10 +414,14 @@
   (contexture-tests--with-elisp
     (make-directory ".git")
     (pcase-dolist (`(,scope ,manager ,label)
-                   `((buffer "a.el" "buffer a.el")
+                   `((buffer ,(concat "file:" (file-truename contexture-test-directory)
+                                      "a.el")
+                             "file a.el")
                      (shared "*shared*" "the shared context")
-                     (project ,contexture-test-directory
-                              ,(concat "project " contexture-test-directory))
+                     (project ,(concat "project:" (file-truename contexture-test-directory))
+                              ,(concat "project " (file-name-nondirectory
+                                                   (directory-file-name
+                                                    contexture-test-directory))))
                      (,(lambda () "mine") "mine" "mine")))
       (let ((contexture-scope scope))
         (should (equal (contexture-current-manager) manager))
@@ -426,14 +430,16 @@
           (contexture-tests--region 1 2))
         (contexture-test-only-item manager)))))
 
-(ert-deftest contexture-scope-without-a-project-is-the-buffer ()
+(ert-deftest contexture-scope-without-a-project-is-the-folder ()
   (contexture-tests--with-elisp
     (let ((contexture-scope 'project))
-      (should (equal (contexture-current-manager) "a.el")))))
+      (should (equal (contexture-current-manager)
+                     (concat "folder:" (file-truename contexture-test-directory)))))))
 
 (ert-deftest contexture-scope-of-the-minibuffer-is-that-of-its-buffer ()
   (with-temp-buffer
     (rename-buffer "asking" t)
+    (setq contexture-manager "asking")
     (save-window-excursion
       (switch-to-buffer (current-buffer))
       (cl-letf (((symbol-function 'minibuffer-selected-window) #'selected-window))
