@@ -228,7 +228,19 @@ argument lists are shown."
       (when-let* ((client (contexture-lisp--agent-client)))
         (when (and (contexture-lisp--agent-p client)
                    (not contexture-lisp--agent-mode))
+          (contexture-lisp--tell-directory client)
           (contexture-lisp--agent-mode))))))
+
+(defun contexture-lisp--tell-directory (client)
+  "Tell Contexture the directory of this REPL of CLIENT.
+The conversation shows the items of the project that it belongs to."
+  (unless (file-remote-p default-directory)
+    (contexture-lisp--ask
+     client 'send (contexture-lisp--ask client 'buffer-connection)
+     (list (intern (format "%s:set-default-directory"
+                           (contexture-lisp--client-prefix client)))
+           (expand-file-name default-directory))
+     "contexture" t #'ignore)))
 
 (defun contexture-lisp--free-agents-soon ()
   "Call `contexture-lisp--free-agents' when the new REPL is complete."

@@ -203,3 +203,27 @@ fn calls_of_agent_q_are_about_the_session_of_their_connection() {
     assert_eq!(client.ok("current-session", "nil")["session"], "mine");
     assert!(said(&mut client, "mine").is_empty());
 }
+
+#[test]
+fn a_repl_shows_the_items_of_the_project_that_its_directory_is_in() {
+    let home = Home::new();
+    home.write("app/.git/config", "");
+    let root = home.file("app").canonicalize().unwrap();
+    let project = format!("project:{}/", root.display());
+    let server = home.listening(&["--ephemeral"]);
+    let mut client = server.tcp(Dialect::Native);
+    client.add(&project, "of the project");
+    client.add("*shared*", "of all");
+    let mut sly = Sly::new(&server);
+    sly.eval(&format!("(slynk:set-default-directory {:?})", format!("{}/src/", root.display())));
+    sly.repl(7);
+    sly.say("(:emacs-channel-send 1 (:process \"/context\"))");
+    let shown = sly.hear("(:channel-send 7 (:write-string ");
+    assert!(shown.contains("2 items"), "{shown}");
+    let session = client.ok("list-sessions", "nil")[0].clone();
+    assert_eq!(session["managers"][1], project.as_str());
+    // What agent-q's package adds stays the only thing that its own conversations show.
+    let mut other = Sly::new(&server);
+    other.eval("(agent-q:agent-q-add-context \"x\")");
+    assert!(other.eval("(agent-q:agent-q-get-context-summary)").contains(":count 1"));
+}
