@@ -26,7 +26,7 @@
 (declare-function contexture-clear "contexture-sets" ())
 (declare-function contexture-explain "contexture-explain" (&optional back session))
 (declare-function contexture-list "contexture-list" (manager))
-(declare-function contexture-remove "contexture-sets" (ids &optional name))
+(declare-function contexture-remove "contexture-sets" (ids &optional name manager))
 
 (defconst contexture-repl--commands
   '(("context" nil "list the items of the context" contexture-repl--do-context)
