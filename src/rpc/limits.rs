@@ -7,6 +7,8 @@ pub(crate) const MAX_CANCEL_BYTES: usize = 16 << 10;
 pub(crate) const PAGE_BYTES: usize = 64 << 10;
 /// Maximum number of lists of one client of which pages remain. The oldest is forgotten first.
 pub(crate) const LISTS_KEPT: usize = 8;
+/// Maximum number of explained windows in the pages of a list; the engine keeps no more.
+pub(crate) const MAX_EXPLAINED: i64 = 64;
 /// Maximum number of calls in a batch.
 pub(crate) const MAX_BATCH: usize = 1000;
 /// Maximum number of queued calls of one client. Beyond it, messages wait in the transport.

@@ -27,7 +27,7 @@ pub(super) const MAX_SHORT_BYTES: usize = 4096;
 pub(super) const MAX_METADATA_BYTES: usize = 64 << 10;
 
 /// Maximum number of managers, ids or metadata entries in a call: no manager holds more items.
-const MAX_NAMED: usize = MAX_CAPACITY;
+pub(super) const MAX_NAMED: usize = MAX_CAPACITY;
 
 /// Decodes the parameters of a method.
 pub(super) fn decode<T: for<'de> Deserialize<'de>>(params: Value) -> Result<T, WireError> {

@@ -23,7 +23,7 @@ const DEFAULT_FOUND: usize = 5;
 /// Default number of memories in a list.
 const DEFAULT_LISTED: u64 = 100;
 /// Maximum number of memories in the pages of a list.
-const MAX_LISTED: i64 = 5_000;
+pub(super) const MAX_LISTED: i64 = 5_000;
 /// Maximum size of a memory, in bytes.
 pub(super) const MAX_MEMORY_BYTES: usize = 64 << 10;
 

@@ -8,7 +8,7 @@ mod transcript;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) use self::table::METHODS;
+pub(super) use self::table::{MAX_REVISIONS, MAX_SESSIONS, METHODS};
 use super::call::Call;
 use super::error::param_error;
 use super::params::{

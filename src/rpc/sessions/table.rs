@@ -8,8 +8,8 @@ use crate::rpc::present::MessageShown;
 use crate::rpc::version::About;
 
 /// Maximum number of sessions, and of revisions, in the pages of a list.
-const MAX_SESSIONS: i64 = 100_000;
-const MAX_REVISIONS: i64 = 10_000;
+pub(in crate::rpc) const MAX_SESSIONS: i64 = 100_000;
+pub(in crate::rpc) const MAX_REVISIONS: i64 = 10_000;
 
 const ROW: &str = "The session: `:session` (its name), `:id`, `:manager`, `:project`, \
                    `:messages`, `:turns`, `:tokens`, `:created`, `:updated`, `:current`.";

@@ -2,13 +2,11 @@
 
 use crate::curation::prune::HistoryStats;
 use crate::engine::Beside;
+use crate::rpc::limits::MAX_EXPLAINED;
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
 use crate::rpc::{configure, history, prune, summarize, turn, window};
 use crate::store::session::USAGE_KEPT;
-
-/// Maximum number of explained windows in the pages of a list; the engine keeps no more.
-const MAX_EXPLAINED: i64 = 64;
 
 /// In the order of the documentation.
 pub(super) static METHODS: &[Method] = &[
