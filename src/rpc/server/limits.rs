@@ -37,7 +37,7 @@ pub(in crate::rpc) struct LimitsShown {
     max_framed_bytes: usize,
     /// Maximum nesting of a message.
     max_depth: usize,
-    /// Maximum number of data in a message.
+    /// Maximum number of data in a message, counting each atom and each list.
     max_data: usize,
     /// Maximum size of a `cancel`, in bytes.
     max_cancel_bytes: usize,
@@ -45,7 +45,7 @@ pub(in crate::rpc) struct LimitsShown {
     page_bytes: usize,
     /// Minimum size of a page that a call may name, in bytes.
     min_page_bytes: usize,
-    /// Maximum number of lists of which pages remain.
+    /// Maximum number of partly read lists that are kept for one connection.
     lists_kept: usize,
     /// Maximum number of calls in a batch.
     max_batch_calls: usize,
