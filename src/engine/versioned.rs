@@ -32,7 +32,7 @@ pub enum Beside {
     Models,
     /// Windows that were built.
     Windows,
-    /// Token counts that providers reported, the items of the session's manager, and the files of
+    /// Token counts that providers reported, the items of the session's managers, and the files of
     /// live items.
     Window,
 }

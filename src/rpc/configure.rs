@@ -76,7 +76,8 @@ pub(super) struct Configure {
     /// Tools that the model may call without asking; defaults to `nil`.
     #[serde(default)]
     allowed_tools: ToolNames,
-    /// Managers whose items it shows before those of its own, from the general to the special.
+    /// Managers whose items the session shows before those of its own manager, from the general to
+    /// the special.
     managers: Option<Vec<ManagerName>>,
 }
 
@@ -213,7 +214,8 @@ pub(super) struct SettingsResult<'a> {
     tools: &'a [String],
     /// Tools that the model may call without asking.
     allowed_tools: &'a [String],
-    /// Managers whose items it shows before those of its own; absent if there are none.
+    /// Managers whose items the session shows before those of its own manager; absent if there are
+    /// none.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     managers: &'a [String],
     /// Settings for processing turns.

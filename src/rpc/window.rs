@@ -118,7 +118,8 @@ pub(super) struct BuildContext {
     /// Include the items of the session's managers; defaults to `t`.
     #[serde(default = "yes")]
     items: bool,
-    /// Managers whose items to include instead, from the general to the special.
+    /// Managers whose items to include, in place of the session's managers, from the general to the
+    /// special.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
     /// Leave the parts out of the result.

@@ -40,7 +40,8 @@ pub struct SessionSettings {
     pub tools: Vec<String>,
     /// Names of the tools that the model may call without asking each time.
     pub allowed_tools: Vec<String>,
-    /// Managers whose items it shows besides those of its own, from the general to the special.
+    /// Managers whose items the session shows besides those of its own manager, from the general to
+    /// the special.
     pub managers: Vec<String>,
 }
 
@@ -69,7 +70,8 @@ impl SessionSettings {
         self.template.as_deref().unwrap_or(DEFAULT_TEMPLATE)
     }
 
-    /// Returns all managers whose items the session with this row shows. Its own is the last.
+    /// Returns all managers whose items the session with this row shows. The session's own manager
+    /// is the last.
     pub fn managers(&self, row: &SessionRow) -> Vec<String> {
         let own = row.manager_name();
         let others = self.managers.iter().filter(|manager| **manager != own).cloned();
@@ -107,7 +109,7 @@ pub struct SessionContext {
     pub settings: SessionSettings,
     /// Token costs for the model that the request is about.
     pub costs: Costs,
-    /// Managers whose items its windows show.
+    /// Managers whose items the session's windows show.
     pub managers: Vec<String>,
 }
 

@@ -56,8 +56,8 @@ pub(super) struct ChatParams {
     allow: ToolNames,
     /// Texts to include with the conversation, as in `build-window`.
     sections: Option<SectionTexts>,
-    /// Managers whose items to include in this turn instead of the session's, from the general to the
-    /// special.
+    /// Managers whose items to include in this turn, in place of the session's managers, from the
+    /// general to the special.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
     /// Show what would be sent from the session as it is, without the memories that the turn would
