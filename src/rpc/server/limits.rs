@@ -37,7 +37,7 @@ pub(in crate::rpc) struct LimitsShown {
     max_framed_bytes: usize,
     /// Maximum nesting of a message.
     max_depth: usize,
-    /// Maximum number of data in a message, counting each atom and each list.
+    /// Maximum number of data in a message; each atom and each list counts as one.
     max_data: usize,
     /// Maximum size of a `cancel`, in bytes.
     max_cancel_bytes: usize,
@@ -77,7 +77,7 @@ pub(in crate::rpc) struct LimitsShown {
     max_listed_revisions: i64,
     /// Maximum number of entries of `list-memories`, in all pages.
     max_listed_memories: i64,
-    /// Maximum number of windows of `explain-context`, in all pages.
+    /// Maximum number of entries of `explain-window`, in all pages.
     max_explained_windows: i64,
     /// Maximum number of providers.
     max_providers: usize,
@@ -103,15 +103,15 @@ pub(in crate::rpc) struct LimitsShown {
     max_model_list_bytes: usize,
     /// Maximum number of calls of tools that one answer of a model may make.
     max_answer_calls: usize,
-    /// Maximum number of answers of a model in one turn whose calls of tools are carried out.
+    /// Maximum number of answers in one turn whose tool calls are carried out.
     max_rounds: u64,
     /// Maximum size of a tool's result that a model sees, in bytes.
     max_tool_result_bytes: usize,
     /// Maximum size of a template, in bytes.
     max_template_bytes: usize,
-    /// Maximum size of what a template becomes, in bytes.
+    /// Maximum size of the text of a filled template, in bytes.
     max_rendered_template_bytes: usize,
-    /// Maximum number of items of lists that a template visits.
+    /// Maximum number of list items that filling a template visits.
     max_template_visits: usize,
     /// Maximum number of calls of a connection that wait.
     max_waiting_calls: usize,
