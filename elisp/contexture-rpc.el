@@ -67,8 +67,8 @@ Emacs package, then for `contexture' in the variable `exec-path', then in
   "Folder of this package; the server may be built beside it.")
 
 (defconst contexture--changing-methods
-  '(add-item add-file add-tree update-item remove-items move-item
-    transfer-items pin-items open-layers
+  '(add-item add-file add-tree update-item update-items freeze-items
+    remove-items move-item transfer-items pin-items open-layers
     clear-manager undo refresh-items configure-manager drop-manager save-set
     load-set drop-set open-session rename-session delete-session restore-session
     import-session add-message pin-message checkpoint rollback undo-rollback

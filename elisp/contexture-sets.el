@@ -198,6 +198,7 @@ the one to which this buffer adds.  Repeat it to go further back."
     ("transfer-items" "a move to or from another context")
     ("open-layers" "the taking over of items")
     ("pin-context" "a change of pins")
+    ("freeze-items" "the freezing")
     ("refresh-context" "a refresh")
     ("load-set" "the loading of a set")
     ("save-set" "the saving of a set")

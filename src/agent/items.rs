@@ -3,9 +3,10 @@
 use serde::{Serialize, Serializer};
 
 use super::Services;
-use super::refresh::{current, now_ms};
+use super::refresh::{GONE, current, now_ms};
 use crate::context::item::{Item, Kind, Metadata, State};
-use crate::engine::{Added, Engine, EngineError, NewItem, View};
+use crate::context::repeat::Repeat;
+use crate::engine::{Added, Again, Caller, Engine, EngineError, NewItem, View};
 use crate::files::{self, FileError, FileText, LEADS_OUT, Opened, WITHIN};
 use crate::ids::ItemId;
 use crate::tokens::Counter;
@@ -43,7 +44,7 @@ pub(crate) struct ItemShown<'a> {
     bytes: usize,
     /// True if the item is exempt from eviction.
     pinned: bool,
-    /// True if the item's file is read again whenever the item is shown.
+    /// True if it follows its file: it is brought up to date whenever it is shown.
     live: bool,
     /// Relation of the item to its file. Always `:fresh` in the answer to an addition or a change, which takes
     /// the content as it is and does not look at the file; `list-items` looks.
@@ -92,9 +93,23 @@ struct AddedTo {
     /// Ids of the items that were evicted to make room, oldest first; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     evicted: Vec<ItemId>,
+    /// How a live item was already there; absent if it is new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeat: Option<Repeat>,
+    /// Ids of items that became part of it; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    absorbed: Vec<ItemId>,
 }
 
 impl ItemAnswer {
+    /// Says that a live item was already there.
+    pub(crate) fn again(mut self, again: Option<Again>) -> Self {
+        if let (Some(added), Some(Again { repeat, absorbed })) = (&mut self.added_to, again) {
+            (added.repeat, added.absorbed) = (Some(repeat), absorbed);
+        }
+        self
+    }
+
     /// Reads the item.
     ///
     /// # Errors
@@ -122,7 +137,9 @@ impl ItemAnswer {
         let (count, total_tokens) = engine.size(&manager)?;
         let answer = Self::of(engine, &manager, id, brief)?;
         let evicted = ItemId::all(&added.evicted);
-        Ok(Self { added_to: Some(AddedTo { manager, count, total_tokens, evicted }), ..answer })
+        let (repeat, absorbed) = (None, Vec::new());
+        let added_to = AddedTo { manager, count, total_tokens, evicted, repeat, absorbed };
+        Ok(Self { added_to: Some(added_to), ..answer })
     }
 
     /// Returns the number of bytes of content in the answer.
@@ -149,12 +166,26 @@ impl Serialize for ItemAnswer {
     }
 }
 
-/// Returns each item with its state, after rereading the files of live items. Reads the disk.
-pub(crate) fn with_states(services: &Services, views: Vec<View>) -> Vec<(View, State)> {
-    let views = current(&*services.counter, &services.read_options(), views);
-    let items: Vec<&Item> = views.iter().map(|view| &*view.item).collect();
-    let states = files::states(&items);
-    views.into_iter().zip(states).collect()
+/// Returns each item with its state, after bringing live items up to date. Reads the disk.
+pub(crate) fn with_states(
+    services: &Services,
+    caller: Caller,
+    views: Vec<View>,
+) -> Vec<(View, State)> {
+    let views = current(services, &*services.counter, caller, views);
+    let others: Vec<&Item> =
+        views.iter().map(|view| &*view.item).filter(|item| !item.live).collect();
+    let mut states = files::states(&others).into_iter();
+    let state = |view: View| {
+        let state = match (view.item.live, view.item.stale()) {
+            (false, _) => states.next().unwrap_or(State::Fresh),
+            (true, None) => State::Fresh,
+            (true, Some(GONE)) => State::Missing,
+            (true, Some(_)) => State::Stale,
+        };
+        (view, state)
+    };
+    views.into_iter().map(state).collect()
 }
 
 /// Creates an item from a text that was taken at this time.

@@ -1,10 +1,13 @@
 //! Updates items from their files. Reads the disk, so call it on a thread that may block.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::context::item::Item;
-use crate::engine::View;
-use crate::files::{self, ReadOptions, Refreshed};
+use super::Services;
+use crate::context::item::{Item, STALE, UNSAVED};
+use crate::engine::{Caller, View};
+use crate::files::{self, ANCHOR, Followed, Found, ReadOptions, Reader, Refreshed};
+use crate::ids::ItemId;
 use crate::names::names;
 use crate::tokens::Counter;
 use crate::value::Value;
@@ -34,43 +37,192 @@ pub(crate) struct Reread {
     pub outcome: Outcome,
     /// Reason why the file's state is uncertain, if it is.
     pub reason: Option<&'static str>,
+    /// How a live item with lines was found, if its file had changed.
+    pub found: Option<Found>,
 }
 
-/// Compares an item with its file, and reads the item again if it changed.
-pub(crate) fn reread(counter: &dyn Counter, item: &Arc<Item>, options: &ReadOptions) -> Reread {
+/// Reason why a live item is stale whose file is gone.
+pub(crate) const GONE: &str = "its file is gone";
+/// Reason why a live item is stale whose text was never saved.
+const NEVER_SAVED: &str = "its text was not saved";
+
+/// Compares an item with its file, and reads the item again if it changed. A live item of which
+/// that is uncertain becomes stale; one whose file was renamed follows it.
+pub(crate) fn reread(
+    counter: &dyn Counter,
+    item: &Arc<Item>,
+    options: &ReadOptions,
+    reader: &mut Reader,
+) -> Reread {
+    let refreshed = files::refresh(item, options, reader);
+    if item.live
+        && refreshed == Refreshed::Missing
+        && let Some(name) = item.metadata.filename().and_then(|name| files::renamed(name.as_ref()))
+    {
+        let mut renamed = Item::clone(item);
+        renamed.metadata.set("filename", files::path_value(&name));
+        let found = files::refresh(&renamed, options, reader);
+        if matches!(found, Refreshed::Unchanged | Refreshed::Updated(_) | Refreshed::Followed(_)) {
+            let updated = updated(counter, &Arc::new(renamed), found);
+            return Reread { outcome: Outcome::Moved, ..updated };
+        }
+    }
+    updated(counter, item, refreshed)
+}
+
+fn updated(counter: &dyn Counter, item: &Arc<Item>, refreshed: Refreshed) -> Reread {
     let taken_ms = now_ms();
-    let found = |item, outcome, reason| Reread { item, outcome, reason };
-    match files::refresh(item, options) {
-        Refreshed::Unchanged => found(Arc::clone(item), Outcome::Unchanged, None),
-        Refreshed::Missing => found(Arc::clone(item), Outcome::Missing, None),
-        Refreshed::Unsure(reason) => found(Arc::clone(item), Outcome::Stale, Some(reason)),
+    let as_it_was = |outcome, reason: Option<&'static str>| Reread {
+        item: marked(item, reason),
+        outcome,
+        reason,
+        found: None,
+    };
+    match refreshed {
+        Refreshed::Unchanged => as_it_was(Outcome::Unchanged, None),
+        Refreshed::Missing => Reread { reason: None, ..as_it_was(Outcome::Missing, Some(GONE)) },
+        Refreshed::Unsure(_) if was_never_saved(item) => {
+            as_it_was(Outcome::Stale, Some(NEVER_SAVED))
+        }
+        Refreshed::Unsure(reason) => as_it_was(Outcome::Stale, Some(reason)),
         Refreshed::Moved { start_line, end_line } => {
-            let mut moved = Item { taken_ms, ..(**item).clone() };
-            moved.metadata.set("start-line", Value::from(start_line));
-            moved.metadata.set("end-line", Value::from(end_line));
-            found(Arc::new(moved), Outcome::Moved, None)
+            let mut moved = Item { taken_ms, ..fresh(item) };
+            moved.metadata.set_lines(start_line, end_line);
+            let item = Arc::new(moved);
+            Reread { item, outcome: Outcome::Moved, reason: None, found: None }
         }
         Refreshed::Updated(text) => {
-            let updated = Item {
-                taken_ms,
-                tokens: counter.count(&text.content),
-                counted_by: counter.name(),
-                content: text.content.into(),
-                ..(**item).clone()
-            };
-            found(Arc::new(updated), Outcome::Updated, None)
+            let item = Arc::new(with_text(counter, fresh(item), text.content, taken_ms));
+            Reread { item, outcome: Outcome::Updated, reason: None, found: None }
         }
+        Refreshed::Followed(_) if was_never_saved(item) => {
+            as_it_was(Outcome::Stale, Some(NEVER_SAVED))
+        }
+        Refreshed::Followed(followed) => follow(counter, item, followed, taken_ms),
     }
 }
 
-/// Returns the items, the live ones updated from their files. An item stays the same if its file is
-/// gone or its place in the file is uncertain.
-pub(crate) fn current(counter: &dyn Counter, options: &ReadOptions, views: Vec<View>) -> Vec<View> {
-    let read = |view: View| match view.item.live {
-        true => View { item: reread(counter, &view.item, options).item, ..view },
-        false => view,
+/// Returns whether an item has text of a buffer that nobody saved, and its file is as it was.
+fn was_never_saved(item: &Item) -> bool {
+    item.live && item.is_unsaved() && !files::has_changed_since(item)
+}
+
+/// Returns a live item with its text as it was found.
+fn follow(counter: &dyn Counter, item: &Arc<Item>, followed: Followed, taken_ms: i64) -> Reread {
+    let Followed { text, lines, anchor, found } = followed;
+    let is_elsewhere = item.metadata.lines() != Some(lines);
+    let outcome = match (&text, is_elsewhere) {
+        (Some(_), _) => Outcome::Updated,
+        (None, true) => Outcome::Moved,
+        (None, false) => Outcome::Unchanged,
     };
-    views.into_iter().map(read).collect()
+    let mut now = fresh(item);
+    now.metadata.set_lines(lines.0, lines.1);
+    now.metadata.set(ANCHOR, anchor.value());
+    if let Some(text) = text {
+        now = with_text(counter, now, text, taken_ms);
+    } else if is_elsewhere {
+        now.taken_ms = taken_ms;
+    }
+    Reread { item: kept(item, now), outcome, reason: None, found: Some(found) }
+}
+
+/// Returns the item as it is without the signs that it is stale or unsaved.
+fn fresh(item: &Item) -> Item {
+    let mut fresh = item.clone();
+    fresh.metadata.remove(STALE);
+    if item.live {
+        fresh.metadata.remove(UNSAVED);
+    }
+    fresh
+}
+
+/// Returns a live item that is stale for this reason, or for none; other items as they are.
+fn marked(item: &Arc<Item>, reason: Option<&str>) -> Arc<Item> {
+    if !item.live {
+        return Arc::clone(item);
+    }
+    let mut now = match reason {
+        None => fresh(item),
+        Some(_) => Item::clone(item),
+    };
+    if let Some(reason) = reason {
+        now.metadata.set(STALE, Value::Str(reason.to_owned()));
+    }
+    kept(item, now)
+}
+
+/// Returns the old version if the new one is the same.
+fn kept(old: &Arc<Item>, new: Item) -> Arc<Item> {
+    if **old == new { Arc::clone(old) } else { Arc::new(new) }
+}
+
+fn with_text(counter: &dyn Counter, item: Item, text: String, taken_ms: i64) -> Item {
+    let (tokens, counted_by) = (counter.count(&text), counter.name());
+    Item { taken_ms, tokens, counted_by, content: text.into(), ..item }
+}
+
+/// Brings the live items up to date with their files, and stores the versions that differ as one
+/// change. Returns all items as they are then. If they cannot be stored, such as on a full disk,
+/// the new versions are returned all the same.
+///
+/// Items whose files were not touched since the last call are not compared. What an editor told
+/// about an unsaved buffer counts while it is connected. If an item was changed while its file was
+/// read, that change counts.
+pub(crate) fn current(
+    services: &Services,
+    counter: &dyn Counter,
+    caller: Caller,
+    mut views: Vec<View>,
+) -> Vec<View> {
+    let found = look(services, counter, &views);
+    if found.is_empty() {
+        return views;
+    }
+    let managers: HashMap<ItemId, Arc<str>> =
+        views.iter().map(|view| (view.item.id, Arc::clone(&view.manager))).collect();
+    let versions = found.clone();
+    let stored = services.engine.ask_blocking_for(caller, move |engine| {
+        engine.follow(
+            versions.into_iter().map(|(old, new)| (managers[&old.id].to_string(), old, new)),
+        )
+    });
+    let mut now: HashMap<ItemId, Arc<Item>> =
+        found.into_iter().map(|(old, new)| (old.id, new)).collect();
+    match stored {
+        Ok(stored) => now.extend(stored.into_iter().map(|item| (item.id, item))),
+        Err(error) => tracing::debug!("cannot keep items that were brought up to date: {error}"),
+    }
+    for view in &mut views {
+        if let Some(item) = now.remove(&view.item.id) {
+            view.item = item;
+        }
+    }
+    views
+}
+
+/// Compares the live items with their files. Returns the old and the new version of those that
+/// differ.
+fn look(services: &Services, counter: &dyn Counter, views: &[View]) -> Vec<(Arc<Item>, Arc<Item>)> {
+    let mut live: Vec<&Arc<Item>> = views
+        .iter()
+        .filter(|view| view.item.live && !view.is_held)
+        .map(|view| &view.item)
+        .collect();
+    // Each file is read once.
+    live.sort_by_key(|item| item.metadata.filename());
+    let (options, mut reader) = (services.read_options(), Reader::default());
+    let mut found = Vec::new();
+    for item in live {
+        let Some(stamp) = services.looks.unseen(item) else { continue };
+        let now = reread(counter, item, &options, &mut reader).item;
+        if Arc::ptr_eq(item, &now) {
+            services.looks.note(item, stamp);
+        } else {
+            found.push((Arc::clone(item), now));
+        }
+    }
+    found
 }
 
 /// Returns the present time in Unix milliseconds, for the time at which content is taken. Uses the

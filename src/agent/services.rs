@@ -10,13 +10,15 @@ use tokio_util::task::TaskTracker;
 use super::{AgentError, Approvals, Embedded, Embedding, Providers};
 use crate::engine::{Engine, EngineError, Handle};
 use crate::files::templates::TemplateFolders;
-use crate::files::{ReadOptions, Trust};
+use crate::files::{Looks, ReadOptions, Trust};
 use crate::tokens::Counter;
 
 /// The services that all turns with models share.
 pub struct Services {
     /// Handle to the engine.
     pub engine: Handle,
+    /// Remembers which live items were compared with their files.
+    pub(crate) looks: Looks,
     /// Counts the tokens of items and renderings.
     pub counter: Arc<dyn Counter>,
     /// Limits from the configuration.
@@ -64,6 +66,7 @@ impl Services {
         Self {
             engine,
             counter,
+            looks: Looks::default(),
             limits,
             embedding: None,
             providers: Providers::default(),

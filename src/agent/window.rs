@@ -1,9 +1,9 @@
 //! Builds the windows that models see, in the same way for every caller.
 
 use super::AgentError;
-use super::refresh::current;
 use crate::context::render::Format;
-use crate::context::render::budget::{Piece, fit};
+use crate::context::render::budget::Piece;
+use crate::context::render::once::fit_once;
 use crate::context::render::report::{ItemFate, ItemVerdict};
 use crate::curation::budget::Budget;
 use crate::curation::section::{Counted, Sections};
@@ -11,7 +11,6 @@ use crate::curation::strategy::{self, Strategy};
 use crate::curation::unit::History;
 use crate::curation::window::{self, Request, Window};
 use crate::engine::{EngineError, Material, SessionContext, View};
-use crate::files::ReadOptions;
 use crate::session::message::Phase;
 use crate::tokens::{Counter, Measure};
 
@@ -55,14 +54,13 @@ pub(crate) fn named_strategy(name: &str) -> Result<&'static dyn Strategy, AgentE
     strategy::find(name).ok_or_else(|| AgentError::NoSuchStrategy { name: name.to_owned() })
 }
 
-/// Builds a window. Reads the files of live items, so call it on a thread that may block.
+/// Builds a window. Its items must be up to date. Takes long, so call it on a thread that may block.
 ///
 /// # Errors
 /// [`EngineError::BudgetTooSmall`], and [`AgentError::NoSuchStrategy`] if the session names a
 /// strategy that does not exist.
 pub(crate) fn build(
     counter: &dyn Counter,
-    options: &ReadOptions,
     material: Material,
     purpose: Purpose,
 ) -> Result<Built, AgentError> {
@@ -82,7 +80,7 @@ pub(crate) fn build(
     };
     let history = History::new(messages.iter().map(|message| &**message).collect(), measure);
     let share = items_share(max_tokens, history.tokens(), &sections, measure);
-    let (text, verdicts) = items_text(counter, options, items, share, measure);
+    let (text, verdicts) = items_text(counter, &items, share, measure);
     sections.context_items = text;
     let request = Request {
         sections: &sections,
@@ -131,18 +129,16 @@ fn items_share(max_tokens: u64, tokens: u64, sections: &Sections, measure: &Meas
 /// Renders the items within a number of tokens, and reports the outcome of each.
 fn items_text(
     counter: &dyn Counter,
-    options: &ReadOptions,
-    items: Vec<View>,
+    views: &[View],
     max_tokens: u64,
     measure: &Measure,
 ) -> (Option<Counted>, Vec<ItemVerdict>) {
-    if items.is_empty() {
+    if views.is_empty() {
         return (None, Vec::new());
     }
-    let views = current(counter, options, items);
     let pieces: Vec<Piece<'_>> = views.iter().map(View::piece).collect();
     let share = (max_tokens as f64 / measure.factor()).floor() as u64;
-    match fit(&pieces, Format::Markdown, Some(share), counter) {
+    match fit_once(&pieces, Format::Markdown, Some(share), counter) {
         Ok(fitted) => {
             let counted = Counted { text: fitted.text.into(), tokens: fitted.tokens };
             (Some(counted), fitted.report)

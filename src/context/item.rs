@@ -30,7 +30,8 @@ pub struct Item {
     pub tokens: u64,
     /// Name of the counter: `o200k`, `cl100k` or `estimate`.
     pub counted_by: &'static str,
-    /// True if the file is read again whenever the item is shown or rendered.
+    /// True if the item follows its source: it is brought up to date whenever it is shown or
+    /// rendered.
     pub live: bool,
 }
 
@@ -105,6 +106,34 @@ names! {
     }
 }
 
+impl Item {
+    /// Returns why a live item no longer has the text of its source, if that is known.
+    pub fn stale(&self) -> Option<&str> {
+        self.metadata.text(STALE).filter(|_| self.live)
+    }
+
+    /// Returns the time of a snapshot, in Unix seconds, as it was given; for a stale item, the time
+    /// when its text was taken.
+    pub fn as_of(&self) -> Option<i64> {
+        match self.metadata.get(AS_OF) {
+            Some(Value::Int(seconds)) => Some(*seconds),
+            _ => self.stale().map(|_| self.taken_ms.div_euclid(1000)),
+        }
+    }
+
+    /// Returns whether the text is from a buffer with unsaved edits.
+    pub fn is_unsaved(&self) -> bool {
+        self.metadata.is_set(UNSAVED)
+    }
+}
+
+/// Metadata name for why a live item no longer has the text of its source.
+pub(crate) const STALE: &str = "stale";
+/// Metadata name for the time of a snapshot, in Unix seconds.
+pub(crate) const AS_OF: &str = "as-of";
+/// Metadata name that is true for text of a buffer with unsaved edits.
+pub(crate) const UNSAVED: &str = "unsaved";
+
 impl Kind {
     /// Returns the name in a heading, with each part capitalised: `Repl-History`.
     pub fn title(self) -> &'static str {
@@ -135,7 +164,7 @@ impl Serialize for Metadata {
 
 impl Metadata {
     /// Names that mean something here. Others are the client's own.
-    pub const NAMES: [&str; 9] = [
+    pub const NAMES: [&str; 13] = [
         "filename",
         "project",
         "start-line",
@@ -145,6 +174,10 @@ impl Metadata {
         "package",
         "origin",
         "partial",
+        "unsaved",
+        "anchor",
+        "stale",
+        "as-of",
     ];
 
     /// Creates metadata from what a client gave. Names that mean something here are spelled in
@@ -177,6 +210,16 @@ impl Metadata {
         }
     }
 
+    /// Removes the value under `name`.
+    pub fn remove(&mut self, name: &str) {
+        self.0.retain(|(key, _)| &**key != name);
+    }
+
+    /// Returns whether the value under `name` is true.
+    pub fn is_set(&self, name: &str) -> bool {
+        self.get(name) == Some(&Value::Bool(true))
+    }
+
     /// Returns the text under `name`: a string, or the name of a symbol or keyword.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
@@ -195,6 +238,12 @@ impl Metadata {
     /// Returns the first and last line, counted from 1, if both are known.
     pub fn lines(&self) -> Option<(u64, u64)> {
         Some((self.line("start-line")?, self.line("end-line")?))
+    }
+
+    /// Sets the first and the last line.
+    pub fn set_lines(&mut self, start: u64, end: u64) {
+        self.set("start-line", Value::from(start));
+        self.set("end-line", Value::from(end));
     }
 
     /// Returns the way the item was taken.

@@ -137,6 +137,26 @@ impl Manager {
         Ok(change)
     }
 
+    /// Plans to replace the content of an item, to make it the newest, and to remove those that
+    /// became part of it.
+    ///
+    /// # Errors
+    /// [`ManagerError::NoSuchItem`].
+    pub fn plan_renew(
+        &self,
+        method: &str,
+        Arrival { item, version, pinned }: Arrival,
+        absorbed: &[ItemId],
+    ) -> Result<Change, ManagerError> {
+        let mut change = Change::by(method);
+        let slot = self.existing(item.id)?;
+        let last = self.slots.last_key_value().map_or(0, |(rank, _)| *rank);
+        let rank = if slot.rank == last { last } else { last + RANK_STEP };
+        change.turn(slot, Slot { rank, item, version, pinned });
+        self.each(absorbed)?.into_iter().for_each(|slot| change.leave(slot));
+        Ok(change)
+    }
+
     /// Plans to replace all items by the given ones.
     ///
     /// # Errors

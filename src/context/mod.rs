@@ -7,6 +7,7 @@ pub(crate) mod language;
 pub(crate) mod manager;
 pub(crate) mod place;
 pub(crate) mod render;
+pub(crate) mod repeat;
 pub(crate) mod repeats;
 
 #[cfg(test)]

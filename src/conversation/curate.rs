@@ -10,7 +10,6 @@ use crate::curation::section::{Counted, Section, Sections};
 use crate::curation::strategy::Strategy;
 use crate::curation::window::Window;
 use crate::engine::{Keep, Material, Models, SessionContext, SessionSettings};
-use crate::files::ReadOptions;
 use crate::session::message as logged;
 use crate::session::message::Phase;
 use crate::store::session::SessionRow;
@@ -137,7 +136,7 @@ impl Curate<'_> {
         let messages = self.logged().into_iter().map(Arc::new).collect();
         let material =
             Material { context, messages, summary: None, items: Vec::new(), previous: None };
-        let built = window::build(&*counter, &ReadOptions::default(), material, purpose)?;
+        let built = window::build(&*counter, material, purpose)?;
         Ok(Curated::of(built.window))
     }
 

@@ -9,7 +9,7 @@ use crate::agent::Job;
 use crate::agent::items::{new_item, resolved_item, with_states};
 use crate::agent::refresh::now_ms;
 use crate::context::item::{Kind, Metadata, Origin, State};
-use crate::engine::{NewItem, Selection};
+use crate::engine::{Caller, NewItem, Selection};
 use crate::files;
 use crate::ids::ItemId;
 use crate::value::{Keyword, Value};
@@ -147,7 +147,7 @@ impl Conversation {
         let managers = vec![self.inner.manager.clone()];
         let all = Selection { managers, ..Selection::default() };
         let views = self.ask(move |engine| engine.select(&all)).await?;
-        let look = move |job: &Job| with_states(&job.services, views);
+        let look = move |job: &Job| with_states(&job.services, Caller::Nobody, views);
         let items = self.inner.job().aside("items", look).await?;
         let view = |(view, state): (crate::engine::View, State)| ItemView {
             id: view.item.id,

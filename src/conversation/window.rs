@@ -4,10 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Conversation, Error};
+use crate::agent::refresh::current;
 use crate::agent::window::{self, Built, Purpose};
 use crate::agent::{Job, Later};
 use crate::curation::section::Counted;
 use crate::curation::window::Window;
+use crate::engine::{Caller, Material};
 use crate::session::message::Phase;
 
 /// A window that is not built yet. Await it for the [`Window`].
@@ -63,7 +65,9 @@ impl WindowRequest {
             if !grounding.is_empty() {
                 purpose.sections.grounding = Some(Counted::new(grounding, &job.counter()));
             }
-            window::build(&job.counter(), &job.services.read_options(), material, purpose)
+            let counter = job.counter();
+            let items = current(&job.services, &counter, Caller::Nobody, material.items);
+            window::build(&counter, Material { items, ..material }, purpose)
         };
         let Built { window, items } = job.aside("a window", build).await??;
         let window = Arc::new(window);

@@ -86,6 +86,9 @@ impl Engine {
         items: Vec<NewItem>,
     ) -> Result<Added, EngineError> {
         let arrivals = self.arrivals(items);
+        for arrival in &arrivals {
+            self.held.note(&arrival.item, self.sessions.caller);
+        }
         let ids = arrivals.iter().map(|arrival| arrival.item.id.0).collect();
         let change = self.plan(manager, |m| m.plan_add(method, arrivals))?;
         let evicted = change.leaving().map(|id| id.0).collect();
@@ -107,6 +110,7 @@ impl Engine {
         for (id, revision) in revisions {
             let slot = self.slot(manager, id)?;
             let item = Arc::new(revision.apply(&slot.item));
+            self.held.note(&item, self.sessions.caller);
             if *item != *slot.item {
                 let version = self.counters.give_version();
                 updates.push(Arrival { item, version, pinned: slot.pinned });
@@ -222,7 +226,8 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NoSuchItem`], naming the manager that does hold the item.
     pub fn view(&mut self, manager: &str, id: ItemId) -> Result<View, EngineError> {
-        Ok(View::from(&self.slot(manager, id)?))
+        let slot = self.slot(manager, id)?;
+        Ok(self.view_of(&manager.into(), &slot))
     }
 
     /// Lists every manager that holds items or was configured, by name.

@@ -39,7 +39,7 @@ pub enum EngineError {
     /// The manager or session has another version than the caller expected.
     #[error("{of} has version {version}, not {expected}: it has changed since; read it again")]
     Conflict {
-        /// The manager or session.
+        /// What has it.
         of: VersionedName,
         /// Version that the caller expected.
         expected: u64,
@@ -54,10 +54,9 @@ pub enum EngineError {
         /// Existing names.
         known: Vec<String>,
     },
-    /// Another manager has since saved or dropped the set to restore.
+    /// The set to restore was changed through another manager since.
     #[error(
-        "another manager has since saved or dropped the set {name:?}; undo that in the other \
-         manager first"
+        "the set {name:?} was saved or dropped from another manager since; undo that there first"
     )]
     SetChanged {
         /// Name of the set.
@@ -68,7 +67,7 @@ pub enum EngineError {
     NoSuchSession {
         /// Requested name, if any.
         name: Option<String>,
-        /// Existing names; the session with the latest message first.
+        /// Existing names, last changed first.
         known: Vec<String>,
     },
     /// Another session has this name.
@@ -120,7 +119,7 @@ pub enum EngineError {
     NotDeleted {
         /// Requested name.
         name: String,
-        /// Names of the deleted sessions; the one with the latest message first.
+        /// Names of the deleted sessions, last changed first.
         known: Vec<String>,
     },
     /// A model is answering in the session.
@@ -130,7 +129,7 @@ pub enum EngineError {
         session: String,
     },
     /// No memory has this number.
-    #[error("no memory mem-{0}; list-memories lists all memories")]
+    #[error("no memory mem-{0}; list-memories shows them")]
     NoSuchMemory(u64),
     /// The mandatory content exceeds the budget.
     #[error(transparent)]
@@ -138,7 +137,7 @@ pub enum EngineError {
     /// A setting is out of range.
     #[error(transparent)]
     BadSetting(#[from] ConfigError),
-    /// There was nothing to summarize, the summary was not smaller, or the summarizer failed.
+    /// There was nothing to summarize, or the summary did not help.
     #[error(transparent)]
     NotSummarized(SummaryError),
     /// Error of the store.

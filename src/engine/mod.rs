@@ -1,7 +1,7 @@
 //! The engine: operations on managers, sessions and memories, and the loop that owns the state.
 //!
-//! One task owns the [`Engine`], and runs one request after the other, each to completion. Changes
-//! are stored before they are applied, and a request that fails or panics leaves no trace.
+//! One task owns the [`Engine`]. Each request runs in it to completion. Changes are stored before
+//! they are applied, and a request that fails or panics leaves no trace.
 
 mod archive;
 mod archiving;
@@ -11,6 +11,8 @@ mod core;
 mod costs;
 mod error;
 mod event;
+mod follow;
+mod held;
 mod layers;
 mod lend;
 mod memory;
@@ -33,6 +35,7 @@ pub use self::core::Engine;
 pub(crate) use self::core::{Clock, SHARED_MANAGER};
 pub(crate) use self::error::EngineError;
 pub(crate) use self::event::{Event, SessionName, Statistics};
+pub(crate) use self::follow::Again;
 pub(crate) use self::layers::{Former, Layer, OpenLayers, Wanted, WantedLayer};
 pub use self::memory::Grounded;
 pub(crate) use self::memory::{Query, memories_for};

@@ -1,8 +1,7 @@
 //! Queue of requests, and the choice of those to run next.
 //!
-//! A burst is the requests of one commit: the quick requests, which go first, or a single long one.
-//! Callers take turns with long requests: nobody waits for more than one long request of each other
-//! caller. Requests of one caller keep their order.
+//! Quick requests go first, together. Others run one at a time, and callers take turns: nobody
+//! waits for more than one long request of another caller. Requests of one caller keep their order.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -20,7 +19,7 @@ pub struct Task {
     pub(super) work: Work,
 }
 
-/// A burst: the requests of one commit.
+/// Requests that share a commit.
 pub(super) struct Burst {
     pub(super) works: Vec<Work>,
     /// True if all requests are sure to be quick.
@@ -31,7 +30,7 @@ pub(super) struct Burst {
 #[derive(Default)]
 pub(super) struct Waiting {
     tasks: VecDeque<Task>,
-    /// Number of the turn in which each caller last ran a long request.
+    /// Last turn of each waiting connection.
     turns: HashMap<Caller, u64>,
     turn: u64,
 }
@@ -45,8 +44,8 @@ impl Waiting {
         self.tasks.extend(tasks);
     }
 
-    /// Takes the next burst: up to `most` quick requests, each without an earlier waiting request
-    /// of the same caller, or one long request if there is no such quick one.
+    /// Takes the next burst: up to `most` quick requests with no earlier one of the same caller
+    /// before them, or one long request if there are none.
     pub(super) fn burst(&mut self, engine: &Engine, most: usize) -> Burst {
         let mut blocked = HashSet::new();
         let mut left = VecDeque::new();

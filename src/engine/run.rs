@@ -1,5 +1,4 @@
-//! The loop: applies all waiting requests that are quick, commits them together, and only then
-//! answers. The requests of one commit are a burst; see [`queue`](super::queue).
+//! The loop: applies all waiting requests, commits them together, and only then answers.
 //!
 //! Requests that are sure to be quick run in the loop itself, on the thread of the connections. For
 //! any other, the engine is lent to another thread, so that requests that do not need it are
@@ -33,7 +32,7 @@ impl Handle {
     }
 
     /// Queues `operation` and passes its outcome to `answer` once it is durable. Requests of one
-    /// caller run in order. `reach` tells whether the request is quick.
+    /// caller run in order; `reach` tells which are quick.
     ///
     /// # Errors
     /// [`EngineError::Ended`] if the loop has ended; `answer` is not called then.
@@ -70,10 +69,21 @@ impl Handle {
         &self,
         operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, EngineError> {
+        self.ask_blocking_for(Caller::Nobody, operation)
+    }
+
+    /// Like [`ask_blocking`](Self::ask_blocking), on behalf of a caller.
+    ///
+    /// # Errors
+    /// Returns the operation's error, or [`EngineError::Ended`].
+    pub fn ask_blocking_for<T: Send + 'static>(
+        &self,
+        caller: Caller,
+        operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<T, EngineError> {
         let (sender, receiver) = oneshot::channel();
         let answer = |outcome| drop(sender.send(outcome));
-        let work = work(Caller::Nobody, operation, answer);
-        let task = Task { caller: Caller::Nobody, reach: Reach::Anything, work };
+        let task = Task { caller, reach: Reach::Anything, work: work(caller, operation, answer) };
         self.sender.blocking_send(task).map_err(|_| EngineError::Ended)?;
         receiver.blocking_recv().unwrap_or(Err(EngineError::Ended))
     }
@@ -81,15 +91,14 @@ impl Handle {
 
 /// Outcome of a burst.
 struct Done {
-    /// Answers, each with true if its request or an earlier one of the burst changed the state.
+    /// Answers, each with whether it follows a change in this burst.
     answers: Vec<(bool, Deliver)>,
     events: Vec<Event>,
     failure: Option<EngineError>,
 }
 
 /// Runs the loop until the last [`Handle`] is dropped, or the engine is told to
-/// [`end`](Engine::end). `publish` gets the events of each burst, in order, before the answers of
-/// the burst are sent.
+/// [`end`](Engine::end). `publish` gets the events of each burst, in order, before its answers are sent.
 pub(crate) async fn run(
     engine: Engine,
     mut queue: mpsc::Receiver<Task>,
@@ -131,9 +140,8 @@ pub(crate) async fn run(
     }
 }
 
-/// Receives the queued requests. If none is queued and `is_idle`, does postponed work step by step,
-/// then waits for a request; receives none only if there will never be another. Returns `None` if
-/// the engine is lost.
+/// Receives requests. If none is queued, does postponed work step by step, then waits for one.
+/// Receives none only if there will be none. Returns `None` if the engine is lost.
 async fn next(
     engine: Box<Engine>,
     lender: &Lender,

@@ -7,6 +7,7 @@ use super::{Engine, EngineError};
 use crate::context::change::Slot;
 use crate::context::filter::{self, TypeName};
 use crate::context::item::Item;
+use crate::context::manager::Manager;
 use crate::context::render::budget::Piece;
 use crate::context::repeats::without_repeats;
 
@@ -31,12 +32,10 @@ pub struct View {
     /// Time of the newest item up to this one in its manager, in Unix seconds. It orders items of
     /// several managers by age, and keeps each manager's own order.
     pub since: i64,
-}
-
-impl From<&Slot> for View {
-    fn from(slot: &Slot) -> Self {
-        Self { item: Arc::clone(&slot.item), pinned: slot.pinned, since: slot.item.timestamp }
-    }
+    /// Name of its manager.
+    pub manager: Arc<str>,
+    /// True if an editor that is connected has the item's text in an unsaved buffer.
+    pub is_held: bool,
 }
 
 impl View {
@@ -47,14 +46,22 @@ impl View {
 }
 
 impl Engine {
-    /// Returns the selected items, manager by manager, and in each manager oldest first. If there
-    /// are several managers, leaves out each item that a later one repeats.
+    /// Returns the selected items: those of each manager after those of the one before it, and in
+    /// each manager oldest first. An item that a later one repeats is left out if there are several
+    /// managers.
     ///
     /// # Errors
     /// [`EngineError::Store`].
     pub fn select(&mut self, selection: &Selection) -> Result<Vec<View>, EngineError> {
         let selected = self.select_by_manager(selection)?;
         Ok(selected.into_iter().map(|(_, view)| view).collect())
+    }
+
+    /// Returns an item as its manager holds it.
+    pub(super) fn view_of(&self, manager: &Arc<str>, slot: &Slot) -> View {
+        let Slot { item, pinned, .. } = slot;
+        let (manager, is_held) = (Arc::clone(manager), self.held.has(item));
+        View { item: Arc::clone(item), pinned: *pinned, since: item.timestamp, manager, is_held }
     }
 
     /// Selects items like [`select`](Self::select), each with the position of its manager in the
@@ -69,9 +76,11 @@ impl Engine {
         let mut all: Vec<(usize, View)> = Vec::new();
         for (position, name) in selection.managers.iter().enumerate() {
             let mut since = i64::MIN;
-            for slot in self.manager(name)?.slots() {
+            let manager: Arc<str> = name.as_str().into();
+            self.manager(name)?;
+            for slot in self.managers.get(name).into_iter().flat_map(Manager::slots) {
                 since = since.max(slot.item.timestamp);
-                all.push((position, View { since, ..View::from(slot) }));
+                all.push((position, View { since, ..self.view_of(&manager, slot) }));
             }
         }
         if selection.managers.len() > 1 {

@@ -1,11 +1,12 @@
 //! Moves items from one manager to another, and undoes changes, those moves included.
 //!
-//! A move is two changes, one in the journal of each manager. Each names the other manager as its
-//! partner. Undoing one change takes the other back too, so that an item is never in both managers
+//! A move is two changes, each in the journal of its manager and each with the other as its
+//! partner. To undo one of them takes the other back too, so that an item is never in both managers
 //! or in neither.
 
 use serde::{Deserialize, Serialize};
 
+use super::held::FOLLOW;
 use super::{Added, Engine, EngineError};
 use crate::context::change::{Change, Slot};
 use crate::context::manager::{Arrival, ManagerError};
@@ -45,11 +46,22 @@ impl Engine {
         Ok(Added { ids: moved.iter().map(|slot| slot.item.id.0).collect(), evicted })
     }
 
-    /// Undoes the last change of a manager. Further calls go further back.
+    /// Undoes the last change of a manager. Further calls go further back. That items followed their
+    /// sources is no step of its own, since they would follow them again.
     ///
     /// # Errors
     /// [`EngineError::NothingToUndo`].
     pub fn undo(&mut self, manager: &str) -> Result<Undone, EngineError> {
+        loop {
+            let step = self.undo_newest(manager)?;
+            if step.undone != FOLLOW {
+                return Ok(step);
+            }
+        }
+    }
+
+    /// Undoes the newest change of a manager.
+    fn undo_newest(&mut self, manager: &str) -> Result<Undone, EngineError> {
         let change = self
             .store
             .last_change(manager)?
@@ -78,9 +90,8 @@ impl Engine {
         self.apply(manager, &inverse, Some(&undone))
     }
 
-    /// Undoes the part of a move in the manager `there`, after the part in the manager `here` was
-    /// taken back: takes the change there back if it is the newest, else moves the items back with
-    /// new changes.
+    /// Follows, in the partner of a move, a change that was taken back `here`: takes its counterpart
+    /// back if that is the newest change, and else moves the items with a change of its own.
     fn undo_there(&mut self, there: &str, taken: &Change, here: &str) -> Result<(), EngineError> {
         if let Some(last) = self.store.last_change(there)?
             && is_counterpart(&last, taken)
@@ -106,8 +117,8 @@ impl Engine {
         self.carry_out(there, Change { partner, ..change })
     }
 
-    /// Returns an item as it enters another manager, with a new version. No two managers share a
-    /// version of an item, since each forgets the versions that its journal no longer needs.
+    /// Returns an item for another manager. Each manager has versions of its own, since it forgets
+    /// those that its journal no longer needs.
     fn arrival(&mut self, slot: &Slot) -> Arrival {
         let (item, version) = (slot.item.clone(), self.counters.give_version());
         Arrival { item, version, pinned: slot.pinned }

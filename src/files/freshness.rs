@@ -55,6 +55,12 @@ pub(crate) fn states(items: &[&Item]) -> Vec<State> {
     states
 }
 
+/// Returns whether an item's file was changed after its text was taken, or maybe at that time.
+pub(crate) fn has_changed_since(item: &Item) -> bool {
+    let look = file_of(item).map(|path| settled(item, Look::at(&path)));
+    look.flatten() != Some(State::Fresh)
+}
+
 /// Returns the local file that an item's text was taken from, if any.
 pub(super) fn file_of(item: &Item) -> Option<PathBuf> {
     if !is_text_of_a_file(item) {

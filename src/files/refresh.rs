@@ -1,10 +1,11 @@
-//! Updates an item from its file, or finds the lines that its text moved to. Never guesses. Must
-//! not change the item: the caller makes the new version.
+//! Updates an item from its file, or finds its text there again. Never guesses. Must not change the
+//! item: the caller makes the new version.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::follow::{self, Anchor, Place, Wanted};
 use super::freshness::{Look, MAX_COMPARED_BYTES, cover, file_of, holds_at, settled};
-use super::lines::{self, Found};
+use super::lines::{self, Cover, Found};
 use super::read::{load, read};
 use super::{Beneath, FileError, FileText, ReadOptions};
 use crate::context::item::{Item, Kind, Origin, State};
@@ -31,11 +32,42 @@ pub(crate) enum Refreshed {
         /// Last line, included.
         end_line: u64,
     },
+    /// The text of a live item was found, and maybe its lines around it.
+    Followed(Followed),
     /// The place of the text, or its new content, is unknown. The item stays as it is, stale. Holds
     /// the reason, as a phrase for people.
     Unsure(&'static str),
     /// The file is gone.
     Missing,
+}
+
+/// The text of a live item as it is in its file now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Followed {
+    /// The text, unless it is the same.
+    pub text: Option<String>,
+    /// First and last line.
+    pub lines: (u64, u64),
+    /// The lines around it, to find it again.
+    pub anchor: Anchor,
+    /// How it was found.
+    pub found: follow::Found,
+}
+
+/// Reads files, and keeps the last one.
+#[derive(Default)]
+pub(crate) struct Reader {
+    last: Option<(PathBuf, String)>,
+}
+
+impl Reader {
+    fn load(&mut self, path: &Path, max_bytes: u64) -> Result<&str, FileError> {
+        if self.last.as_ref().is_none_or(|(last, _)| last != path) {
+            self.last = None;
+            self.last = Some((path.to_owned(), load(path, max_bytes)?));
+        }
+        Ok(self.last.as_ref().map_or("", |(_, text)| text))
+    }
 }
 
 /// Compares an item with its file again.
@@ -46,16 +78,61 @@ pub(crate) enum Refreshed {
 /// lines, or anywhere if its metadata has `partial` true. If it is in exactly one place, it has
 /// `Moved`; if it is in none or in several, the result is `Unsure`. Files larger than both
 /// [`MAX_COMPARED_BYTES`] and the limit of `options` are not searched.
-pub(crate) fn refresh(item: &Item, options: &ReadOptions) -> Refreshed {
+///
+/// A live item is always compared. With lines, it is also found if it was edited, as far as
+/// [`follow::locate`] is certain.
+pub(crate) fn refresh(item: &Item, options: &ReadOptions, reader: &mut Reader) -> Refreshed {
     let Some(path) = file_of(item) else { return Refreshed::Unchanged };
-    match settled(item, Look::at(&path)) {
-        Some(State::Fresh) => Refreshed::Unchanged,
-        Some(State::Missing) => Refreshed::Missing,
-        Some(State::Stale) => Refreshed::Unsure("its file is now a folder or cannot be reached"),
-        None => match item.metadata.lines() {
-            None => whole(item, &path, options),
-            Some(range) => region(item, &path, range, options),
-        },
+    let look = Look::at(&path);
+    match settled(item, look) {
+        Some(State::Fresh) if item.live && matches!(look, Look::Changed(_)) => {}
+        Some(State::Fresh) => return Refreshed::Unchanged,
+        Some(State::Missing) => return Refreshed::Missing,
+        Some(State::Stale) => {
+            return Refreshed::Unsure("its file is now a folder or cannot be reached");
+        }
+        None => {}
+    }
+    match item.metadata.lines() {
+        None => whole(item, &path, options),
+        Some(range) if item.live && cover(item) == Cover::WholeLines => {
+            followed(item, &path, range, options, reader)
+        }
+        Some(range) => region(item, &path, range, options, reader),
+    }
+}
+
+/// Finds the lines of a live item.
+fn followed(
+    item: &Item,
+    path: &Path,
+    range: (u64, u64),
+    options: &ReadOptions,
+    reader: &mut Reader,
+) -> Refreshed {
+    let text = match reader.load(path, options.max_bytes.max(MAX_COMPARED_BYTES)) {
+        Err(error) => return unreadable(&error),
+        Ok(text) => lines::unified(text),
+    };
+    let anchor = Anchor::of(&item.metadata);
+    if anchor.is_some() && holds_at(item, &text, range) {
+        return Refreshed::Unchanged;
+    }
+    let content = lines::unified(&item.content);
+    let wanted = Wanted {
+        text: &content,
+        range,
+        anchor: anchor.as_ref(),
+        symbol: item.metadata.text("symbol"),
+    };
+    match follow::locate(&wanted, &text) {
+        Place::Unsure(reason) => Refreshed::Unsure(reason),
+        Place::At { start, end, found } => {
+            let now = lines::slice(&text, start, Some(end)).unwrap_or_default();
+            let text_now = (!lines::same(now, &content)).then(|| now.to_owned());
+            let anchor = follow::anchor(&text, (start, end)).unwrap_or_default();
+            Refreshed::Followed(Followed { text: text_now, lines: (start, end), anchor, found })
+        }
     }
 }
 
@@ -93,19 +170,25 @@ pub(crate) fn leads_out(project: &Path, path: &Path) -> bool {
     matches!(opened, Err(FileError::Outside { .. }))
 }
 
-fn region(item: &Item, path: &Path, range: (u64, u64), options: &ReadOptions) -> Refreshed {
-    let text = match load(path, options.max_bytes.max(MAX_COMPARED_BYTES)) {
+fn region(
+    item: &Item,
+    path: &Path,
+    range: (u64, u64),
+    options: &ReadOptions,
+    reader: &mut Reader,
+) -> Refreshed {
+    let text = match reader.load(path, options.max_bytes.max(MAX_COMPARED_BYTES)) {
         Err(error) => return unreadable(&error),
         Ok(text) => text,
     };
-    if holds_at(item, &text, range) {
+    if holds_at(item, text, range) {
         return Refreshed::Unchanged;
     }
     let wanted = lines::unified(&item.content);
     if wanted.is_empty() {
         return Refreshed::Unsure("it is empty, so it cannot be found again");
     }
-    match lines::find(&lines::unified(&text), &wanted, cover(item)) {
+    match lines::find(&lines::unified(text), &wanted, cover(item)) {
         Found::Once(start_line, end_line) => Refreshed::Moved { start_line, end_line },
         Found::Nowhere => Refreshed::Unsure("its text is no longer in the file"),
         Found::Several => Refreshed::Unsure("its text is in the file more than once"),

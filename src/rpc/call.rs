@@ -12,7 +12,7 @@ use super::client::Client;
 use super::keyed::Keyed;
 use super::peer::Peer;
 use crate::agent::{Job, Limits, Services, WantedCounter};
-use crate::engine::Handle;
+use crate::engine::{Caller, Handle};
 use crate::names::names;
 use crate::tokens::Counter;
 use crate::wire::dialect::Dialect;
@@ -24,7 +24,7 @@ pub struct Tools {
     pub services: Arc<Services>,
     /// State folder; `None` if the server is ephemeral.
     pub state_folder: Option<PathBuf>,
-    /// Messages for the user about the start, for example that a damaged database was moved aside.
+    /// Messages about the start for the user, such as that a damaged database was moved aside.
     pub notices: Vec<String>,
     /// Number of automatic backups to keep; 0 makes none.
     pub backups_kept: usize,
@@ -87,6 +87,8 @@ pub struct Call {
     pub tools: Arc<Tools>,
     /// The calling client.
     pub peer: Arc<dyn Peer>,
+    /// The connection, for the engine.
+    pub(crate) caller: Caller,
     /// How the client reached the server.
     pub access: Access,
     /// Dialect of the client.
@@ -106,13 +108,12 @@ pub struct Call {
     pub hung_up: CancellationToken,
     /// Parameters for a method that changes its session in several steps.
     pub(crate) in_steps: InSteps,
-    /// Set once the call has taken effect, so that later calls may change the same manager or
-    /// session. The server sets it at the end of the call, unless the call did so earlier.
+    /// Set once the call has taken effect, so that later changes of the same may be made. The server
+    /// sets it at the end of the call, unless the call did so earlier.
     pub effective: CancellationToken,
 }
 
-/// Parameters that a method sees only if it works in several steps. For other methods, the code
-/// around the method obeys them.
+/// Parameters that a method otherwise does not see, since one step does all that they ask for.
 #[derive(Clone, Default)]
 pub(crate) struct InSteps {
     /// Key of a call whose method stores the outcome itself.
@@ -151,16 +152,15 @@ names! {
     Topic {
         /// A manager's items or settings changed.
         ContextChanged => "context-changed",
-        /// Messages of a session were pruned.
+        /// A session's window was pruned.
         ContextPruned => "context-pruned",
         /// A session's older messages were summarized.
         ContextSummarized => "context-summarized",
         /// A checkpoint was taken.
         CheckpointCreated => "checkpoint-created",
-        /// A session was opened, made current, renamed, deleted or restored, or its messages, view
-        /// or settings changed.
+        /// A session was opened, renamed, deleted or got a message.
         SessionChanged => "session-changed",
-        /// A window of a session was built, and differs from the previous one.
+        /// A session's window was built, and differs from the one before.
         WindowBuilt => "window-built",
         /// A memory was added, forgotten or restored.
         MemoriesChanged => "memories-changed",
@@ -170,7 +170,7 @@ names! {
         ApprovalsChanged => "approvals-changed",
         /// Note-taking for a turn failed.
         ManagementFailed => "management-failed",
-        /// The totals over all events changed.
+        /// Totals over all events.
         Stats => "stats",
     }
 }

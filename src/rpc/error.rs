@@ -1,4 +1,4 @@
-//! Converts errors of the lower layers to errors for clients.
+//! Converts errors of the lower layers to errors on the wire.
 
 use super::error_data::{BadParameter, ErrorData, InTurn, NeededPart, PlainKind, ProviderData};
 use super::shapes::ParamPath;
@@ -142,7 +142,7 @@ pub(super) fn agent_error(error: AgentError) -> WireError {
     }
 }
 
-/// Adds to an error the members that errors in a turn have.
+/// Adds the members of errors in a turn.
 fn with_more(mut error: WireError, more: &InTurn) -> WireError {
     if let (Value::Map(data), Value::Map(more)) = (&mut error.data, Value::of(more)) {
         data.extend(more);

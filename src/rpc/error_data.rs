@@ -1,4 +1,4 @@
-//! The kinds of errors, each with the data that programs get. The reference shows the comments.
+//! The kinds of errors, with the data that programs get of each. The comments are the reference.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -13,7 +13,7 @@ use crate::wire::message::WireError;
 names! {
     /// A kind of error whose data are the kind alone.
     PlainKind {
-        /// Another manager has since saved or dropped the set that `undo` would restore.
+        /// The set to restore was saved or dropped from another manager since.
         SetChanged => "set-changed",
         /// The summarizer failed; the message says why.
         SummarizerFailed => "summarizer-failed",
@@ -23,7 +23,7 @@ names! {
         FileUnreadable => "file-unreadable",
         /// The file is not UTF-8 text.
         FileBinary => "file-binary",
-        /// The file is larger than `:max-file-bytes`.
+        /// The file is above `:max-file-bytes`.
         FileTooLarge => "file-too-large",
         /// The path is a directory.
         IsADirectory => "is-a-directory",
@@ -31,14 +31,13 @@ names! {
         NotARegularFile => "not-a-regular-file",
         /// The file does not have these lines.
         PastEnd => "past-end",
-        /// The lines are not a range: lines are counted from 1, and the end must not be before the
-        /// start.
+        /// The lines are not a range.
         BadRange => "bad-range",
         /// The path is relative.
         NotAbsolute => "not-absolute",
         /// The path names a file on another machine.
         NotLocal => "not-local",
-        /// The path leads out of the folder to which it is limited.
+        /// The path leads out of its folder.
         OutsideFolder => "outside-folder",
         /// The template cannot be read, or is too large.
         TemplateUnreadable => "template-unreadable",
@@ -48,18 +47,17 @@ names! {
         TooManyProviders => "too-many-providers",
         /// No call waits for this approval; it was answered, or its turn has ended.
         NoSuchApproval => "no-such-approval",
-        /// The change could not be stored, for example because the disk is full; nothing of the
-        /// call was kept.
+        /// The change could not be stored, for example because the disk is full; nothing of the call
+        /// was kept.
         StoreFailed => "store-failed",
         /// The database is damaged; nothing of the call was kept.
         StoreDamaged => "store-damaged",
-        /// The state cannot be written, for example because the disk is full; reading works. Each
-        /// change tries again to write, so remove the cause and repeat the call.
+        /// The state folder has not been writable since the start; reading works. Each change tries
+        /// again, so repeat it once there is room.
         ReadOnly => "read-only",
-        /// The files of the state were removed while the server was running; nothing of the call
-        /// was kept.
+        /// The files of the state were removed while the server was running; nothing was kept.
         StateRemoved => "state-removed",
-        /// The backup could not be written, or could not be read back.
+        /// The backup could not be written, or did not read back.
         BackupFailed => "backup-failed",
         /// The server is about to end.
         ShuttingDown => "shutting-down",
@@ -75,8 +73,7 @@ names! {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[schemars(inline)]
 pub(super) enum ErrorData<'a> {
-    /// Too many items are pinned, so the others cannot make enough room; or a directory has more
-    /// files than the manager holds items.
+    /// All items are pinned, so none can make room; or a directory has too many files.
     CapacityFull {
         /// Name of the manager.
         manager: &'a str,
@@ -104,7 +101,7 @@ pub(super) enum ErrorData<'a> {
         id: ItemId,
         /// Name of the manager.
         manager: &'a str,
-        /// Manager that has the item; `nil` if none does.
+        /// Manager that has it; `nil` if none does.
         held_by: Option<&'a str>,
     },
     /// There is nothing to undo.
@@ -112,7 +109,7 @@ pub(super) enum ErrorData<'a> {
         /// Name of the manager.
         manager: &'a str,
     },
-    /// The manager or session has another version than `:if-version`, so it has changed since.
+    /// The manager or session has another version than `:if-version`: it was changed since.
     Conflict {
         /// Version now; 0 if there is no such session.
         version: u64,
@@ -134,8 +131,7 @@ pub(super) enum ErrorData<'a> {
         /// Always `:request-key`.
         param: Keyword<&'static str>,
     },
-    /// The cursor was used before, is too old, or belongs to another method or connection; list
-    /// again.
+    /// The cursor was used, forgotten, or belongs to another method or connection; list again.
     NoSuchCursor {
         /// The cursor.
         cursor: &'a str,
@@ -147,20 +143,19 @@ pub(super) enum ErrorData<'a> {
     },
     /// The mandatory parts do not fit `:max-tokens`.
     BudgetTooSmall {
-        /// Number of tokens that the mandatory parts need.
+        /// Number of tokens that would be enough.
         needed: u64,
         /// Maximum number of tokens.
         max_tokens: u64,
-        /// Parts that cannot be left out; absent for a rendering of items.
+        /// Parts that cannot be left out; only for the window of a session or a history.
         #[serde(skip_serializing_if = "Option::is_none")]
         parts: Option<Vec<NeededPart>>,
     },
-    /// No session has this name or id, or the call names none and there is none.
+    /// No session has this name or id, or none is open; to restore one, none was deleted.
     NoSuchSession {
         /// Name or id in the call; `nil` if it named none.
         session: Option<&'a str>,
-        /// Names of the sessions, or for `restore-session` of the deleted ones; at most 100, the
-        /// one with the latest message first.
+        /// Names of the sessions, last changed first; at most 100.
         known: &'a [String],
     },
     /// A session has this name already.
@@ -216,17 +211,16 @@ pub(super) enum ErrorData<'a> {
     },
     /// A summary would not help; the message says why.
     NotSummarized {
-        /// Tokens of the summary; only if the summary would not be smaller than the messages.
+        /// Tokens of the summary; only if it is not smaller.
         #[serde(skip_serializing_if = "Option::is_none")]
         summary_tokens: Option<u64>,
-        /// Tokens of the messages and of the earlier summary; only if the new summary would not be
-        /// smaller.
+        /// Tokens of the messages; only if the summary is not smaller.
         #[serde(skip_serializing_if = "Option::is_none")]
         source_tokens: Option<u64>,
     },
     /// The directory has more than a million entries, or its files are too large together.
     TreeTooLarge {
-        /// Total size of the files, in bytes; only if that is too large.
+        /// Size of the files; only if they are too large.
         #[serde(skip_serializing_if = "Option::is_none")]
         bytes: Option<u64>,
     },
@@ -257,7 +251,7 @@ pub(super) enum ErrorData<'a> {
         /// Name of the provider whose key was not found; absent if none is configured.
         #[serde(skip_serializing_if = "Option::is_none")]
         provider: Option<&'a str>,
-        /// Name of the provider's model; absent if no provider is configured.
+        /// Name of its model; absent if no provider is configured.
         #[serde(skip_serializing_if = "Option::is_none")]
         model: Option<&'a str>,
     },
@@ -267,12 +261,11 @@ pub(super) enum ErrorData<'a> {
     RateLimited(ProviderData<'a>),
     /// The account has no money or quota left.
     QuotaExhausted(ProviderData<'a>),
-    /// The provider refuses the window as too long.
+    /// The provider finds the window too long.
     ContextTooLong {
         #[serde(flatten)]
         of: ProviderData<'a>,
-        /// Number of tokens that the mandatory parts need; only if the window cannot be made
-        /// shorter.
+        /// Number of tokens that the mandatory parts need; only if the window cannot be made shorter.
         #[serde(skip_serializing_if = "Option::is_none")]
         needed: Option<u64>,
         /// Parts that cannot be left out; only if the window cannot be made shorter.
@@ -283,8 +276,7 @@ pub(super) enum ErrorData<'a> {
     BadRequest(ProviderData<'a>),
     /// The provider cannot be reached, takes too long, or broke off.
     Unavailable(ProviderData<'a>),
-    /// The provider's answer does not follow its protocol; the address may be that of another kind
-    /// of server.
+    /// The provider has another interface.
     Malformed(ProviderData<'a>),
 }
 
@@ -309,29 +301,28 @@ pub(super) struct NeededPart {
     pub(super) what: String,
     /// Section of the part.
     pub(super) section: Section,
-    /// Reason why the part cannot be left out.
+    /// Reason why it cannot be left out.
     pub(super) reason: &'static str,
     /// Tokens of the part.
     pub(super) tokens: u64,
 }
 
-/// The members of every error of `chat` after the question was stored.
+/// Members of every error of `chat` after the question was stored.
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(super) struct InTurn {
     /// Id of the user's message.
     pub(super) question: MessageId,
-    /// Id of the message with the part of the answer that came; `nil` if none was stored.
+    /// Id of the last message with an answer, or the part of one that came; `nil` if none came.
     pub(super) id: Option<MessageId>,
 }
 
 /// The data of the error −32700.
 #[derive(JsonSchema)]
 #[schemars(inline)]
-#[expect(dead_code, reason = "it only describes data that the dialects make")]
+#[expect(dead_code, reason = "the dialects make them, which know no methods")]
 pub(super) struct Unreadable {
-    /// Column of the error in the line, counted from 1 in characters; absent if the error has no
-    /// place.
+    /// Place of the error in the line, counted from 1 in characters, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     column: Option<u64>,
 }
@@ -348,13 +339,12 @@ pub(super) struct UnknownMethod {
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(super) struct BadParameter<'a> {
-    /// Name of the parameter, or path of a member in a parameter; absent if the error is about
-    /// none.
+    /// Name of the parameter, or the path of a member in it, if the error is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) param: Option<ParamPath<'a>>,
 }
 
-/// A function that makes a schema.
+/// A schema that is made when it is asked for.
 type Made = fn(&mut SchemaGenerator) -> Schema;
 
 /// The codes of errors, their meanings, and their data if they have no `:kind`.

@@ -27,7 +27,7 @@ pub(super) struct PruneMessages {
     #[schemars(description = HISTORY)]
     #[serde(deserialize_with = "required_list")]
     messages: Vec<MessageParam>,
-    /// Maximum number of tokens to keep; defaults to 80 % of the model's limit.
+    /// Target size; defaults to 80 % of the model's limit.
     #[schemars(extend("x-earlier" = "max-tokens"))]
     #[serde(alias = "max_tokens")]
     keep_tokens: Option<i64>,
@@ -52,8 +52,7 @@ pub(super) fn prune_messages(call: Call, given: PruneMessages) -> Result<Step, W
     })
 }
 
-/// Counts the tokens of the messages of a history, and answers with the result of `work` on the
-/// messages.
+/// Counts the messages of a history, and answers with what `work` makes of them.
 fn with_history(
     call: &Call,
     messages: Vec<MessageParam>,
@@ -91,17 +90,17 @@ fn pruned_history(history: &History<'_>, pruned: &Pruned, brief: bool) -> Value 
     })
 }
 
-/// The client's own history after pruning.
+/// A pruned history of the client's own.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "PrunedHistory")]
 pub(super) struct PrunedHistory<'a> {
-    /// The pruned history: the messages that remain, or their ids if the call is `:brief`.
+    /// The remaining messages, or their ids if the call is `:brief`.
     pruned: Told<'a>,
-    /// The messages that were removed, or their ids if the call is `:brief`.
+    /// The pruned messages, or their ids.
     removed: Told<'a>,
     /// Figures before and after.
     stats: PruneStats,
-    /// Outcome for each unit; a unit is messages that belong together.
+    /// Outcome for each unit: messages that belong together.
     units: Vec<UnitResult<'a>>,
 }
 
@@ -131,7 +130,7 @@ pub(super) struct SummarizeMessages {
     #[schemars(description = keep_messages(), extend("x-earlier" = "max-items"))]
     #[serde(alias = "max_items")]
     keep_messages: Option<i64>,
-    /// Number of recent turns to keep; not together with `:keep-messages`.
+    /// Number of recent turns to keep instead.
     keep_turns: Option<i64>,
     model: Option<ModelName>,
 }
@@ -158,7 +157,7 @@ fn summarized_history(summarized: &SummarizedHistory) -> Value {
     Value::of(&SummarizedResult { summarized: shown, summary: note, stats })
 }
 
-/// A message, or the summary that replaces messages.
+/// A message, or the summary in the place of others.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline)]
@@ -179,11 +178,11 @@ struct NoteResult<'a> {
     tokens: u64,
 }
 
-/// The client's own history after summarizing.
+/// A summarized history of the client's own.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "SummarizedHistory")]
 pub(super) struct SummarizedResult<'a> {
-    /// The new history, in which the summary replaces the older messages.
+    /// The new history: messages, with the summary in the place of the older ones.
     summarized: Vec<MessageOrNote<'a>>,
     /// The summary.
     summary: NoteResult<'a>,

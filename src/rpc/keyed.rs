@@ -1,5 +1,5 @@
 //! Request keys: a call repeated with the same key gets the first answer and changes nothing.
-//! Handlers do not see the keys, except that of `chat`, whose turn has several steps.
+//! Handlers do not know about them, except that of `chat`, whose turn has several steps.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -20,7 +20,7 @@ use crate::wire::message::WireError;
 /// Parameters that name the place of a change. The same key counts separately for each place.
 const PLACES: [&str; 4] = ["session", "manager", "managers", "name"];
 
-/// Prefix that tells this run of the server from others, for names of keys that do not outlive it.
+/// Marks the start of the server in the names of keys that do not outlive it.
 static START: LazyLock<String> = LazyLock::new(|| {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     format!("{:x}-{:x} ", std::process::id(), since.as_nanos())
@@ -45,12 +45,11 @@ enum Known {
     Refused(WireError),
 }
 
-/// The state of a turn with a key, as a call finds it.
+/// What is known of a turn with a key before it begins.
 pub(super) enum Turn {
-    /// The turn has ended, with this answer.
+    /// It has ended, with this answer.
     Ended(Result<Value, WireError>),
-    /// The turn may begin. Contains the kind of the error with which an earlier call with the key
-    /// failed, if any.
+    /// It may begin. An earlier call with the key failed with an error of this kind, if one did.
     MayBegin(Option<String>),
 }
 
@@ -59,9 +58,9 @@ pub(super) enum Turn {
 pub(super) enum End {
     /// With an answer, or with an error of its own.
     ByItself,
-    /// The client cancelled the turn.
+    /// Its client cancelled it.
     Cancelled,
-    /// The turn was broken off for the named reason.
+    /// It was given up for the named reason.
     BrokenOff(&'static str),
 }
 
@@ -130,8 +129,8 @@ impl Keyed {
         known.await.map_err(engine_error)
     }
 
-    /// Stores the outcome of a turn: its answer, or that it was cancelled. Stores only the kind of
-    /// a failure, since the call may be tried again.
+    /// Stores the outcome of a turn: its answer, or that it was cancelled. Of a failure, which may be
+    /// tried again, only the kind is stored.
     pub(super) async fn end(&self, engine: &Handle, outcome: &Result<Value, WireError>, end: End) {
         let record = match outcome {
             Ok(value) => (self.name.clone(), format!("{} {}", self.hash, print_value(value))),
@@ -169,7 +168,7 @@ impl Keyed {
         let kept = kept.as_deref().and_then(|kept| kept.split_once(' '));
         Ok(match kept {
             None if is_earlier => Some(Known::Refused(reused(
-                "was used for a call to an earlier release, which did not store its answer; check \
+                "was answered by an earlier release, which stored no answer to repeat; check \
                  whether the change was made, and use a new key to make another",
             ))),
             None => None,
@@ -203,7 +202,7 @@ impl Keyed {
                 Some(Known::Refused(error)) => return Ok(Finish::Refused(error)),
                 None => {}
             }
-            // Does work for later now, so that the answer is stored in the same step as the change.
+            // What is made later is made now: it is kept in the same step as the change.
             let answer = match operation(engine)? {
                 Finish::Now(value) => Ok(value),
                 Finish::Later(work) => work(),
@@ -254,7 +253,7 @@ fn reused(why: &str) -> WireError {
 }
 
 fn damaged() -> WireError {
-    refused(PlainKind::StoreFailed, format!("the answer stored for this {KEY} cannot be read"))
+    refused(PlainKind::StoreFailed, format!("the answer kept under {KEY} cannot be read"))
 }
 
 fn hash(feed: impl FnOnce(&mut Hasher)) -> String {
@@ -307,7 +306,7 @@ fn feed_entries(hasher: &mut Hasher, map: &Value, counts: impl Fn(&str) -> bool)
         Value::List(items) => items.chunks_exact(2).filter_map(entry_of).collect(),
         _ => Vec::new(),
     };
-    // Of equal names the first counts; sorting keeps their order.
+    // Of equal names the first counts, and the order is kept among them.
     entries.sort_by(|one, other| one.0.cmp(&other.0));
     entries.dedup_by(|later, first| later.0 == first.0);
     let is_given = |value: &Value| !matches!(value, Value::Nil | Value::Bool(false));

@@ -13,6 +13,7 @@ use super::params::{
 use super::present::{Decided, verdicts};
 use super::report::{PhaseResult, UsageResult, WindowReport};
 use super::{Finish, Step};
+use crate::agent::refresh::current;
 use crate::agent::window::{Purpose, build, named_strategy};
 use crate::curation::section::{CodeUnit, Counted, Failure, Section, Sections};
 use crate::curation::strategy;
@@ -118,13 +119,12 @@ pub(super) struct BuildContext {
     /// Include the items of the session's managers; defaults to `t`.
     #[serde(default = "yes")]
     items: bool,
-    /// Managers whose items to include, in place of the session's managers, from the general to the
-    /// special.
+    /// Managers whose items to include instead, from the general to the special.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
     /// Leave the parts out of the result.
     brief: Option<bool>,
-    /// Report each part with its score, and do not group similar parts.
+    /// Report each part with its score instead of grouping similar ones.
     explain: Option<bool>,
 }
 
@@ -147,15 +147,19 @@ pub(super) fn build_window(call: Call, given: BuildContext) -> Result<Step, Wire
         if !given.items {
             context.managers.clear();
         }
-        let material = engine.material(context)?;
+        let mut material = engine.material(context)?;
         Ok(Finish::Later(Box::new(move || {
             let SessionContext { row, costs, .. } = &material.context;
             let (id, name, model) = (row.id, row.name.clone(), costs.model.clone());
-            let (counter, options) = (&*call.tools.counter, call.tools.read_options());
-            let built = build(counter, &options, material, purpose).map_err(agent_error)?;
+            let counter = &*call.tools.counter;
+            material.items = current(&call.tools, counter, call.caller, material.items);
+            let built = build(counter, material, purpose).map_err(agent_error)?;
             let window = Arc::new(built.window);
             let (noted, items) = (Arc::clone(&window), built.items.clone());
-            let note = call.tools.engine.ask_blocking(move |e| e.note_window(id, &noted, items));
+            let note = call
+                .tools
+                .engine
+                .ask_blocking_for(call.caller, move |e| e.note_window(id, &noted, items));
             note.map_err(engine_error)?;
             Ok(Value::of(&WindowResult {
                 session: &name,
@@ -242,7 +246,7 @@ pub(super) struct Explain {
     session: Option<InSession>,
     #[schemars(description = format!("Number of windows to explain, newest first; defaults to {DEFAULT_EXPLAINED}."))]
     limit: Option<i64>,
-    /// Report each part with its score, and do not group similar parts.
+    /// Report each part with its score instead of grouping similar ones.
     explain: Option<bool>,
 }
 
@@ -253,7 +257,7 @@ pub(super) struct Explain {
 pub(super) struct ExplainedWindow<'a> {
     /// Name of the session.
     session: &'a str,
-    /// Time at which the window was built, in Unix seconds.
+    /// Time at which it was built, in Unix seconds.
     at: i64,
     #[serde(flatten)]
     report: WindowReport<'a>,
@@ -282,9 +286,9 @@ pub(super) fn explain_window(_: Call, given: Explain) -> Result<Step, WireError>
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct UsageLog {
-    /// List only the windows of this session.
+    /// List only this session.
     session: Option<Name>,
-    /// List only the windows of this phase of the work.
+    /// Phase of the work.
     phase: Option<Phase>,
     #[schemars(description = format!("Maximum number of windows; defaults to {DEFAULT_LOGGED}."))]
     limit: Option<i64>,

@@ -20,7 +20,7 @@ use super::epc::method_rows;
 use super::outbox::{Out, Outbox, Writer};
 use super::running::Running;
 use super::settle::{LARGE_MESSAGE, defect};
-use crate::engine::EngineError;
+use crate::engine::{Caller, EngineError};
 use crate::repl::Repls;
 use crate::rpc::limits::{MAX_CANCEL_BYTES, PAGE_BYTES, WAITING_CALLS};
 use crate::rpc::{self, Call, CallCancelled, Step, engine_error};
@@ -372,6 +372,7 @@ impl Reader {
         let call = Call {
             tools: Arc::clone(self.server.tools()),
             peer: Arc::new(self.outbox.clone()),
+            caller: Caller::Nobody,
             access: self.door.access(),
             dialect,
             client: Arc::default(),
@@ -387,8 +388,7 @@ impl Reader {
         let called = found.as_ref().ok().copied();
         let outcome = match found.and_then(|method| method.run(call, params)) {
             Ok(Step::Cancel(target)) => {
-                let cancelled = self.running.cancel(&target);
-                Ok(Value::of(&CallCancelled { cancelled }))
+                Ok(Value::of(&CallCancelled { cancelled: self.running.cancel(&target) }))
             }
             Ok(_) => Err(defect(&method)),
             Err(error) => Err(rpc::spelled(error, dialect, called)),

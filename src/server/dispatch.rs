@@ -181,6 +181,7 @@ impl Dispatcher {
         let call = Call {
             tools: Arc::clone(self.beside.server.tools()),
             peer: peer.unwrap_or_else(|| self.peer.clone()),
+            caller: self.caller,
             access,
             dialect,
             client,

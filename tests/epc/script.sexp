@@ -15,6 +15,9 @@
 (update-context (:id "ctx-1" :content "(+ 3 4)") (has "(+ 3 4)"))
 (move-context (:id "ctx-1" :to 0) (has "ctx-1"))
 (pin-context (:id "ctx-1") (has "ctx-1"))
+(update-items (:items ((:id "ctx-1" :content "x"))) (has "ctx-1"))
+(freeze-items (:id "ctx-1") (has "ctx-1"))
+(undo nil (has "freeze-items"))
 (get-context (:limit -1) (error "0 or more"))
 (context-to-string (:types (:code)) (is "## Context
 

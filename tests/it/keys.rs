@@ -21,6 +21,8 @@ fn calls(folder: &str, exported: &str) -> Vec<(&'static str, String)> {
         ("update-context", of_m(":id \"ctx-1\" :content \"two\"")),
         ("move-context", of_m(":id \"ctx-1\" :to 1")),
         ("pin-context", of_m(":id \"ctx-1\"")),
+        ("freeze-items", of_m(":id \"ctx-1\"")),
+        ("update-items", of_m(":items ((:id \"ctx-1\" :content \"z\"))")),
         ("refresh-context", of_m("")),
         ("save-set", of_m(":name \"s\"")),
         ("remove-context", of_m(":id \"ctx-1\"")),

@@ -34,6 +34,7 @@ mod leaving;
 mod length_fuzz;
 mod library;
 mod lines;
+mod live;
 mod long;
 mod managed;
 mod markdown;

@@ -560,7 +560,7 @@ fn json_object(plist: &Value) -> String {
             "metadata" => json_object(&pair[1]),
             _ if pair[1] == Value::Keyword("false".into()) => "false".to_owned(),
             // `nil` turns a switch off in Lisp; `null` would leave it out in JSON.
-            "pinned" | "live" if pair[1] == Value::Nil => "false".to_owned(),
+            "pinned" | "live" | "frozen" if pair[1] == Value::Nil => "false".to_owned(),
             _ => json_text(&pair[1]),
         };
         members.push(format!("\"{}\":{value}", name.replace('-', "_")));

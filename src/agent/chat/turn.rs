@@ -5,11 +5,12 @@ use std::sync::Arc;
 use super::begun::{Begun, Opaque};
 use super::{Chat, Reply, broken};
 use crate::agent::notes::{self, TurnNotes};
+use crate::agent::refresh::current;
 use crate::agent::window::{Built, Purpose, build};
 use crate::agent::{AgentError, BrokenOff, Configured, TurnEvent};
 use crate::curation::section::{Counted, Section};
 use crate::curation::window::Window;
-use crate::engine::{AskedWindow, Engine, EngineError, Material, NewTurn, Versioned};
+use crate::engine::{AskedWindow, Caller, Engine, EngineError, Material, NewTurn, Versioned};
 use crate::provider::ProviderError;
 use crate::provider::chat::{Request, Response, StreamEvent, Usage, cancelled, malformed};
 use crate::session::message::{Message, ToolCall};
@@ -199,7 +200,9 @@ impl Chat {
         let max_tokens = max_tokens.or(self.max_tokens);
         let purpose = Purpose { phase, max_tokens, may_grow, sections, ..Purpose::default() };
         let built = tokio::task::spawn_blocking(move || {
-            build(&*services.counter, &services.read_options(), material, purpose)
+            let counter = &*services.counter;
+            let items = current(&services, counter, Caller::Nobody, material.items);
+            build(counter, Material { items, ..material }, purpose)
         });
         built.await.unwrap_or_else(|_| Err(broken()))
     }

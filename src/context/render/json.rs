@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::Part;
+use super::{Part, date_of};
 use crate::visible::visible_json;
 
 pub(super) const HEADER: &str = "{\"items\":[";
@@ -18,6 +18,8 @@ pub(super) fn section(part: &Part<'_>, out: &mut String) {
         file: part.item.metadata.display_name(),
         lines: part.item.metadata.lines(),
         language: &part.language,
+        as_of: date_of(part.item),
+        stale: part.item.stale(),
     };
     let what = json(&what);
     out.push_str(&what[..what.len() - "}".len()]);
@@ -44,4 +46,8 @@ struct About<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     lines: Option<(u64, u64)>,
     language: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    as_of: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stale: Option<&'a str>,
 }

@@ -1,6 +1,6 @@
 //! Markdown: a heading and a fenced block per item.
 
-use super::{Part, end_line, push_annotation};
+use super::{Part, end_line, push_age, push_annotation};
 
 pub(super) const HEADER: &str = "## Context\n\n";
 
@@ -12,6 +12,7 @@ pub(super) fn section(part: &Part<'_>, out: &mut String) {
     out.push_str("### ");
     out.push_str(part.item.kind.title());
     push_annotation(part.item, out);
+    push_age(part.item, out);
     out.push('\n');
     push_fence(fence, out);
     out.push_str(&part.language);

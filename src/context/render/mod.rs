@@ -8,6 +8,7 @@ pub(crate) mod budget;
 mod cut;
 mod json;
 mod markdown;
+pub(crate) mod once;
 mod org;
 pub(crate) mod report;
 mod xml;
@@ -122,6 +123,23 @@ fn push_annotation(item: &Item, out: &mut String) {
         push_display(out, format_args!(":{first}-{last}"));
     }
     out.push(')');
+}
+
+/// Appends ` [as of DATE]` for a snapshot, and why a stale item is stale. Appends nothing for other
+/// items.
+fn push_age(item: &Item, out: &mut String) {
+    let Some(date) = date_of(item) else { return };
+    push_display(out, format_args!(" [as of {date}"));
+    if let Some(reason) = item.stale() {
+        push_display(out, format_args!("; stale: {}", visible(reason)));
+    }
+    out.push(']');
+}
+
+/// Returns the time of a snapshot or of a stale item's text.
+fn date_of(item: &Item) -> Option<String> {
+    let time = jiff::Timestamp::from_second(item.as_of()?).ok()?;
+    Some(time.strftime("%Y-%m-%d %H:%M UTC").to_string())
 }
 
 /// Ends the last line of a body if it is still open. An empty body leaves no open line, since the

@@ -1,6 +1,6 @@
 //! Org: a heading and a source block per item.
 
-use super::{Part, end_line, push_annotation};
+use super::{Part, end_line, push_age, push_annotation};
 
 pub(super) const HEADER: &str = "* Context\n\n";
 
@@ -8,6 +8,7 @@ pub(super) fn section(part: &Part<'_>, out: &mut String) {
     out.push_str("** ");
     out.push_str(part.item.kind.title());
     push_annotation(part.item, out);
+    push_age(part.item, out);
     out.push_str("\n#+begin_src ");
     out.push_str(&part.language);
     out.push('\n');

@@ -1,6 +1,6 @@
 //! XML: one element per item. No content can end its element.
 
-use super::{Part, end_line, push_display};
+use super::{Part, date_of, end_line, push_display};
 use crate::visible::visible;
 
 pub(super) const HEADER: &str = "<context>\n";
@@ -17,6 +17,12 @@ pub(super) fn section(part: &Part<'_>, out: &mut String) {
     }
     if let Some((first, last)) = part.item.metadata.lines() {
         push_display(out, format_args!(" lines=\"{first}-{last}\""));
+    }
+    if let Some(date) = date_of(part.item) {
+        push_attribute("as-of", &date, out);
+    }
+    if let Some(reason) = part.item.stale() {
+        push_attribute("stale", &visible(reason), out);
     }
     push_attribute("language", &part.language, out);
     out.push_str(">\n");

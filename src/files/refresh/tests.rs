@@ -31,7 +31,11 @@ fn refreshed(file: &[u8], content: &str, metadata: &[(&str, Value)]) -> Refreshe
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("file");
     fs::write(&path, file).unwrap();
-    refresh(&item(&path, content, metadata), &ReadOptions { max_bytes: 100 })
+    refresh(
+        &item(&path, content, metadata),
+        &ReadOptions { max_bytes: 100 },
+        &mut Reader::default(),
+    )
 }
 
 fn origin(name: &str) -> (&'static str, Value) {
@@ -111,7 +115,10 @@ fn what_was_not_a_whole_file_is_not_made_one() {
     let path = temp.path().join("file");
     fs::write(&path, "b\n").unwrap();
     let file = Item { kind: Kind::File, ..item(&path, "a\n", &[]) };
-    assert!(matches!(refresh(&file, &ReadOptions::default()), Refreshed::Updated(_)));
+    assert!(matches!(
+        refresh(&file, &ReadOptions::default(), &mut Reader::default()),
+        Refreshed::Updated(_)
+    ));
 }
 
 #[test]
@@ -123,7 +130,11 @@ fn a_file_that_cannot_be_read_again_leaves_the_item_stale() {
     assert_eq!(unsure(&[b'a'; 101]), "its file is now over the size limit, max-file-bytes");
     assert_eq!(unsure(b"a\0"), "its file is no longer UTF-8 text");
     let temp = tempfile::tempdir().unwrap();
-    let folder = refresh(&item(temp.path(), "a", &[origin("file")]), &ReadOptions::default());
+    let folder = refresh(
+        &item(temp.path(), "a", &[origin("file")]),
+        &ReadOptions::default(),
+        &mut Reader::default(),
+    );
     assert_eq!(folder, Refreshed::Unsure("its file is now a folder or cannot be reached"));
 }
 
@@ -136,16 +147,19 @@ fn a_region_of_a_file_over_the_limit_is_still_found() {
 #[test]
 fn a_file_that_is_gone_is_missing() {
     let gone = item(Path::new(NOW_MISSING), "a", &[origin("file")]);
-    assert_eq!(refresh(&gone, &ReadOptions::default()), Refreshed::Missing);
+    assert_eq!(refresh(&gone, &ReadOptions::default(), &mut Reader::default()), Refreshed::Missing);
 }
 
 #[test]
 fn items_without_a_file_and_listings_are_unchanged() {
     let options = ReadOptions::default();
-    assert_eq!(refresh(&item(Path::new("a.rs"), "a", &[]), &options), Refreshed::Unchanged);
+    assert_eq!(
+        refresh(&item(Path::new("a.rs"), "a", &[]), &options, &mut Reader::default()),
+        Refreshed::Unchanged
+    );
     let temp = tempfile::tempdir().unwrap();
     let listing = item(temp.path(), "x/", &[origin("listing")]);
-    assert_eq!(refresh(&listing, &options), Refreshed::Unchanged);
+    assert_eq!(refresh(&listing, &options, &mut Reader::default()), Refreshed::Unchanged);
 }
 
 #[test]
@@ -158,11 +172,11 @@ fn what_a_model_added_stays_within_its_project() {
     fs::write(&path, "new").unwrap();
     let within = ("within", Value::Str(project.to_str().unwrap().to_owned()));
     let item = item(&path, "old", &[origin("file"), within]);
-    let found = refresh(&item, &ReadOptions { max_bytes: 100 });
+    let found = refresh(&item, &ReadOptions { max_bytes: 100 }, &mut Reader::default());
     assert!(matches!(found, Refreshed::Updated(text) if text.content == "new"));
     fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink(&secret, &path).unwrap();
-    let found = refresh(&item, &ReadOptions { max_bytes: 100 });
+    let found = refresh(&item, &ReadOptions { max_bytes: 100 }, &mut Reader::default());
     assert_eq!(found, Refreshed::Unsure("its name now leads out of the project"));
 }
 
@@ -183,7 +197,7 @@ fn a_projects_file_that_became_a_link_out_of_it_is_not_read() {
     };
     let [file, tree] = ["file", "tree"].map(project_of);
     let check = |item: &Item, expected: Result<&str, &'static str>| {
-        let found = match refresh(item, &options) {
+        let found = match refresh(item, &options, &mut Reader::default()) {
             Refreshed::Updated(text) => Ok(text.content),
             Refreshed::Unsure(why) => Err(why),
             other => panic!("{other:?}"),

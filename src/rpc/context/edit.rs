@@ -1,5 +1,7 @@
 //! Methods that change the items of a manager.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +31,8 @@ pub(super) struct AddContext {
     metadata: Option<Value>,
     /// Exempt the item from eviction; defaults to `nil`.
     pinned: Option<bool>,
-    /// Read the file again whenever the item is shown or rendered; defaults to `nil`.
+    /// Follow the file: bring the item up to date whenever it is shown or rendered. The same lines
+    /// again, or some of them, become one item. Defaults to `nil`.
     live: Option<bool>,
     /// Leave the content out of the result.
     brief: Option<bool>,
@@ -47,11 +50,11 @@ pub(super) fn add_item(call: Call, given: AddContext) -> Result<Step, WireError>
         pinned: given.pinned.unwrap_or(false),
         ..new_item(&call.counter(), given.content, kind, metadata, now_ms())
     };
-    add_one("add-context", given.manager, item, given.brief)
+    add_one(&call, "add-context", given.manager, item, given.brief)
 }
 
 /// A live item must have a file.
-fn check_live(metadata: &Metadata) -> Result<(), WireError> {
+pub(super) fn check_live(metadata: &Metadata) -> Result<(), WireError> {
     match metadata.filename().is_some_and(|name| name.starts_with('/')) {
         true => Ok(()),
         false => Err(param_error("live", "needs an absolute metadata.filename to read again")),
@@ -60,15 +63,18 @@ fn check_live(metadata: &Metadata) -> Result<(), WireError> {
 
 /// Adds one item and returns the result of the call.
 pub(super) fn add_one(
+    call: &Call,
     method: &'static str,
     manager: Option<ManagerName>,
     item: NewItem,
     brief: Option<bool>,
 ) -> Result<Step, WireError> {
     let manager = manager.unwrap_or_default().0;
+    let counter = Arc::clone(&call.tools.counter);
     Step::then_within(Reach::Manager(manager.clone()), move |engine| {
-        let added = engine.add(method, &manager, vec![item])?;
-        ItemAnswer::added(engine, manager, &added, brief.unwrap_or(false)).map(finish)
+        let (added, again) = engine.add_live(method, &manager, item, &*counter)?;
+        let answer = ItemAnswer::added(engine, manager, &added, brief.unwrap_or(false))?;
+        Ok(finish(answer.again(again)))
     })
 }
 
@@ -88,7 +94,7 @@ pub(super) struct UpdateContext {
     /// New metadata, replacing all of the old.
     #[schemars(with = "Option<KnownMetadata>")]
     metadata: Option<Value>,
-    /// Read the file again whenever the item is shown.
+    /// Follow the file: bring the item up to date whenever it is shown.
     live: Option<bool>,
     /// Leave the content out of the result.
     brief: Option<bool>,

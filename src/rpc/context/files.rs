@@ -33,7 +33,8 @@ pub(super) struct AddFile {
     max_file_bytes: Option<i64>,
     /// Exempt the item from eviction; defaults to `nil`.
     pinned: Option<bool>,
-    /// Read the file again whenever the item is shown or rendered; defaults to `nil`.
+    /// Follow the file: bring the item up to date whenever it is shown or rendered. The same lines
+    /// again, or some of them, become one item. Defaults to `nil`.
     live: Option<bool>,
     /// Leave the content out of the result.
     brief: Option<bool>,
@@ -56,7 +57,7 @@ pub(super) fn add_file(call: Call, given: AddFile) -> Result<Step, WireError> {
         pinned: given.pinned.unwrap_or(false),
         ..file_item(&call.counter(), text, kind, metadata, taken_ms)
     };
-    add_one("add-file", given.manager, item, given.brief)
+    add_one(&call, "add-file", given.manager, item, given.brief)
 }
 
 pub(in crate::rpc) fn read_options(

@@ -3,6 +3,7 @@
 mod edit;
 mod files;
 mod layers;
+mod live;
 mod query;
 mod refresh;
 mod sets;

@@ -10,11 +10,13 @@ use crate::agent::items::{ItemShown, with_states};
 use crate::agent::refresh;
 use crate::context::item::{Item, Kind, State};
 use crate::context::place;
-use crate::context::render::budget::{Fitted, fit};
+use crate::context::render::budget::Fitted;
+use crate::context::render::once::fit_once;
 use crate::context::render::{Format, render};
+use crate::context::repeat::covered;
 use crate::engine::{Listed, Reach, Selection, View};
 use crate::ids::ItemId;
-use crate::rpc::call::{Call, Tools};
+use crate::rpc::call::Call;
 use crate::rpc::error::budget_error;
 use crate::rpc::params::{ItemType, ManagerName, Nothing, given_list, not_negative, selection};
 use crate::rpc::present::Decided;
@@ -60,7 +62,7 @@ pub(super) fn list_items(call: Call, given: GetContext) -> Result<Step, WireErro
             Value::List(shown.iter().zip(&at).map(item).collect())
         };
         if views.iter().any(|view| has_file(&view.item)) {
-            let finish = move || Ok(list(with_states(&call.tools, views)));
+            let finish = move || Ok(list(with_states(&call.tools, call.caller, views)));
             return Ok(Finish::Later(Box::new(finish)));
         }
         let bytes = views.iter().map(|view| view.item.content.len()).sum();
@@ -101,12 +103,12 @@ pub(super) fn context_to_string(call: Call, given: Render) -> Result<Step, WireE
     let (chosen, format, budget) = rendering(given)?;
     Step::then_within(reach(&chosen), move |engine| {
         let views = engine.select(&chosen)?;
-        Ok(Finish::Later(Box::new(move || match budget {
-            None => {
-                let views = current(&call.tools, views);
-                Ok(Value::Str(render(views.iter().map(|view| &*view.item), format)))
-            }
-            Some(_) => rendered(&call.tools, views, format, budget).map(|fit| Value::Str(fit.text)),
+        Ok(Finish::Later(Box::new(move || {
+            let text = match budget {
+                None => all(&call, views, format),
+                Some(_) => rendered(&call, views, format, budget)?.text,
+            };
+            Ok(Value::Str(text))
         })))
     })
 }
@@ -130,7 +132,7 @@ pub(super) fn render_items(call: Call, given: Render) -> Result<Step, WireError>
     Step::then_within(reach(&chosen), move |engine| {
         let views = engine.select(&chosen)?;
         Ok(Finish::later(move || {
-            let fitted = rendered(&call.tools, views, format, budget)?;
+            let fitted = rendered(&call, views, format, budget)?;
             Ok(Rendered {
                 text: fitted.text,
                 tokens: fitted.tokens,
@@ -155,15 +157,23 @@ fn rendering(given: Render) -> Result<(Selection, Format, Option<u64>), WireErro
     Ok((chosen, given.format.unwrap_or_default(), budget))
 }
 
+/// Renders all items, those that others cover only once, without counting their tokens.
+fn all(call: &Call, views: Vec<View>, format: Format) -> String {
+    let views = current(call, views);
+    let items: Vec<&Item> = views.iter().map(|view| &*view.item).collect();
+    let by = covered(&items);
+    render(items.into_iter().zip(by).filter(|(_, by)| by.is_none()).map(|(item, _)| item), format)
+}
+
 fn rendered(
-    tools: &Tools,
+    call: &Call,
     views: Vec<View>,
     format: Format,
     budget: Option<u64>,
 ) -> Result<Fitted, WireError> {
-    let views = current(tools, views);
+    let views = current(call, views);
     let pieces: Vec<_> = views.iter().map(View::piece).collect();
-    fit(&pieces, format, budget, &*tools.counter).map_err(|error| budget_error(&error))
+    fit_once(&pieces, format, budget, &*call.tools.counter).map_err(|error| budget_error(&error))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -261,9 +271,9 @@ pub(super) fn list_managers(_: Call, _: Nothing) -> Result<Step, WireError> {
     Step::state(move |engine| Ok(engine.list_managers()?.into_iter().map(line).collect::<Vec<_>>()))
 }
 
-/// Returns the items, the live ones updated from their files. Reads the disk.
-fn current(tools: &Tools, views: Vec<View>) -> Vec<View> {
-    refresh::current(&*tools.counter, &tools.read_options(), views)
+/// Returns the items, the live ones brought up to date. Reads the disk.
+fn current(call: &Call, views: Vec<View>) -> Vec<View> {
+    refresh::current(&call.tools, &*call.tools.counter, call.caller, views)
 }
 
 /// Returns whether the item came from a file that can be read.

@@ -9,7 +9,7 @@ use super::files::read_options;
 use crate::agent::refresh::{self, Reread, reread};
 use crate::context::item::{Item, ItemId};
 use crate::engine::{Engine, EngineError, Revision, Selection, View};
-use crate::files::ReadOptions;
+use crate::files::{Found, ReadOptions, Reader};
 use crate::rpc::Step;
 use crate::rpc::call::Call;
 use crate::rpc::error::engine_error;
@@ -31,6 +31,15 @@ struct Outcome {
     new: Arc<Item>,
     name: refresh::Outcome,
     reason: Option<&'static str>,
+    found: Option<Found>,
+}
+
+impl Outcome {
+    /// Returns the outcome for an item that is as it was.
+    fn unchanged(item: Arc<Item>) -> Self {
+        let name = refresh::Outcome::Unchanged;
+        Self { id: item.id, old: Arc::clone(&item), new: item, name, reason: None, found: None }
+    }
 }
 
 /// The outcome of reading items from their files again.
@@ -53,6 +62,9 @@ struct RefreshedItem {
     outcome: refresh::Outcome,
     /// Reason why the item is stale or stayed the same.
     reason: Option<&'static str>,
+    /// How the text of a live item was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found: Option<Found>,
     /// Tokens of the item now.
     tokens: u64,
     #[serde(skip)]
@@ -68,7 +80,10 @@ pub(super) fn refresh_items(call: Call, given: RefreshContext) -> Result<Step, W
             Some(ids) => ids.into_iter().map(|id| engine.view(&manager, id)).collect(),
             None => engine.select(&Selection { managers: vec![manager], ..Selection::default() }),
         };
-        call.tools.engine.ask_blocking(|engine| Ok(select(engine))).map_err(engine_error)?
+        call.tools
+            .engine
+            .ask_blocking_for(call.caller, |engine| Ok(select(engine)))
+            .map_err(engine_error)?
     };
     let options = read_options(&call.tools, None)?;
     let found = views.and_then(|views| reread_all(&call, views, &options));
@@ -83,13 +98,17 @@ fn reread_all(
     views: Vec<View>,
     options: &ReadOptions,
 ) -> Result<Vec<Outcome>, EngineError> {
+    let mut reader = Reader::default();
     let reread = |view: View| {
         if call.cancelled.is_cancelled() {
             return Err(EngineError::Cancelled);
         }
-        let Reread { item: new, outcome: name, reason } =
-            reread(&*call.tools.counter, &view.item, options);
-        Ok(Outcome { id: view.item.id, old: view.item, new, name, reason })
+        if view.is_held {
+            return Ok(Outcome::unchanged(view.item));
+        }
+        let Reread { item: new, outcome: name, reason, found } =
+            reread(&*call.tools.counter, &view.item, options, &mut reader);
+        Ok(Outcome { id: view.item.id, old: view.item, new, name, reason, found })
     };
     views.into_iter().map(reread).collect()
 }
@@ -102,7 +121,7 @@ fn keep(
 ) -> Result<Vec<RefreshedItem>, EngineError> {
     let mut revisions = Vec::new();
     let mut told = Vec::with_capacity(outcomes.len());
-    for Outcome { id, old, new, name, reason } in outcomes {
+    for Outcome { id, old, new, name, reason, found } in outcomes {
         // If an item was changed since it was read, that change takes precedence over the file.
         let as_read = engine.view(manager, id).is_ok_and(|view| view.item == old);
         let changed = as_read && old != new;
@@ -117,7 +136,8 @@ fn keep(
                 old.tokens,
             ),
         };
-        told.push(RefreshedItem { id, outcome, reason, tokens, changed });
+        let found = found.filter(|_| as_read);
+        told.push(RefreshedItem { id, outcome, reason, found, tokens, changed });
     }
     engine.update("refresh-context", manager, revisions)?;
     Ok(told)

@@ -1,6 +1,6 @@
 //! The methods of the context family.
 
-use super::{edit, files, layers, query, refresh, sets, tree};
+use super::{edit, files, layers, live, query, refresh, sets, tree};
 use crate::agent::items::AnswerShown;
 use crate::engine::{Beside, Removed};
 use crate::rpc::method::{Method, Pace, method};
@@ -15,7 +15,10 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
             "Adds a text as the newest item of a manager. When the manager is full, its oldest \
               unpinned item is evicted; the result names it.",
         )
-        .result("The item, with `:manager`, its `:count` and `:total-tokens`, and `:evicted`."),
+        .result(
+            "The item, with `:manager`, its `:count` and `:total-tokens`, and `:evicted`; \
+                 `:repeat` if it is live and was there (`:same`) or extends one (`:extended`).",
+        ),
     method!("context", "add-file", files::add_file => AnswerShown<'static>)
         .changes_after_work()
         .doc(
@@ -44,6 +47,18 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
               pin stay the same.",
         )
         .result("The item."),
+    method!("context", "update-items", live::update_items => live::UpdatedItems)
+        .changes()
+        .doc(
+            "Gives live items the texts that an editor has in its buffers. Like a file that \
+              changed, this is no step of its own for `undo`. The file of an item with `:unsaved` \
+              in its metadata does not count while the connection lives.",
+        )
+        .result("`:updated N`, and `:skipped`: the ids of items that are gone or not live."),
+    method!("context", "freeze-items", live::freeze_items => live::FrozenItems)
+        .changes()
+        .doc("Makes snapshots of live items, or lets items follow their files again.")
+        .result("`:ids :frozen`."),
     method!("context", "remove-items", edit::remove_items => Removed)
         .changes()
         .doc("Removes items. If one of them does not exist, none is removed.")
@@ -104,12 +119,14 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("context", "refresh-items", refresh::refresh_items => refresh::Refreshed)
         .changes_after_work()
         .doc(
-            "Reads items from their files again. A region that has moved is found by its text. If \
-              the text does not occur exactly once, the item stays unchanged and is stale.",
+            "Reads items from their files again. A region that has moved is found by its text, a \
+              live one also if it was edited. If its place is uncertain, the item keeps its text \
+              and is stale.",
         )
         .result(
             "`:updated N` and `:items`: for each its `:id`, its `:outcome` (`:unchanged \
-                 :updated :moved :stale :missing`), and the `:reason` when stale.",
+                 :updated :moved :stale :missing`), the `:reason` when stale, and \
+                 how a live one was `:found`.",
         )
         .pace(Pace::AsideAfter),
     method!("context", "list-managers", query::list_managers => Vec<query::ManagerLine>)

@@ -23,8 +23,7 @@ const AFTER_START: Duration = Duration::from_secs(60);
 /// Time between later checks.
 const AGAIN: Duration = Duration::from_secs(60 * 60);
 
-/// Writes a backup beside the state whenever the last one is a day old. Ends when the engine has
-/// ended.
+/// Writes a backup beside the state whenever the last one is a day old. Runs until it is dropped.
 pub(crate) async fn keep_backups(engine: Handle, folder: PathBuf, kept: usize) {
     tokio::time::sleep(AFTER_START).await;
     loop {
@@ -91,9 +90,9 @@ fn write(folder: PathBuf, snapshot: &Snapshot) -> Result<BackupShown, WireError>
 pub(super) struct BackupShown {
     /// File of the backup.
     path: String,
-    /// Size of the file, in bytes.
+    /// Size of the file.
     bytes: u64,
-    /// Time at which the backup was made, in Unix seconds.
+    /// Time at which it was made, in Unix seconds.
     at: i64,
 }
 

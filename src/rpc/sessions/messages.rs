@@ -65,7 +65,7 @@ pub(super) struct ToolCallParam {
 }
 
 impl MessageParam {
-    /// Creates a message of the user.
+    /// What the user says.
     pub(in crate::rpc) fn of_user(content: String, phase: Option<Phase>) -> Self {
         Self { role: Some(Role::User), content: Some(content), phase, ..Self::default() }
     }
@@ -135,7 +135,7 @@ pub(super) struct AddMessage {
     pinned: Option<bool>,
     /// Time in Unix seconds; defaults to now.
     timestamp: Option<i64>,
-    /// Several messages, in place of the members of a single one.
+    /// Several messages instead of one.
     #[serde(default, deserialize_with = "given_list")]
     messages: Option<Vec<MessageParam>>,
 }
@@ -160,18 +160,18 @@ impl AddMessage {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "AddedMessages")]
 pub(super) struct Appended {
-    /// Id of the last added message.
+    /// Id of the last of them.
     id: Option<MessageId>,
-    /// Ids of all added messages.
+    /// Ids of all of them.
     ids: Vec<MessageId>,
-    /// Ids of added tool results whose call is not in the log; absent if there are none.
+    /// Ids of results whose call is not in the log; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     without_call: Vec<MessageId>,
     /// Name of the session.
     session: String,
     /// Number of messages in the log now.
     messages: u64,
-    /// Total tokens of the messages in the log now.
+    /// Tokens in view now.
     tokens: u64,
 }
 
@@ -180,8 +180,7 @@ pub(super) fn add_message(call: Call, given: AddMessage) -> Result<Step, WireErr
     let messages = match given.messages {
         Some(messages) if of_one.is_none() => messages,
         Some(_) => {
-            let message =
-                format!("cannot be combined with the parameter {}", of_one.unwrap_or_default());
+            let message = format!("cannot be combined with {}", of_one.unwrap_or_default());
             return Err(param_error("messages", &message));
         }
         None if given.content.is_none() && given.tool_calls.is_none() => {
@@ -233,15 +232,15 @@ pub(super) struct GetMessages {
     /// `:conversation` (the default): without messages that were rolled back; `:view`: only
     /// messages in view; `:log`: all messages.
     view: Option<Which>,
-    /// Return only the messages with these ids, `msg-N`.
+    /// Return only these, `msg-N`.
     ids: Option<HashSet<MessageId>>,
-    /// Id of the first message to return, `msg-N`.
+    /// First message, `msg-N`.
     from: Option<MessageId>,
-    /// Id of the last message to return, `msg-N`.
+    /// Last message, `msg-N`.
     to: Option<MessageId>,
     /// Return only messages by these speakers.
     roles: Option<Vec<Role>>,
-    /// Maximum number of messages; the most recent ones are returned.
+    /// Maximum number, the most recent ones.
     limit: Option<i64>,
 }
 
@@ -252,7 +251,7 @@ pub(super) struct GetMessages {
 enum Which {
     /// The messages of the conversation, including pruned and summarized ones.
     Conversation,
-    /// The messages in view.
+    /// Those in view.
     View,
     /// All messages of the log.
     Log,
@@ -302,7 +301,7 @@ pub(super) struct PinMessage {
     /// Ids of several messages.
     #[serde(default, deserialize_with = "given_list")]
     ids: Option<Vec<MessageId>>,
-    /// Pin the messages; defaults to `t`. With `nil`, unpins them.
+    /// Defaults to `t`.
     #[serde(default = "yes")]
     pinned: bool,
 }
@@ -315,7 +314,7 @@ pub(super) struct Pinned {
     session: String,
     /// Ids of the messages.
     ids: Vec<MessageId>,
-    /// True if the messages are pinned now, and so never left out of a window.
+    /// True if they are never left out of a window now.
     pinned: bool,
 }
 

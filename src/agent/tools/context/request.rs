@@ -13,7 +13,8 @@ use crate::agent::refresh::now_ms;
 use crate::agent::{AgentError, Job};
 use crate::context::item::{Kind, Metadata};
 use crate::engine::{
-    Engine, EngineError, NewItem, Query, Removed, Selection, SessionSettings, View, memories_for,
+    Caller, Engine, EngineError, NewItem, Query, Removed, Selection, SessionSettings, View,
+    memories_for,
 };
 use crate::files::{self, Opened};
 use crate::ids::ItemId;
@@ -183,7 +184,7 @@ async fn list(job: &Job, session: &SessionRow) -> Result<Value, AgentError> {
 /// Shows items with their states.
 async fn shown(job: &Job, views: Vec<View>, brief: bool) -> Result<Value, AgentError> {
     let show = move |job: &Job| {
-        let items = with_states(&job.services, views);
+        let items = with_states(&job.services, Caller::Nobody, views);
         let item = |(view, state): &(View, _)| Value::of(&ItemShown::new(view, *state, brief));
         Value::List(items.iter().map(item).collect())
     };

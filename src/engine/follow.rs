@@ -1,0 +1,104 @@
+//! Items that follow their sources: new versions of them, and those that are added again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::context::{Added, NewItem};
+use super::held::FOLLOW;
+use super::{Engine, EngineError};
+use crate::context::item::Item;
+use crate::context::manager::Arrival;
+use crate::context::repeat::{self, Merged, Repeat};
+use crate::ids::ItemId;
+use crate::tokens::Counter;
+
+/// How a live item that was added was already there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Again {
+    /// Its relation to the item that was there.
+    pub repeat: Repeat,
+    /// Items that became part of it.
+    pub absorbed: Vec<ItemId>,
+}
+
+impl Engine {
+    /// Adds an item. A live one that is already there, or of which some lines are, becomes one with
+    /// what is there, and the newest. `counter` counts the lines of both.
+    ///
+    /// # Errors
+    /// Those of [`add`](Self::add).
+    pub(crate) fn add_live(
+        &mut self,
+        method: &str,
+        manager: &str,
+        item: NewItem,
+        counter: &dyn Counter,
+    ) -> Result<(Added, Option<Again>), EngineError> {
+        let merged = if item.live {
+            let held = self.manager(manager)?.slots().map(|slot| &*slot.item);
+            repeat::merged(held, &item.content, &item.metadata)
+        } else {
+            None
+        };
+        let Some(Merged { into, absorbed, content, lines, repeat }) = merged else {
+            return Ok((self.add(method, manager, vec![item])?, None));
+        };
+        let slot = self.slot(manager, into)?;
+        let is_given = content == item.content;
+        let tokens = if is_given { item.tokens } else { counter.count(&content) };
+        let counted_by = counter.name();
+        let mut metadata = item.metadata;
+        if let Some((start, end)) = lines {
+            metadata.set_lines(start, end);
+        }
+        if !is_given {
+            metadata.remove("anchor");
+        }
+        let taken_ms = item.taken_ms;
+        let new =
+            Item { content, metadata, tokens, counted_by, taken_ms, ..Item::clone(&slot.item) };
+        self.held.note(&new, self.sessions.caller);
+        let pinned = slot.pinned || item.pinned;
+        let arrival =
+            Arrival { item: Arc::new(new), version: self.counters.give_version(), pinned };
+        let change = self.plan(manager, |held| held.plan_renew(method, arrival, &absorbed))?;
+        self.carry_out(manager, change)?;
+        let added = Added { ids: vec![into.0], evicted: Vec::new() };
+        Ok((added, Some(Again { repeat, absorbed })))
+    }
+
+    /// Notes that the caller has an item's text in an unsaved buffer, or no longer.
+    pub(crate) fn hold(&mut self, item: &Item) {
+        self.held.note(item, self.sessions.caller);
+    }
+
+    /// Replaces versions of items, each in its manager, by newer ones that have the text of their
+    /// sources. An item that was changed or removed meanwhile stays as it is. Returns those items
+    /// that still exist, as they are then.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub(crate) fn follow(
+        &mut self,
+        versions: impl IntoIterator<Item = (String, Arc<Item>, Arc<Item>)>,
+    ) -> Result<Vec<Arc<Item>>, EngineError> {
+        let mut by_manager: HashMap<String, Vec<Arrival>> = HashMap::new();
+        let mut now = Vec::new();
+        for (manager, old, new) in versions {
+            let Some(slot) = self.manager(&manager)?.slot(old.id).cloned() else { continue };
+            if slot.item != old {
+                now.push(slot.item);
+                continue;
+            }
+            now.push(Arc::clone(&new));
+            let arrival =
+                Arrival { item: new, version: self.counters.give_version(), pinned: slot.pinned };
+            by_manager.entry(manager).or_default().push(arrival);
+        }
+        for (manager, arrivals) in by_manager {
+            let change = self.plan(&manager, |held| held.plan_update(FOLLOW, arrivals))?;
+            self.carry_out(&manager, change)?;
+        }
+        Ok(now)
+    }
+}

@@ -1,0 +1,38 @@
+//! Items whose texts connected editors have in unsaved buffers.
+
+use std::collections::HashMap;
+
+use super::reach::Caller;
+use crate::context::item::Item;
+use crate::ids::ItemId;
+
+/// Name of the change by which items follow their sources. It is no step of its own for `undo`.
+pub(crate) const FOLLOW: &str = "refresh";
+
+/// The connections that have items in unsaved buffers. Files do not count for these items.
+#[derive(Default)]
+pub(super) struct Held(HashMap<ItemId, Caller>);
+
+impl Held {
+    /// Notes who gave this version of an item.
+    pub(super) fn note(&mut self, item: &Item, caller: Caller) {
+        match caller {
+            Caller::Connection(_) if item.live && item.is_unsaved() => {
+                self.0.insert(item.id, caller);
+            }
+            _ => {
+                self.0.remove(&item.id);
+            }
+        }
+    }
+
+    /// Forgets a connection that has ended.
+    pub(super) fn forget(&mut self, caller: Caller) {
+        self.0.retain(|_, holder| *holder != caller);
+    }
+
+    /// Returns whether a connected editor has the item's text in an unsaved buffer.
+    pub(super) fn has(&self, item: &Item) -> bool {
+        self.0.contains_key(&item.id) && item.is_unsaved()
+    }
+}

@@ -1,0 +1,162 @@
+//! Finds the text of an item again in a file that has changed. Pure. Never guesses: where two
+//! places are likely, or none is, it says that it does not know.
+//!
+//! Texts are compared line by line without white space, blank lines left out. First the whole text
+//! is looked for. If it is there once, or its neighbours tell the places apart, that is the place,
+//! unless an edited version of it stands where it was. Otherwise the places that share most lines
+//! with the text and its neighbours are aligned with it, and the best is taken if enough of the
+//! text survives there, both of its ends are certain, and no other place comes near it.
+
+mod align;
+mod anchor;
+mod bare;
+mod definition;
+mod edges;
+
+use std::ops::Range;
+
+pub(crate) use self::anchor::{ANCHOR, Anchor};
+use self::bare::{Bare, Looked};
+use super::lines;
+use crate::names::names;
+
+names! {
+    /// The way in which a live item was found again in its file.
+    #[cfg_attr(feature = "server", schemars(rename = "ItemFound"))]
+    Found {
+        /// The same text on the same lines.
+        Exact => "exact",
+        /// The same text on other lines.
+        Moved => "moved",
+        /// The same text with other white space.
+        Reformatted => "reformatted",
+        /// An edited version of the text.
+        Edited => "edited",
+    }
+}
+
+/// A text to find again.
+pub(crate) struct Wanted<'a> {
+    /// The text as it was taken.
+    pub text: &'a str,
+    /// The lines that it was on.
+    pub range: (u64, u64),
+    /// The lines around it, if they are known.
+    pub anchor: Option<&'a Anchor>,
+    /// Name of the thing that it defines.
+    pub symbol: Option<&'a str>,
+}
+
+/// The result of finding a text again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It is certainly on these lines.
+    At {
+        /// First line, counted from 1.
+        start: u64,
+        /// Last line, included.
+        end: u64,
+        /// How it was found.
+        found: Found,
+    },
+    /// Its place is uncertain. Holds the reason, as a phrase for people.
+    Unsure(&'static str),
+}
+
+/// Fewest lines of the surroundings that must match to tell one of several copies from the others.
+const CLEAR_SUPPORT: usize = 4;
+/// Number of lines by which the surroundings of one copy must match better than those of the rest.
+const CLEAR_MARGIN: usize = 2;
+
+const SEVERAL: &str = "its text is in the file more than once";
+const GONE: &str = "its text is no longer in the file";
+const RIVAL: &str = "its text is in the file, and an edited version of it where it was";
+const EMPTY: &str = "it is empty, so it cannot be found again";
+
+/// Takes the anchor of the text on these lines of a file, which must be unified.
+pub(crate) fn anchor(file: &str, (start, end): (u64, u64)) -> Option<Anchor> {
+    let (item, bare) = (Bare::of(lines::slice(file, start, Some(end))?), Bare::of(file));
+    let first = bare.numbers.partition_point(|line| *line < start);
+    let last = bare.numbers.partition_point(|line| *line <= end);
+    let copies = bare.copies(&item).len();
+    let around = Anchor::around(&bare.lines[..first], &bare.lines[last..], copies);
+    let looked = Looked { item: &item, file: &bare, around: &around, symbol: None };
+    let has_like = !item.is_empty() && align::has_rival(&looked, &(first..last));
+    Some(Anchor { has_like, ..around })
+}
+
+/// Finds whole lines again in the text of a file; both must be unified.
+pub(crate) fn locate(wanted: &Wanted<'_>, file: &str) -> Place {
+    let (item, text) = (Bare::of(wanted.text), Bare::of(file));
+    if item.is_empty() {
+        return Place::Unsure(EMPTY);
+    }
+    let around = wanted.anchor.cloned().unwrap_or_default();
+    let looked = Looked { item: &item, file: &text, around: &around, symbol: wanted.symbol };
+    match whole(&looked) {
+        Some(Ok(at)) => looked.place(at, wanted, file),
+        Some(Err(reason)) => Place::Unsure(reason),
+        None => match align::edited(&looked) {
+            Ok(at) => looked.place(at, wanted, file),
+            Err(reason) => Place::Unsure(reason),
+        },
+    }
+}
+
+/// Finds the whole text, in lines of `file` that are not blank. `None` if it is nowhere.
+fn whole(looked: &Looked<'_>) -> Option<Result<Range<usize>, &'static str>> {
+    let places = looked.copies();
+    let place = match &places[..] {
+        [] => looked.joined()?,
+        [place] => place.clone(),
+        several => return Some(clearest(looked, several).ok_or(SEVERAL)),
+    };
+    let (before, after) = looked.support(&place);
+    if before > 0 && after > 0 && before + after >= CLEAR_SUPPORT {
+        return Some(Ok(place));
+    }
+    // With the other copies gone, this one need not be ours.
+    if looked.around.copies > 1 {
+        return Some(Err(SEVERAL));
+    }
+    match looked.around.is_known() {
+        true => Some(align::or_rival(looked, place)),
+        false => Some(Ok(place)),
+    }
+}
+
+/// Returns the copy whose surroundings are clearly those of the text.
+fn clearest(looked: &Looked<'_>, places: &[Range<usize>]) -> Option<Range<usize>> {
+    let mut supported: Vec<(usize, &Range<usize>)> = places
+        .iter()
+        .map(|place| {
+            let (before, after) = looked.support(place);
+            (if before > 0 && after > 0 { before + after } else { before.max(after) / 2 }, place)
+        })
+        .collect();
+    supported.sort_by_key(|(support, _)| std::cmp::Reverse(*support));
+    let (best, place) = *supported.first()?;
+    let second = supported.get(1).map_or(0, |(support, _)| *support);
+    (best >= CLEAR_SUPPORT && best >= second + CLEAR_MARGIN).then(|| place.clone())
+}
+
+impl Looked<'_> {
+    /// Returns the lines at a place, with as many blank lines around as the text had.
+    fn place(&self, at: Range<usize>, wanted: &Wanted<'_>, file: &str) -> Place {
+        let (start, end) = self.item.with_blanks(self.file, at);
+        let now = lines::slice(file, start, Some(end)).unwrap_or_default();
+        let found = if lines::same(now, wanted.text) {
+            if (start, end) == wanted.range { Found::Exact } else { Found::Moved }
+        } else if Bare::of(now).joined() == self.item.joined() {
+            Found::Reformatted
+        } else {
+            Found::Edited
+        };
+        Place::At { start, end, found }
+    }
+}
+
+#[cfg(test)]
+mod random_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! The lines around the text of an item, kept with it to find it again.
+
+use crate::context::item::Metadata;
+use crate::value::Value;
+
+/// Metadata name of the anchor: a map with `before` and `after`, each some lines, `copies` and
+/// `like`.
+pub(crate) const ANCHOR: &str = "anchor";
+
+/// Number of lines kept on each side; blank ones do not count.
+const LINES: usize = 3;
+/// Maximum number of characters kept of each line.
+const CHARS: usize = 120;
+
+/// The lines around a text that are not blank, without white space.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Anchor {
+    /// Lines before it, up to three; fewer if the file begins there.
+    pub before: Vec<String>,
+    /// Lines after it, up to three; fewer if the file ends there.
+    pub after: Vec<String>,
+    /// Number of times that the text was in its file; 0 if nobody looked.
+    pub copies: usize,
+    /// True if something much like it was in its file.
+    pub has_like: bool,
+}
+
+impl Anchor {
+    /// Reads the anchor that an item was given. White space does not count.
+    pub(crate) fn of(metadata: &Metadata) -> Option<Self> {
+        let given = metadata.get(ANCHOR)?;
+        let side = |name: &str| match given.get(name) {
+            Some(Value::Str(text)) => bare_lines(text),
+            _ => Vec::new(),
+        };
+        let copies = match given.get("copies") {
+            Some(Value::Int(copies)) => usize::try_from(*copies).unwrap_or_default(),
+            _ => 0,
+        };
+        let cut = |line: String| line.chars().take(CHARS).collect();
+        let (mut before, mut after) = (side("before"), side("after"));
+        before.drain(..before.len().saturating_sub(LINES));
+        after.truncate(LINES);
+        let cut_all = |lines: Vec<String>| lines.into_iter().map(cut).collect();
+        let has_like = given.get("like") == Some(&Value::Bool(true));
+        Some(Self { before: cut_all(before), after: cut_all(after), copies, has_like })
+    }
+
+    /// Returns the anchor as metadata have it.
+    pub(crate) fn value(&self) -> Value {
+        let entry = |name: &str, value| (name.into(), value);
+        Value::Map(vec![
+            entry("before", Value::Str(self.before.join("\n"))),
+            entry("after", Value::Str(self.after.join("\n"))),
+            entry("copies", Value::from(self.copies as u64)),
+            entry("like", Value::Bool(self.has_like)),
+        ])
+    }
+
+    /// Returns whether the lines around the text are known.
+    pub(super) fn is_known(&self) -> bool {
+        *self != Self::default()
+    }
+
+    /// Returns whether the text began its file.
+    pub(super) fn begins_file(&self) -> bool {
+        self.is_known() && self.before.len() < LINES
+    }
+
+    /// Returns whether the text ended its file.
+    pub(super) fn ends_file(&self) -> bool {
+        self.is_known() && self.after.len() < LINES
+    }
+
+    /// Creates an anchor with the lines before and after a text, without white space.
+    pub(super) fn around(before: &[String], after: &[String], copies: usize) -> Self {
+        let cut = |line: &String| line.chars().take(CHARS).collect();
+        Self {
+            before: before[before.len().saturating_sub(LINES)..].iter().map(cut).collect(),
+            after: after[..LINES.min(after.len())].iter().map(cut).collect(),
+            copies,
+            has_like: false,
+        }
+    }
+
+    /// Returns whether a line is one of the anchor's. Only the beginning of a long line is kept.
+    pub(super) fn is_line(kept: &str, line: &str) -> bool {
+        kept == line || (kept.chars().count() == CHARS && line.starts_with(kept))
+    }
+}
+
+/// Returns the lines that are not blank, without white space.
+fn bare_lines(text: &str) -> Vec<String> {
+    let bare = |line: &str| line.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+    text.lines().map(bare).filter(|line| !line.is_empty()).collect()
+}

@@ -1,0 +1,176 @@
+//! Texts without white space and blank lines, as they are compared.
+
+use std::ops::Range;
+
+use memchr::memmem;
+
+use super::anchor::Anchor;
+
+/// Number of copies of a text above which more are not looked for.
+const MAX_COPIES: usize = 64;
+/// Number of characters above which a line says something about its place. `});` does not.
+const SHORT: usize = 3;
+
+/// The lines of a text that are not blank, without white space.
+pub(super) struct Bare {
+    /// The lines.
+    pub(super) lines: Vec<String>,
+    /// Number of each line, counted from 1.
+    pub(super) numbers: Vec<u64>,
+    /// Indentation of each line, in characters; a tab counts as eight.
+    pub(super) indents: Vec<usize>,
+    /// Number of all lines.
+    count: u64,
+}
+
+impl Bare {
+    pub(super) fn of(text: &str) -> Self {
+        let (mut lines, mut numbers, mut indents, mut count) = (vec![], vec![], vec![], 0);
+        for (line, number) in text.lines().zip(1..) {
+            count = number;
+            let bare: String = line.chars().filter(|c| !c.is_whitespace()).collect();
+            if !bare.is_empty() {
+                let width = |c: char| if c == '\t' { 8 } else { 1 };
+                indents.push(line.chars().take_while(|c| c.is_whitespace()).map(width).sum());
+                numbers.push(number);
+                lines.push(bare);
+            }
+        }
+        Self { lines, numbers, indents, count }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Returns the text in one line.
+    pub(super) fn joined(&self) -> String {
+        self.lines.concat()
+    }
+
+    /// Returns the places of another text, up to [`MAX_COPIES`], as whole lines.
+    pub(super) fn copies(&self, other: &Self) -> Vec<Range<usize>> {
+        let (text, starts) = self.framed("\n");
+        let wanted = format!("\n{}\n", other.lines.join("\n"));
+        let finder = memmem::Finder::new(&wanted);
+        let (mut places, mut from) = (Vec::new(), 0);
+        while places.len() < MAX_COPIES
+            && let Some(at) = finder.find(&text.as_bytes()[from..])
+        {
+            let first = starts.partition_point(|start| *start < from + at + 1);
+            places.push(first..first + other.len());
+            from += at + 1;
+        }
+        places
+    }
+
+    /// Returns the only place of another text whose lines are broken differently.
+    fn rewrapped(&self, other: &Self) -> Option<Range<usize>> {
+        let (text, starts) = self.framed("");
+        let wanted = other.joined();
+        let finder = memmem::Finder::new(&wanted);
+        let at = finder.find(text.as_bytes())?;
+        if finder.find(&text.as_bytes()[at + 1..]).is_some() {
+            return None;
+        }
+        let first = starts.binary_search(&at).ok()?;
+        let past = starts.binary_search(&(at + wanted.len())).ok()?;
+        Some(first..past)
+    }
+
+    /// Returns the lines with a separator around each, and the offset of each and of the end.
+    fn framed(&self, separator: &str) -> (String, Vec<usize>) {
+        let (mut text, mut starts) = (separator.to_owned(), Vec::with_capacity(self.len() + 1));
+        for line in &self.lines {
+            starts.push(text.len());
+            text.push_str(line);
+            text.push_str(separator);
+        }
+        starts.push(text.len());
+        (text, starts)
+    }
+
+    /// Returns the first and last line of a place in `file`, with as many blank lines around it as
+    /// this text has, as far as they exist.
+    pub(super) fn with_blanks(&self, file: &Self, at: Range<usize>) -> (u64, u64) {
+        let (start, end) = (file.numbers[at.start], file.numbers[at.end - 1]);
+        let above = at.start.checked_sub(1).map_or(0, |before| file.numbers[before]);
+        let below = file.numbers.get(at.end).map_or(file.count, |after| after - 1);
+        let leading = self.numbers.first().map_or(0, |first| first - 1);
+        let trailing = self.numbers.last().map_or(0, |last| self.count - last);
+        (start - leading.min(start - above - 1), end + trailing.min(below - end))
+    }
+}
+
+/// Returns whether a line tells its place.
+pub(super) fn is_telling(line: &str) -> bool {
+    line.len() > SHORT && line.chars().filter(|c| c.is_alphanumeric()).count() >= SHORT
+}
+
+/// Returns how many more brackets of each kind lines open than they close.
+pub(super) fn balance(lines: &[String]) -> [i64; 3] {
+    let mut open = [0; 3];
+    for c in lines.iter().flat_map(|line| line.bytes()) {
+        match c {
+            b'(' => open[0] += 1,
+            b')' => open[0] -= 1,
+            b'[' => open[1] += 1,
+            b']' => open[1] -= 1,
+            b'{' => open[2] += 1,
+            b'}' => open[2] -= 1,
+            _ => {}
+        }
+    }
+    open
+}
+
+/// A text and the file in which it is looked for.
+pub(super) struct Looked<'a> {
+    /// The text.
+    pub(super) item: &'a Bare,
+    /// The file.
+    pub(super) file: &'a Bare,
+    /// The lines that were around the text.
+    pub(super) around: &'a Anchor,
+    /// Name of the thing that the text defines.
+    pub(super) symbol: Option<&'a str>,
+}
+
+impl Looked<'_> {
+    /// Returns the places of the whole text.
+    pub(super) fn copies(&self) -> Vec<Range<usize>> {
+        self.file.copies(self.item)
+    }
+
+    /// Returns the only place of the text with its lines broken differently.
+    pub(super) fn joined(&self) -> Option<Range<usize>> {
+        self.file.rewrapped(self.item)
+    }
+
+    /// Returns how many lines before and after a place are those that were around the text. The
+    /// beginning and the end of the file count for those that it never had.
+    pub(super) fn support(&self, at: &Range<usize>) -> (usize, usize) {
+        let before = self.file.lines[..at.start].iter().rev();
+        let after = self.file.lines[at.end..].iter();
+        let count = |kept: Vec<&String>, lines: &mut dyn Iterator<Item = &String>, is_end: bool| {
+            let mut same = 0;
+            for kept in &kept {
+                match lines.next() {
+                    Some(line) if Anchor::is_line(kept, line) => same += 1,
+                    _ => return same,
+                }
+            }
+            let ends = is_end && lines.next().is_none();
+            if ends { 3 } else { same }
+        };
+        let Anchor { before: kept_before, after: kept_after, .. } = self.around;
+        (
+            count(kept_before.iter().rev().collect(), &mut { before }, self.around.begins_file()),
+            count(kept_after.iter().collect(), &mut { after }, self.around.ends_file()),
+        )
+    }
+}

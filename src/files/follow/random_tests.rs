@@ -1,0 +1,461 @@
+//! Edits real source files at random and finds marked texts again.
+//!
+//! An oracle knows where each line went. By its rule, a text is **still there** if three fifths of
+//! its lines are unchanged, in order and together, and none of its neighbours came between them; if
+//! the file had several copies of it, or got another, its own must also still have both of its
+//! neighbours. What is found is **wrong** if it lacks one of these lines, has a line that was outside
+//! of the text, or has next to nothing left of it. The same text in another place is wrong, too, if
+//! the text itself was edited and is still there.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::*;
+
+/// Number of edited files, if the environment variable does not say.
+const CASES: u64 = 400;
+/// Environment variable with the number of edited files.
+const CASES_VARIABLE: &str = "CONTEXTURE_EDITED_FILES";
+/// Environment variable with the first seed.
+const SEED_VARIABLE: &str = "CONTEXTURE_EDITED_SEED";
+/// Part of the texts that are still there which must be found, in percent. Measured: 90 to 94.
+const FOUND_AGAIN: u64 = 88;
+/// Maximum number of wrong texts in a thousand. Measured: 1 to 2, all after several edits that copy
+/// the text, move its lines across its borders, and change what is around it.
+const WRONG: usize = 5;
+
+/// Numbers that look random and are the same every time.
+struct Dice(u64);
+
+impl Dice {
+    /// Returns a number below `sides`, which is at least 1.
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % sides as u64) as usize
+    }
+}
+
+/// A line of an edited file.
+#[derive(Clone)]
+struct Line {
+    /// Number of the line before all edits.
+    was: Option<usize>,
+    /// Number of the line that it is a copy of.
+    copied: Option<usize>,
+    text: String,
+}
+
+struct Edited {
+    lines: Vec<Line>,
+    old: Vec<String>,
+    /// Lines of the marked text before all edits.
+    item: Range<usize>,
+    is_copied: bool,
+    log: Vec<String>,
+}
+
+fn bare(line: &str) -> String {
+    line.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+impl Edited {
+    /// Returns the lines of the marked text, as far as they exist.
+    fn own(&self) -> Vec<usize> {
+        let is_own = |line: &Line| line.was.is_some_and(|was| self.item.contains(&was));
+        (0..self.lines.len()).filter(|at| is_own(&self.lines[*at])).collect()
+    }
+
+    fn hull(&self) -> Option<Range<usize>> {
+        let own = self.own();
+        Some(*own.first()?..own.last()? + 1)
+    }
+
+    /// Returns a line, half of the time one in the text or near it.
+    fn somewhere(&self, dice: &mut Dice) -> usize {
+        let length = self.lines.len();
+        match self.hull() {
+            Some(hull) if dice.roll(2) == 0 => {
+                let from = hull.start.saturating_sub(3);
+                (from + dice.roll(hull.len() + 6)).min(length - 1)
+            }
+            _ => dice.roll(length),
+        }
+    }
+
+    fn edit(&mut self, dice: &mut Dice) {
+        if self.lines.len() < 4 {
+            return;
+        }
+        let kind = dice.roll(10);
+        self.log.push(format!("{kind}"));
+        match kind {
+            0 | 1 => self.insert(dice),
+            2 => self.delete(dice),
+            3 => self.carry(dice),
+            4 => {
+                let at = self.somewhere(dice).min(self.lines.len() - 2);
+                self.lines.swap(at, at + 1);
+            }
+            5 => self.reformat(dice),
+            6 => self.copy(dice),
+            7 => self.rename_around(dice),
+            8 => {
+                if let Some(hull) = self.hull() {
+                    let at = hull.start + dice.roll(hull.len());
+                    self.reword(at, dice);
+                }
+            }
+            _ => self.rewrite(dice),
+        }
+    }
+
+    fn insert(&mut self, dice: &mut Dice) {
+        let at = self.somewhere(dice);
+        for number in 0..=dice.roll(4) {
+            let text = match dice.roll(2) {
+                0 => format!("    let inserted_{} = {number};", dice.roll(1000)),
+                _ => self.old[dice.roll(self.old.len())].clone(),
+            };
+            self.lines.insert(at, Line { was: None, copied: None, text });
+        }
+    }
+
+    fn delete(&mut self, dice: &mut Dice) {
+        let at = self.somewhere(dice);
+        let end = (at + 1 + dice.roll(4)).min(self.lines.len());
+        self.lines.drain(at..end);
+    }
+
+    /// Moves the text, or some other lines.
+    fn carry(&mut self, dice: &mut Dice) {
+        let block = match self.hull() {
+            Some(hull) if dice.roll(2) == 0 => hull,
+            _ => {
+                let at = dice.roll(self.lines.len());
+                at..(at + 3 + dice.roll(17)).min(self.lines.len())
+            }
+        };
+        let carried: Vec<Line> = self.lines.drain(block).collect();
+        let to = dice.roll(self.lines.len() + 1);
+        self.lines.splice(to..to, carried);
+    }
+
+    fn reformat(&mut self, dice: &mut Dice) {
+        let block = match self.hull() {
+            Some(hull) if dice.roll(2) == 0 => hull,
+            _ => 0..self.lines.len(),
+        };
+        let how = dice.roll(3);
+        for line in &mut self.lines[block] {
+            let inner = line.text.trim_start();
+            let indent = line.text.len() - inner.len();
+            line.text = match how {
+                _ if inner.is_empty() => String::new(),
+                0 => format!("{}{inner}", " ".repeat(indent * 2)),
+                1 => format!("{}{inner}", "\t".repeat(indent / 4)),
+                _ => format!(
+                    "{}{}",
+                    " ".repeat(indent),
+                    inner.replace(" = ", "=").replace(',', ", ")
+                ),
+            };
+        }
+    }
+
+    fn copy(&mut self, dice: &mut Dice) {
+        let Some(hull) = self.hull() else { return };
+        let copied: Vec<Line> = self.lines[hull]
+            .iter()
+            .map(|line| Line { was: None, copied: line.was, ..line.clone() })
+            .collect();
+        let to = dice.roll(self.lines.len() + 1);
+        self.lines.splice(to..to, copied);
+        self.is_copied = true;
+    }
+
+    fn rename_around(&mut self, dice: &mut Dice) {
+        let Some(hull) = self.hull() else { return };
+        for at in hull.start.saturating_sub(5)..(hull.end + 5).min(self.lines.len()) {
+            if !hull.contains(&at) {
+                self.reword(at, dice);
+            }
+        }
+    }
+
+    /// Changes a word of a line.
+    fn reword(&mut self, at: usize, dice: &mut Dice) {
+        let text = &self.lines[at].text;
+        let is_word = |word: &&str| word.len() > 2 && word.chars().all(char::is_alphanumeric);
+        let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).filter(is_word).collect();
+        if words.is_empty() {
+            return;
+        }
+        let word = words[dice.roll(words.len())];
+        self.lines[at].text = text.replacen(word, &format!("{word}{}", dice.roll(100)), 1);
+    }
+
+    /// Replaces the lines between the first and the last, as a person or a program does that
+    /// writes a definition anew.
+    fn rewrite(&mut self, dice: &mut Dice) {
+        let Some(hull) = self.hull() else { return };
+        if hull.len() < 3 || dice.roll(3) > 0 {
+            return;
+        }
+        let end = hull.end - 1;
+        for line in &mut self.lines[hull.start + 1..end] {
+            let inner = line.text.trim_start();
+            let indent = line.text.len() - inner.len();
+            if !inner.is_empty() {
+                (line.was, line.copied) = (None, None);
+                line.text = format!("{}other{} word;", &line.text[..indent], dice.roll(1000));
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        self.lines.iter().map(|line| format!("{}\n", line.text)).collect()
+    }
+
+    /// Returns whether a line is as it was, apart from white space.
+    fn is_unchanged(&self, at: usize) -> bool {
+        let line = &self.lines[at];
+        line.was.is_some_and(|was| bare(&self.old[was]) == bare(&line.text))
+    }
+
+    fn is_blank(&self, at: usize) -> bool {
+        self.lines[at].text.trim().is_empty()
+    }
+
+    fn is_foreign(&self, at: usize) -> bool {
+        let line = &self.lines[at];
+        !self.is_blank(at) && line.was.is_some_and(|was| !self.item.contains(&was))
+    }
+
+    /// Returns the largest group of the text's lines without lines from outside in between.
+    fn body(&self) -> Vec<usize> {
+        let mut groups: Vec<Vec<usize>> = vec![Vec::new()];
+        let mut previous = None;
+        for at in self.own().into_iter().filter(|at| !self.is_blank(*at)) {
+            if previous.is_some_and(|from| (from..at).any(|at| self.is_foreign(at))) {
+                groups.push(Vec::new());
+            }
+            groups.last_mut().expect("there is one").push(at);
+            previous = Some(at);
+        }
+        groups.into_iter().max_by_key(Vec::len).expect("there is one")
+    }
+
+    /// Returns whether copied lines stand between those of the text.
+    fn is_interspersed(&self, body: &[usize]) -> bool {
+        self.lines[body[0]..body[body.len() - 1]].iter().any(|line| line.copied.is_some())
+    }
+
+    fn own_count(&self) -> usize {
+        self.item.clone().filter(|at| !self.old[*at].trim().is_empty()).count()
+    }
+
+    /// Returns whether both lines next to the body are those that were next to the text.
+    fn has_neighbours(&self, body: &[usize]) -> bool {
+        let old_before = self.old[..self.item.start].iter().rev().find(|l| !l.trim().is_empty());
+        let old_after = self.old[self.item.end..].iter().find(|l| !l.trim().is_empty());
+        let texts = || self.lines.iter().map(|line| &line.text);
+        let before = texts().take(body[0]).filter(|l| !l.trim().is_empty()).last();
+        let after = texts().skip(body[body.len() - 1] + 1).find(|l| !l.trim().is_empty());
+        let same = |old: Option<&String>, new: Option<&String>| {
+            old.map(|line| bare(line)) == new.map(|line| bare(line))
+        };
+        same(old_before, before) && same(old_after, after)
+    }
+
+    /// Returns whether a person would say that the text is still there.
+    fn is_there(&self, copies: usize) -> bool {
+        let body = self.body();
+        let unchanged: Vec<usize> =
+            body.iter().copied().filter(|at| self.is_unchanged(*at)).collect();
+        let in_order = unchanged.is_sorted_by_key(|at| self.lines[*at].was);
+        let is_whole =
+            body.len() == self.own().into_iter().filter(|at| !self.is_blank(*at)).count();
+        let is_single = (copies == 1 && !self.is_copied)
+            || (!body.is_empty() && self.has_neighbours(&body) && !self.is_interspersed(&body));
+        unchanged.len() * 5 >= self.own_count() * 3 && in_order && is_whole && is_single
+    }
+
+    /// Returns why what was found is wrong, if it is.
+    fn wrong(&self, (start, end): (u64, u64)) -> Option<&'static str> {
+        let found = start as usize - 1..end as usize;
+        let text = |lines: &mut dyn Iterator<Item = &String>| -> String {
+            lines.map(|line| bare(line)).collect()
+        };
+        let now = text(&mut self.lines[found.clone()].iter().map(|line| &line.text));
+        let old = text(&mut self.old[self.item.clone()].iter());
+        let body = self.body();
+        let unchanged = body.iter().filter(|at| self.is_unchanged(**at)).count();
+        // A definition that was written anew still has its first and its last line.
+        let ends = self.hull().map(|hull| (hull.start, hull.end));
+        let survives = body.len() * 2 >= self.own_count()
+            || ends.is_some_and(|ends| ends == (found.start, found.end)) && found.len() > 1;
+        let overlaps = body.iter().any(|at| found.contains(at));
+        if now == old {
+            let is_edited =
+                !overlaps && unchanged * 2 > self.own_count() && unchanged < self.own_count();
+            return is_edited.then_some("a copy, and the text itself was edited");
+        }
+        // With little left of the text, or as much as in a copy, or with the copy where the text
+        // was, a person would take the copy for it.
+        let is_copy = |at: &usize| self.is_blank(*at) || self.lines[*at].was.is_none();
+        let lines: Vec<usize> = found.clone().collect();
+        let own = text(&mut self.hull().into_iter().flatten().map(|at| &self.lines[at].text));
+        if (unchanged * 2 <= self.own_count() || now == own || self.has_neighbours(&lines))
+            && found.clone().all(|at| is_copy(&at))
+        {
+            return None;
+        }
+        if !survives {
+            return Some("little is left of the text");
+        }
+        if body.iter().any(|at| !found.contains(at)) {
+            return Some("a line is missing");
+        }
+        // Lines that were put between those of the text are now part of it, if they are not many.
+        let hull = self.hull()?;
+        let (within, outside): (Vec<usize>, Vec<usize>) =
+            found.filter(|at| self.is_foreign(*at)).partition(|at| hull.contains(at));
+        let is_mixed = !outside.is_empty() || within.len() >= self.own().len();
+        is_mixed.then_some("a line is from outside")
+    }
+}
+
+/// Returns source files of this project.
+fn sources() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folders = [
+        "src/engine",
+        "src/curation",
+        "elisp",
+        "clients",
+        "docs",
+        "scripts",
+        "tests/it",
+        "tests/clients",
+        "tests/elisp",
+        "src/store/schema",
+        "tests/browser",
+        "src/repl",
+    ];
+    let mut found = Vec::new();
+    for folder in folders {
+        for entry in std::fs::read_dir(root.join(folder)).into_iter().flatten().flatten() {
+            let is_short = entry.metadata().is_ok_and(|it| it.is_file() && it.len() < 24 << 10);
+            if is_short {
+                found.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Returns the lines of a definition, and its name.
+fn definition(lines: &[String], dice: &mut Dice) -> Option<(Range<usize>, String)> {
+    let words = ["fn ", "def ", "function ", "(defun ", "(defvar ", "class ", "struct ", "impl "];
+    let start = (0..20).map(|_| dice.roll(lines.len())).find(|at| {
+        words
+            .iter()
+            .any(|word| lines[*at].trim_start().trim_start_matches("pub ").starts_with(word))
+    })?;
+    let line = &lines[start];
+    let word = words.iter().find(|word| line.contains(**word))?;
+    let rest = &line[line.find(word)? + word.len()..];
+    let name: String =
+        rest.chars().take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '-')).collect();
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let own = indent(line);
+    let inner = |line: &&String| line.trim().is_empty() || indent(line) > own;
+    let mut end = start + 1 + lines[start + 1..].iter().take_while(inner).count();
+    if lines.get(end).is_some_and(|line| line.trim_start().starts_with(['}', ')'])) {
+        end += 1;
+    }
+    while end > start + 1 && lines[end - 1].trim().is_empty() {
+        end -= 1;
+    }
+    (!name.is_empty()).then_some((start..end, name))
+}
+
+#[derive(Default, Debug)]
+struct Tally {
+    cases: u64,
+    there: u64,
+    found: u64,
+    wrong: Vec<String>,
+}
+
+fn try_one(old: &[String], seed: u64, tally: &mut Tally) {
+    let mut dice = Dice(seed);
+    let marked = match dice.roll(5) {
+        0 | 1 => {
+            let start = dice.roll(old.len());
+            Some((start..(start + 1 + dice.roll(25)).min(old.len()), String::new()))
+        }
+        _ => definition(old, &mut dice),
+    };
+    let Some((item, symbol)) = marked else { return };
+    let line =
+        |(was, text): (usize, &String)| Line { was: Some(was), copied: None, text: text.clone() };
+    let lines = old.iter().enumerate().map(line).collect();
+    let mut edited =
+        Edited { lines, old: old.to_vec(), item: item.clone(), is_copied: false, log: vec![] };
+    let range = (item.start as u64 + 1, item.end as u64);
+    let before = edited.text();
+    let content: String = old[item].iter().map(|line| format!("{line}\n")).collect();
+    if bare(&content).is_empty() {
+        return;
+    }
+    for _ in 0..=dice.roll(6) {
+        edited.edit(&mut dice);
+    }
+    let anchor = super::anchor(&before, range).expect("the lines exist");
+    let wanted = Wanted {
+        text: &content,
+        range,
+        anchor: Some(&anchor),
+        symbol: Some(&*symbol).filter(|symbol| !symbol.is_empty()),
+    };
+    let place = locate(&wanted, &edited.text());
+    let is_there = edited.is_there(anchor.copies);
+    tally.cases += 1;
+    tally.there += u64::from(is_there);
+    if let Place::At { start, end, .. } = place {
+        tally.found += u64::from(is_there);
+        if let Some(why) = edited.wrong((start, end)) {
+            tally.wrong.push(format!("{seed}: {why}, {:?}", edited.log));
+        }
+    }
+}
+
+fn number(variable: &str, usual: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|number| number.parse().ok()).unwrap_or(usual)
+}
+
+#[test]
+fn texts_in_randomly_edited_files_are_found_or_known_to_be_lost() {
+    let files: Vec<Vec<String>> = sources()
+        .iter()
+        .filter_map(|path| std::fs::read_to_string(path).ok())
+        .map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+        .filter(|lines| lines.len() > 12)
+        .collect();
+    assert!(files.len() > 50, "{} files", files.len());
+    let (cases, mut seed) = (number(CASES_VARIABLE, CASES), number(SEED_VARIABLE, 1) << 32);
+    let mut tally = Tally::default();
+    while tally.cases < cases {
+        let file = &files[Dice(seed).roll(files.len())];
+        try_one(file, seed, &mut tally);
+        seed += 1;
+    }
+    let most = cases as usize * WRONG / 1000;
+    assert!(tally.wrong.len() <= most, "wrong texts: {tally:#?}");
+    assert!(tally.found * 100 >= tally.there * FOUND_AGAIN, "too few found again: {tally:?}");
+}

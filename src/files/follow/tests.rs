@@ -1,0 +1,66 @@
+//! Finds texts in edited files.
+
+use super::*;
+
+const FILE: &str = "\
+use a::b;
+
+fn one(x: u8) -> u8 {
+    let y = x + 1;
+    y * 2
+}
+
+fn two(x: u8) -> u8 {
+    let z = x + 3;
+    z * 4
+}
+
+fn three() {
+    println!(\"three\");
+}
+";
+/// Lines of the function in the middle.
+const RANGE: (u64, u64) = (8, 11);
+
+#[track_caller]
+fn check(now: &str, expected: Result<(u64, u64, Found), &str>) {
+    let text = lines::slice(FILE, RANGE.0, Some(RANGE.1)).unwrap();
+    let around = anchor(FILE, RANGE).unwrap();
+    let wanted = Wanted { text, range: RANGE, anchor: Some(&around), symbol: Some("two") };
+    let found = match locate(&wanted, now) {
+        Place::At { start, end, found } => Ok((start, end, found)),
+        Place::Unsure(reason) => Err(reason),
+    };
+    assert_eq!(found, expected, "{now}");
+}
+
+#[test]
+fn what_is_there_is_found() {
+    check(FILE, Ok((8, 11, Found::Exact)));
+    check(&format!("// One more.\n{FILE}"), Ok((9, 12, Found::Moved)));
+    let tabs = FILE.replace("    z", "\tz").replace("x + 3", "x  +  3");
+    check(&tabs, Ok((8, 11, Found::Reformatted)));
+    let wrapped = FILE.replace("fn two(x: u8) -> u8 {", "fn two(\n    x: u8) -> u8 {");
+    check(&wrapped, Ok((8, 12, Found::Reformatted)));
+    check(&FILE.replace("z * 4", "z * 5"), Ok((8, 11, Found::Edited)));
+    let longer = FILE.replace("    z * 4\n", "    log(z);\n    z * 4\n");
+    check(&longer, Ok((8, 12, Found::Edited)));
+}
+
+#[test]
+fn what_is_gone_or_there_twice_is_not_guessed() {
+    let text = lines::slice(FILE, RANGE.0, Some(RANGE.1)).unwrap();
+    check(&FILE.replace(text, ""), Err(GONE));
+    check("", Err(GONE));
+    let edited = FILE.replace("x + 3", "x + 33");
+    // The edited one is where it was.
+    check(&format!("{edited}\n{text}"), Ok((8, 11, Found::Edited)));
+    let both = FILE.replace(text, &format!("{text}\n{text}"));
+    check(&both, Err(SEVERAL));
+}
+
+#[test]
+fn nothing_is_found_without_a_text() {
+    let wanted = Wanted { text: "\n \n", range: (1, 2), anchor: None, symbol: None };
+    assert_eq!(locate(&wanted, FILE), Place::Unsure(EMPTY));
+}

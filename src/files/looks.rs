@@ -1,0 +1,118 @@
+//! Remembers which files were looked at for which items, so that those that did not change need
+//! not be read again.
+
+use std::collections::HashMap;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::SystemTime;
+
+use super::freshness::file_of;
+use crate::context::item::{Item, ItemId};
+
+/// Number of items above which those that no longer exist are forgotten.
+const KEPT: usize = 4096;
+/// Age in milliseconds from which a change of a file counts. Within a tick of the clock, a file may
+/// change again without a sign.
+const SETTLED_MS: u128 = 50;
+
+/// What was looked at: for each item, the version and the file as it was.
+#[derive(Default)]
+pub(crate) struct Looks(Mutex<HashMap<ItemId, (Weak<Item>, Stamp)>>);
+
+/// Signs of a change of a file, without reading it; of the folder's index in Git if it is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stamp(Vec<(u64, u64, u64, i64, i64, i64, i64)>);
+
+impl Looks {
+    /// Returns the stamp of an item's file, unless this version of the item was looked at since
+    /// its file last changed. `None` also if the item has no file.
+    pub(crate) fn unseen(&self, item: &Arc<Item>) -> Option<Stamp> {
+        let stamp = Stamp::of(&file_of(item)?);
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_seen = seen.get(&item.id).is_some_and(|(version, seen)| {
+            *seen == stamp && version.upgrade().is_some_and(|version| Arc::ptr_eq(&version, item))
+        });
+        (!is_seen).then_some(stamp)
+    }
+
+    /// Remembers that this version of an item was compared with its file after `stamp` was taken.
+    pub(crate) fn note(&self, item: &Arc<Item>, stamp: Stamp) {
+        if !stamp.is_settled() {
+            return;
+        }
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.len() >= KEPT {
+            seen.retain(|_, (version, _)| version.strong_count() > 0);
+        }
+        seen.insert(item.id, (Arc::downgrade(item), stamp));
+    }
+}
+
+impl Stamp {
+    fn of(path: &Path) -> Self {
+        let signs = |path: &Path| {
+            let named = path.symlink_metadata().ok();
+            let target = named.as_ref().and_then(|it| it.is_symlink().then(|| path.metadata()));
+            named.into_iter().chain(target.and_then(Result::ok)).map(|it| sign(&it)).collect()
+        };
+        let found: Vec<_> = signs(path);
+        Self(match found.is_empty() {
+            true => git_index(path).map(|index| signs(&index)).unwrap_or_default(),
+            false => found,
+        })
+    }
+
+    /// Returns whether the last change is old enough that another would leave a sign.
+    fn is_settled(&self) -> bool {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let now = now.map_or(0, |now| now.as_millis());
+        let changed =
+            |&(.., mtime, mnanos, ctime, cnanos): &(u64, u64, u64, i64, i64, i64, i64)| {
+                let ms = |seconds: i64, nanos: i64| {
+                    u128::try_from(seconds).unwrap_or(0) * 1000
+                        + nanos.unsigned_abs() as u128 / 1_000_000
+                };
+                ms(mtime, mnanos).max(ms(ctime, cnanos))
+            };
+        self.0.iter().all(|sign| changed(sign) + SETTLED_MS < now)
+    }
+}
+
+fn sign(it: &Metadata) -> (u64, u64, u64, i64, i64, i64, i64) {
+    (it.size(), it.ino(), it.dev(), it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec())
+}
+
+/// Returns the index of the work tree that a path is in.
+fn git_index(path: &Path) -> Option<PathBuf> {
+    path.ancestors().skip(1).map(|folder| folder.join(".git/index")).find(|index| index.exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::context::testing;
+
+    #[test]
+    fn a_file_is_looked_at_again_once_it_changed() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("a");
+        std::fs::write(&path, "one").unwrap();
+        let mut item = testing::code(1, "one");
+        item.metadata.set("filename", crate::files::path_value(&path));
+        let (item, looks) = (Arc::new(item), Looks::default());
+        let stamp = looks.unseen(&item).unwrap();
+        assert!(!stamp.is_settled());
+        looks.note(&item, stamp.clone());
+        assert!(looks.unseen(&item).is_some(), "it may have changed again");
+        let old = Stamp(stamp.0.iter().map(|it| (it.0, it.1, it.2, 1, 0, 1, 0)).collect());
+        assert!(old.is_settled());
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(5)).unwrap();
+        assert_ne!(looks.unseen(&item).unwrap(), stamp);
+    }
+}

@@ -1,0 +1,184 @@
+//! The methods for items that follow their sources: new texts from an editor, and freezing.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::edit::check_live;
+use crate::agent::refresh::now_ms;
+use crate::context::item::{AS_OF, Item, Metadata, STALE};
+use crate::engine::{Engine, EngineError, Revision};
+use crate::ids::ItemId;
+use crate::rpc::call::Call;
+use crate::rpc::error::param_error;
+use crate::rpc::params::{self, KnownMetadata, ManagerName, ids, required_list, yes};
+use crate::rpc::{Finish, Step};
+use crate::tokens::Counter;
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct UpdateItems {
+    /// The items: for each its `:id`, its `:content` if that changed, and in `:metadata` the entries
+    /// that changed; `nil` removes an entry. `:manager` is the item's manager if it is not the one
+    /// of the call.
+    #[serde(deserialize_with = "required_list")]
+    items: Vec<ItemUpdate>,
+    manager: Option<ManagerName>,
+}
+
+/// The new text of an item.
+#[derive(Deserialize, JsonSchema)]
+struct ItemUpdate {
+    /// The item's id.
+    id: ItemId,
+    manager: Option<ManagerName>,
+    /// New text.
+    content: Option<String>,
+    /// Entries of the metadata that changed; `nil` removes one.
+    #[schemars(with = "Option<KnownMetadata>")]
+    metadata: Option<Value>,
+}
+
+/// The outcome of updating items.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "UpdatedItems")]
+pub(super) struct UpdatedItems {
+    /// Number of items that changed.
+    updated: usize,
+    /// Ids of items that are not live or do not exist any more, and stay as they are.
+    skipped: Vec<ItemId>,
+}
+
+/// An update with its text counted.
+struct Counted {
+    id: ItemId,
+    manager: String,
+    content: Option<(Arc<str>, u64)>,
+    metadata: Metadata,
+}
+
+pub(super) fn update_items(call: Call, given: UpdateItems) -> Result<Step, WireError> {
+    let usual = given.manager.unwrap_or_default().0;
+    let counter = call.counter();
+    let counted = |update: ItemUpdate| {
+        Ok(Counted {
+            id: update.id,
+            manager: update.manager.map_or_else(|| usual.clone(), |manager| manager.0),
+            content: update.content.map(|text| {
+                let tokens = counter.count(&text);
+                (text.into(), tokens)
+            }),
+            metadata: params::changes_of_metadata(update.metadata)?,
+        })
+    };
+    let updates: Vec<Counted> =
+        given.items.into_iter().map(counted).collect::<Result<_, WireError>>()?;
+    let (counted_by, taken_ms) = (counter.name(), now_ms());
+    Step::state(move |engine| {
+        let (mut versions, mut skipped) = (Vec::new(), Vec::new());
+        for update in updates {
+            match engine.view(&update.manager, update.id) {
+                Ok(view) if view.item.live => {
+                    let new = update.applied(&view.item, counted_by, taken_ms);
+                    engine.hold(&new);
+                    if new != *view.item {
+                        versions.push((update.manager, view.item, Arc::new(new)));
+                    }
+                }
+                Ok(_) | Err(EngineError::NoSuchItem { .. }) => skipped.push(update.id),
+                Err(error) => return Err(error),
+            }
+        }
+        let updated = versions.len();
+        engine.follow(versions)?;
+        Ok(UpdatedItems { updated, skipped })
+    })
+}
+
+impl Counted {
+    /// Returns the new version of an item.
+    fn applied(&self, old: &Item, counted_by: &'static str, taken_ms: i64) -> Item {
+        let mut new = old.clone();
+        if let Some((content, tokens)) = &self.content
+            && **content != *old.content
+        {
+            let (content, tokens) = (Arc::clone(content), *tokens);
+            new = Item { content, tokens, counted_by, taken_ms, ..new };
+        }
+        if self.content.is_some() {
+            new.metadata.remove(STALE);
+        }
+        for (name, value) in &self.metadata.0 {
+            match value {
+                Value::Nil => new.metadata.remove(name),
+                value => new.metadata.set(name, value.clone()),
+            }
+        }
+        new
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct FreezeItems {
+    /// Id of the item.
+    id: Option<ItemId>,
+    /// Ids of several items.
+    #[serde(default, deserialize_with = "params::given_list")]
+    ids: Option<Vec<ItemId>>,
+    /// Defaults to `t`; `nil` lets the items follow their files.
+    #[serde(default = "yes")]
+    frozen: bool,
+    manager: Option<ManagerName>,
+}
+
+/// Items that were frozen, or follow their files again.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "FrozenItems")]
+pub(super) struct FrozenItems {
+    /// Ids of the items.
+    ids: Vec<ItemId>,
+    /// True if they are snapshots now.
+    frozen: bool,
+}
+
+pub(super) fn freeze_items(_: Call, given: FreezeItems) -> Result<Step, WireError> {
+    let (ids, frozen) = (ids(given.id, given.ids)?, given.frozen);
+    let manager = given.manager.unwrap_or_default().0;
+    Step::then(move |engine| {
+        let mut revisions = HashMap::new();
+        for id in &ids {
+            let item = engine.view(&manager, *id)?.item;
+            if !frozen && check_live(&item.metadata).is_err() {
+                let why = format!("{id} has no absolute metadata.filename to follow");
+                return Ok(Finish::Refused(param_error("ids", &why)));
+            }
+            revisions.insert(*id, freeze(&item, frozen));
+        }
+        freeze_all(engine, &manager, revisions)?;
+        Ok(Finish::now(&FrozenItems { ids, frozen }))
+    })
+}
+
+fn freeze_all(
+    engine: &mut Engine,
+    manager: &str,
+    revisions: HashMap<ItemId, Revision>,
+) -> Result<(), EngineError> {
+    let mut revisions: Vec<_> = revisions.into_iter().collect();
+    revisions.sort_by_key(|(id, _)| *id);
+    engine.update("freeze-items", manager, revisions)
+}
+
+/// Returns the change that makes an item a snapshot, or lets it follow its file.
+fn freeze(item: &Item, frozen: bool) -> Revision {
+    let mut metadata = item.metadata.clone();
+    metadata.remove(AS_OF);
+    metadata.remove(STALE);
+    if frozen {
+        metadata.set(AS_OF, Value::Int(item.taken_ms.div_euclid(1000)));
+    }
+    Revision { metadata: Some(metadata), live: Some(!frozen), ..Revision::default() }
+}

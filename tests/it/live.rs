@@ -1,0 +1,215 @@
+//! Live items: what is shown is what is in the file now, or is said to be stale.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::*;
+
+/// Runs Git in a folder.
+fn git(folder: &Path, arguments: &[&str]) {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(folder).args(["-c", "user.name=a", "-c", "user.email=a@b"]);
+    let output = git.args(arguments).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+}
+
+const BEFORE: &str = "fn first() {\n    one();\n}\n\n";
+const MARKED: &str = "fn marked(a: u8) -> u8 {\n    let b = a + 1;\n    let c = b * 2;\n    c\n}\n";
+const AFTER: &str = "\nfn last() {\n    end();\n}\n";
+
+/// Marks the definition in the middle of a file that it is written to.
+fn mark(client: &mut Client, path: &str) {
+    let lines = ":start-line 5 :end-line 9 :origin :defun :symbol \"marked\"";
+    let metadata = format!("(:filename {} {lines})", quoted(path));
+    let content = quoted(MARKED);
+    client.ok("add-item", &format!("(:content {content} :metadata {metadata} :live t)"));
+    // The first look keeps the lines around it.
+    assert_eq!(state(client), "fresh");
+}
+
+fn state(client: &mut Client) -> String {
+    let items = client.ok("list-items", "(:brief t)");
+    items[0]["state"].as_str().unwrap().to_owned()
+}
+
+fn shown(client: &mut Client) -> String {
+    client.ok("context-to-string", "nil").as_str().unwrap().to_owned()
+}
+
+fn text() -> String {
+    format!("{BEFORE}{MARKED}{AFTER}")
+}
+
+#[test]
+fn an_edited_definition_is_shown_as_it_is_now() {
+    let home = Home::new();
+    let path = home.write("p/a.rs", text());
+    let mut client = home.ephemeral(&[]);
+    mark(&mut client, &path);
+    let edited = text().replace("b * 2", "b * 3");
+    home.write("p/a.rs", format!("// A new line.\n{edited}"));
+    let text = shown(&mut client);
+    assert!(text.contains(":6-10)\n") && text.contains("let c = b * 3;"), "{text}");
+    assert!(!text.contains("b * 2") && !text.contains("stale"), "{text}");
+    assert_eq!(state(&mut client), "fresh");
+    assert_eq!(client.fails("undo", "(:manager \"other\")").kind(), "nothing-to-undo");
+    // That the item followed its file is no step of its own.
+    assert_eq!(client.ok("undo", "nil")["undone"], "add-context");
+    assert_eq!(client.contents("*shared*"), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_gone_or_doubtful_is_stale_and_says_of_when_it_is() {
+    let home = Home::new();
+    let path = home.write("p/a.rs", text());
+    let mut client = home.ephemeral(&[]);
+    mark(&mut client, &path);
+    home.write("p/a.rs", format!("{BEFORE}{AFTER}"));
+    let text = shown(&mut client);
+    assert!(text.contains(" [as of 20") && text.contains("UTC; stale: its text is no"), "{text}");
+    assert!(text.contains("let c = b * 2;"), "{text}");
+    assert_eq!(state(&mut client), "stale");
+    for (format, sign) in [("xml", " stale=\""), ("org", "; stale: "), ("json", "\"stale\":\"")] {
+        let text = client.ok("context-to-string", &format!("(:format :{format})"));
+        assert!(text.as_str().unwrap().contains(sign), "{text}");
+    }
+    home.write("p/a.rs", self::text());
+    assert!(!shown(&mut client).contains("stale"));
+    std::fs::remove_file(&path).unwrap();
+    assert!(shown(&mut client).contains("stale: its file is gone"));
+    assert_eq!(state(&mut client), "missing");
+}
+
+#[test]
+fn branches_and_renamings_are_followed() {
+    let home = Home::new();
+    let path = home.write("p/a.rs", text());
+    let folder = home.file("p");
+    git(&folder, &["init", "-q", "-b", "one"]);
+    git(&folder, &["add", "."]);
+    git(&folder, &["commit", "-qm", "one"]);
+    git(&folder, &["checkout", "-qb", "two"]);
+    home.write("p/a.rs", format!("// Two.\n\n{}", text().replace("a + 1", "a + 22")));
+    git(&folder, &["commit", "-qam", "two"]);
+    git(&folder, &["checkout", "-q", "one"]);
+    let mut client = home.ephemeral(&[]);
+    mark(&mut client, &path);
+    git(&folder, &["checkout", "-q", "two"]);
+    assert!(shown(&mut client).contains("let b = a + 22;"));
+    git(&folder, &["checkout", "-q", "one"]);
+    assert!(shown(&mut client).contains("let b = a + 1;"));
+    git(&folder, &["mv", "a.rs", "b.rs"]);
+    let text = shown(&mut client);
+    assert!(text.contains("/p/b.rs:5-9)") && !text.contains("stale"), "{text}");
+    git(&folder, &["commit", "-qm", "renamed"]);
+    home.write("p/b.rs", self::text().replace("a + 1", "a + 333"));
+    assert!(shown(&mut client).contains("let b = a + 333;"));
+}
+
+#[test]
+fn a_file_that_an_agent_rewrote_is_followed() {
+    let home = Home::new();
+    let path = home.write("p/a.rs", text());
+    let mut client = home.ephemeral(&[]);
+    mark(&mut client, &path);
+    // Agents write a new file and rename it, with other definitions in another order.
+    let marked = MARKED.replace("    c\n", "    log(c);\n    c\n");
+    let new = format!("use x::y;\n{AFTER}\n{marked}\nfn more() {{}}\n");
+    let draft = home.write("p/draft", new);
+    std::fs::rename(draft, &path).unwrap();
+    let text = shown(&mut client);
+    assert!(text.contains("    log(c);\n    c\n}\n"), "{text}");
+    assert!(!text.contains("fn more") && !text.contains("stale"), "{text}");
+}
+
+#[test]
+fn unsaved_text_counts_while_its_editor_is_connected() {
+    let home = Home::new();
+    let path = home.write("p/a.rs", text());
+    let server = home.listening(&[]);
+    let mut client = server.tcp(Dialect::Native);
+    mark(&mut client, &path);
+    let unsaved = MARKED.replace("a + 1", "unsaved(a)");
+    let update = format!(
+        "(:items ((:id \"ctx-1\" :content {} :metadata (:unsaved t)) (:id \"ctx-99\" :content \"\")))",
+        quoted(&unsaved)
+    );
+    let told = client.ok("update-items", &update);
+    assert_eq!((&told["updated"], &told["skipped"][0]), (&1.into(), &"ctx-99".into()));
+    let mut other = server.tcp(Dialect::Native);
+    let text = shown(&mut other);
+    assert!(text.contains("unsaved(a)") && !text.contains("stale"), "{text}");
+    client.close();
+    while client.line().is_some() {}
+    until("the editor to be forgotten", || shown(&mut other).contains("stale: its text was not"));
+    assert!(shown(&mut other).contains("unsaved(a)"));
+    home.write("p/a.rs", format!("\n{}", self::text()));
+    let text = shown(&mut other);
+    assert!(text.contains("let b = a + 1;") && !text.contains("stale"), "{text}");
+}
+
+#[test]
+fn a_frozen_item_stays_as_it_is_and_says_of_when() {
+    let home = Home::new();
+    let path = home.write("p/a.rs", text());
+    let mut client = home.ephemeral(&[]);
+    mark(&mut client, &path);
+    assert_eq!(client.ok("freeze-items", "(:id \"ctx-1\")")["frozen"], true);
+    home.write("p/a.rs", text().replace("b * 2", "b * 3"));
+    let text = shown(&mut client);
+    assert!(
+        text.contains("b * 2") && text.contains(" UTC]\n") && !text.contains("stale"),
+        "{text}"
+    );
+    client.ok("freeze-items", "(:ids (\"ctx-1\") :frozen nil)");
+    let text = shown(&mut client);
+    assert!(text.contains("b * 3") && !text.contains("as of"), "{text}");
+    client.add("*shared*", "no file");
+    let error = client.fails("freeze-items", "(:id \"ctx-2\" :frozen nil)");
+    assert!(error.message.contains("ctx-2 has no absolute metadata.filename"), "{error:?}");
+}
+
+#[test]
+fn nothing_is_there_twice() {
+    let home = Home::new();
+    let path = home.write("p/a.rs", text());
+    let mut client = home.ephemeral(&[]);
+    mark(&mut client, &path);
+    client.add("*shared*", "between");
+    let region = |lines: (u64, u64)| {
+        let content: Vec<String> = text()
+            .lines()
+            .skip(lines.0 as usize - 1)
+            .take((lines.1 - lines.0 + 1) as usize)
+            .map(|line| format!("{line}\n"))
+            .collect();
+        format!(
+            "(:content {} :live t :metadata (:filename {} :start-line {} :end-line {}))",
+            quoted(&content.concat()),
+            quoted(&path),
+            lines.0,
+            lines.1
+        )
+    };
+    let again = client.ok("add-item", &region((5, 9)));
+    assert_eq!((&again["id"], &again["repeat"]), (&"ctx-1".into(), &"same".into()));
+    assert_eq!(again["count"], 2);
+    let more = client.ok("add-item", &region((8, 11)));
+    assert_eq!((&more["id"], &more["repeat"]), (&"ctx-1".into(), &"extended".into()));
+    let lines = (&more["metadata"]["start_line"], &more["metadata"]["end_line"]);
+    assert_eq!(lines, (&5.into(), &11.into()));
+    let order: Vec<String> = client.contents("*shared*");
+    assert!(
+        order.len() == 2 && order[1].starts_with("fn marked") && order[1].ends_with("last() {\n")
+    );
+    assert_eq!(client.ok("undo", "nil")["undone"], "add-context");
+    // A file covers its regions, which are sent once.
+    client.ok("add-file", &format!("(:path {} :live t)", quoted(&path)));
+    let rendered = client.ok("render-items", "nil");
+    let text = rendered["text"].as_str().unwrap();
+    assert_eq!(text.matches("fn marked").count(), 1, "{text}");
+    let report = rendered["report"].as_array().unwrap();
+    let covered = report.iter().find(|verdict| verdict["id"] == "ctx-1").unwrap();
+    assert_eq!(covered["reason"], "covered by ctx-3");
+    assert_eq!(shown(&mut client).matches("fn marked").count(), 1);
+}
