@@ -18,6 +18,7 @@
 ;;;; Where the commands are
 
 (autoload 'contexture-add-symbol "contexture-symbol" nil t)
+(autoload 'contexture-defun-at-point "contexture-defun")
 (autoload 'contexture-sources--block-selection "contexture-sources")
 (autoload 'contexture-sources--capture-rectangle "contexture-sources")
 (autoload 'contexture-list "contexture-list" nil t)

@@ -370,7 +370,8 @@ nil if the call is not shown."
 
 (defun contexture-repl--watch ()
   "Listen to notifications about sessions."
-  (contexture-watch #'contexture-repl--changed '(session-changed management-failed))
+  (contexture-watch #'contexture-repl--changed
+                    '(session-changed management-failed providers-changed))
   (add-hook 'contexture-connected-hook #'contexture-repl--connected)
   (add-hook 'contexture-providers-hook #'contexture-repl--providers-changed)
   (add-hook 'kill-emacs-hook #'contexture-repl--keep-all))
@@ -412,7 +413,9 @@ nil if the call is not shown."
     (with-current-buffer buffer (contexture-repl--ask-providers))))
 
 (defun contexture-repl--changed (method params)
-  "Handle METHOD with PARAMS, if it concerns a session shown here."
+  "Handle METHOD with PARAMS, if it concerns a session shown here or providers."
+  (when (eq method 'providers-changed)
+    (contexture-repl--providers-changed))
   (dolist (buffer (and (memq method '(context-changed session-changed management-failed))
                        (contexture-repl--buffers)))
     (with-current-buffer buffer

@@ -112,16 +112,8 @@ else the whole buffer."
          (call-interactively #'contexture-add-region))
         ((derived-mode-p 'dired-mode) (contexture-sources--add-dired))
         ((derived-mode-p 'ibuffer-mode) (contexture-sources--add-ibuffer))
-        ((contexture-sources--in-defun-p) (contexture-add-defun))
+        ((contexture-defun-at-point) (contexture-add-defun))
         (t (contexture-add-buffer))))
-
-(defun contexture-sources--in-defun-p ()
-  "Return non-nil if there is a definition around point.
-Without a mode that knows definitions, any text at the beginning of a
-line would count, so return nil there."
-  (and (or (derived-mode-p 'prog-mode)
-           beginning-of-defun-function)
-       (contexture--defun-bounds)))
 
 (defun contexture-sources--add-dired ()
   "Add the marked files of this Dired buffer, or the one at point.

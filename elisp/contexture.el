@@ -66,7 +66,6 @@
 (require 'contexture-scope)
 (eval-when-compile (require 'subr-x))
 
-(declare-function add-log-current-defun "add-log" ())
 
 (defgroup contexture nil
   "Choose and keep what a language model sees."
@@ -323,46 +322,24 @@ Unsaved edits are included; under narrowing, hidden text is not."
 
 ;;;###autoload
 (defun contexture-add-defun ()
-  "Add the definition around point to this buffer's context."
+  "Add the definition around point to this buffer's context.
+Its decorators, attributes and documentation comment belong to it.  In
+Org and Markdown, it is the source block or the section around point."
   (interactive)
-  (let ((bounds (or (contexture--defun-bounds)
-                    (contexture--user-error "There is no definition around point%s"
-                                (if (derived-mode-p 'prog-mode) ""
-                                  " that this major mode knows")))))
+  (let ((definition (or (contexture-defun-at-point)
+                        (contexture--user-error "There is no definition around point%s"
+                                    (if (derived-mode-p 'prog-mode) ""
+                                      " that this major mode knows")))))
     (contexture--add
-     (contexture--capture (car bounds) (cdr bounds) :defun
-                          :symbol (contexture--defun-name)))))
+     (contexture--capture (plist-get definition :beg) (plist-get definition :end)
+                          :defun
+                          :symbol (plist-get definition :name)
+                          :symbol-kind (plist-get definition :kind)))))
 
 (defun contexture--defun-bounds ()
   "Return the bounds of the definition around point as a pair, or nil."
-  (when-let* ((bounds (or (bounds-of-thing-at-point 'defun)
-                          (contexture--defun-bounds-by-motion))))
-    (save-excursion
-      (goto-char (car bounds))
-      (skip-chars-forward " \t\n" (cdr bounds))
-      (unless (= (point) (cdr bounds))
-        (cons (line-beginning-position) (cdr bounds))))))
-
-(defun contexture--defun-bounds-by-motion ()
-  "Return the bounds of the definition that begins before point, or nil.
-`bounds-of-thing-at-point' does not find a Python class with methods,
-since it goes back from the end of the class to a method."
-  (let ((here (point)))
-    (save-excursion
-      (end-of-line)
-      (when (and (ignore-errors (beginning-of-defun))
-                 (not (looking-at-p "[ \t]*$")))
-        (let ((start (point)))
-          (ignore-errors (end-of-defun))
-          (when (and (<= start (save-excursion (goto-char here) (line-end-position)))
-                     (< here (point)))
-            (cons start (point))))))))
-
-(defun contexture--defun-name ()
-  "Return the name of the definition around point, or nil."
-  (require 'add-log)
-  (when-let* ((name (ignore-errors (add-log-current-defun))))
-    (substring-no-properties name)))
+  (when-let* ((definition (contexture-defun-at-point)))
+    (cons (plist-get definition :beg) (plist-get definition :end))))
 
 ;;;###autoload
 (defun contexture-add-file (file &optional start end)

@@ -1,8 +1,8 @@
-//! Turns messages that leave a session's view into memories: a few at once, many in steps between
-//! other requests.
+//! Turns messages that leave a session's view into memories: a few immediately, many in steps
+//! between other requests.
 //!
-//! The remaining work is stored with the request that caused it, so it survives a restart. A search
-//! for memories first finishes it, so the search misses nothing.
+//! The remaining work is stored with the request that caused it, and so survives a restart. A
+//! search for memories first finishes that work, so that the search misses nothing.
 
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ const ARCHIVED_BYTES: usize = 8 << 10;
 const STEP: usize = 128;
 
 impl Engine {
-    /// Turns each message with text into a memory, now or later. Returns their number.
+    /// Turns each message with text into a memory, now or later. Returns the number of these
+    /// messages.
     pub(super) fn archive(
         &mut self,
         session: u64,
@@ -42,7 +43,7 @@ impl Engine {
         Ok(telling.len() as u64)
     }
 
-    /// Returns whether the loop has a step to run.
+    /// Returns whether the loop can run a step of postponed work.
     pub(super) fn has_put_off(&self) -> bool {
         self.archiving.is_due && !self.archiving.is_stalled && self.refusal().is_none()
     }
@@ -64,7 +65,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Runs one step of postponed work within the running request. Returns false if there was none.
+    /// Runs one step of postponed work within the running request. Returns false if no work is left
+    /// or the store is read-only.
     pub(super) fn do_one_put_off(&mut self) -> Result<bool, EngineError> {
         if !self.archiving.is_due || self.refusal().is_some() {
             return Ok(false);
@@ -94,7 +96,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Reads messages. Skips damaged ones, so that the others still become memories.
+    /// Reads messages. Leaves out each range that contains a damaged message, so that the other
+    /// ranges still become memories.
     fn messages_to_archive(
         &mut self,
         session: u64,

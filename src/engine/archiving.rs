@@ -9,7 +9,7 @@ pub(super) struct Archiving {
     pub(super) is_due: bool,
     /// True if the last step failed. The loop then leaves the rest to the next search for memories.
     pub(super) is_stalled: bool,
-    /// The oldest stored piece of work, if it was read.
+    /// The oldest stored piece of work, if it has been read.
     pub(super) oldest: Option<ToArchive>,
 }
 

@@ -1,4 +1,4 @@
-//! The state and its store. Requests and commits are kept or undone as a whole.
+//! The state and its store. Each request and each commit is kept or undone as a whole.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,16 +23,17 @@ use crate::context::place;
 use crate::store::recovery::backup::Snapshot;
 use crate::store::{Counters, Reading, Store, StoreError};
 
-/// Manager used by calls that name none.
+/// Name of the manager for calls that name none.
 pub(crate) const SHARED_MANAGER: &str = place::SHARED;
 
 /// Number of managers in memory above which empty ones are dropped.
 const MANAGERS_KEPT: usize = 1024;
 
-/// Returns the time in Unix milliseconds.
+/// A clock that returns the time in Unix milliseconds.
 pub(crate) type Clock = Box<dyn Fn() -> i64 + Send>;
 
-/// Maximum number of hashes of requests in memory; beyond it, they are read from the store again.
+/// Maximum number of hashes of requests in memory; above it, the hashes are read from the store
+/// again.
 const MAX_KNOWN_REQUESTS: usize = 100_000;
 
 fn hash_of(name: &str) -> u64 {
@@ -41,14 +42,15 @@ fn hash_of(name: &str) -> u64 {
     hasher.finish()
 }
 
-/// State and store.
+/// The state and its store.
 pub struct Engine {
     pub(super) store: Box<dyn Store>,
     pub(super) clock: Clock,
     pub(super) defaults: Settings,
     pub(super) counters: Counters,
     pub(super) managers: HashMap<String, Manager>,
-    /// Managers changed since the last commit. If it fails, they are read again from the store.
+    /// Names of the managers changed since the last commit. Those that a failed request changed are
+    /// read again from the store.
     pub(super) touched: Vec<String>,
     /// Events of the running request.
     pub(super) events: Vec<Event>,
@@ -62,7 +64,8 @@ pub struct Engine {
     pub(super) held: Held,
     /// Set when the loop must end although handles remain.
     pub(super) has_ended: bool,
-    /// Hashes of the names of recorded requests, and maybe of others; `None` before the first look.
+    /// Hashes of the names of recorded requests, and perhaps of requests that were undone or
+    /// forgotten; `None` until they are first needed.
     requests: Option<HashSet<u64>>,
 }
 
@@ -106,7 +109,7 @@ impl Engine {
         self.has_ended = true;
     }
 
-    /// Tells that a provider was added, replaced or removed.
+    /// Announces with an event that a provider was added, replaced or removed.
     pub fn note_provider(&mut self, method: &'static str, provider: String) {
         self.events.push(Event::ProvidersChanged { method, provider });
     }
@@ -116,8 +119,9 @@ impl Engine {
         self.statistics
     }
 
-    /// Runs `operation`, unless a request with this method and key was answered before; then
-    /// returns the earlier outcome. Clients can thus safely repeat a call whose answer they lost.
+    /// Runs `operation`, unless a request with this method and key was answered before; in that
+    /// case, returns the earlier outcome. Clients can thus safely repeat a call whose answer they
+    /// lost.
     ///
     /// # Errors
     /// Those of the operation and [`EngineError::Store`].
@@ -171,8 +175,8 @@ impl Engine {
         Ok(self.store.remember(name, answer)?)
     }
 
-    /// Returns the hashes of the names of recorded requests. They include those of requests that
-    /// were undone or forgotten since they were read.
+    /// Returns the hashes of the names of recorded requests. May include hashes of requests that
+    /// were undone or forgotten since the hashes were read.
     fn known_requests(&mut self) -> Result<&mut HashSet<u64>, EngineError> {
         let known = match self.requests.take() {
             Some(known) if known.len() <= MAX_KNOWN_REQUESTS => known,
@@ -181,7 +185,7 @@ impl Engine {
         Ok(self.requests.insert(known))
     }
 
-    /// Runs one request and commits it, for programs that own the engine without the loop.
+    /// Runs one request and commits it, for programs that use the engine without the loop.
     ///
     /// # Errors
     /// Returns errors of the operation or the commit; nothing is stored then.
@@ -200,7 +204,8 @@ impl Engine {
         outcome
     }
 
-    /// Runs a part of a request like a request of its own: if it fails, only its writes are undone.
+    /// Runs a part of a request like a request of its own: if the part fails, only its own writes
+    /// are undone.
     ///
     /// # Errors
     /// Those of the operation and [`EngineError::Store`].
@@ -276,13 +281,14 @@ impl Engine {
         self.store.read()
     }
 
-    /// Returns why changes are refused or why the last one failed to be stored; `None` if all is
-    /// well.
+    /// Returns the reason why changes are refused, or why the last change could not be stored;
+    /// `None` if there is none.
     pub fn refusal(&self) -> Option<String> {
         self.store.refusal()
     }
 
-    /// Settles the store and returns the source of a backup; `None` if nothing is stored in files.
+    /// Commits all changes and returns the source of a backup; `None` if nothing is stored in
+    /// files.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -313,8 +319,8 @@ impl Engine {
         (self.clock)().div_euclid(1000)
     }
 
-    /// Returns whether the state that a request reaches is small and in memory, so that it is
-    /// quick.
+    /// Returns whether the state that a request touches is small and in memory, so that the request
+    /// is quick.
     pub(super) fn is_at_hand(&self, caller: Caller, reach: &Reach) -> bool {
         match reach {
             Reach::Anything => false,
@@ -359,8 +365,8 @@ impl Engine {
         self.apply(name, &change, None)
     }
 
-    /// Applies a stored change and records its event; `undone` names the method whose change it takes
-    /// back.
+    /// Applies a stored change and records its event. If the change is an undo, `undone` names the
+    /// method whose change it takes back.
     pub(super) fn apply(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Token costs for a model, and what providers' reports teach about them.
+//! Token costs for a model, and their calibration with the counts that providers report.
 
 use std::sync::Arc;
 

@@ -39,7 +39,7 @@ pub enum EngineError {
     /// The manager or session has another version than the caller expected.
     #[error("{of} has version {version}, not {expected}: it has changed since; read it again")]
     Conflict {
-        /// What has it.
+        /// The manager or session.
         of: VersionedName,
         /// Version that the caller expected.
         expected: u64,
@@ -54,9 +54,10 @@ pub enum EngineError {
         /// Existing names.
         known: Vec<String>,
     },
-    /// The set to restore was changed through another manager since.
+    /// Another manager has since saved or dropped the set to restore.
     #[error(
-        "the set {name:?} was saved or dropped from another manager since; undo that there first"
+        "another manager has since saved or dropped the set {name:?}; undo that in the other \
+         manager first"
     )]
     SetChanged {
         /// Name of the set.
@@ -67,7 +68,7 @@ pub enum EngineError {
     NoSuchSession {
         /// Requested name, if any.
         name: Option<String>,
-        /// Existing names, last changed first.
+        /// Existing names; the session with the latest message first.
         known: Vec<String>,
     },
     /// Another session has this name.
@@ -119,7 +120,7 @@ pub enum EngineError {
     NotDeleted {
         /// Requested name.
         name: String,
-        /// Names of the deleted sessions, last changed first.
+        /// Names of the deleted sessions; the one with the latest message first.
         known: Vec<String>,
     },
     /// A model is answering in the session.
@@ -129,7 +130,7 @@ pub enum EngineError {
         session: String,
     },
     /// No memory has this number.
-    #[error("no memory mem-{0}; list-memories shows them")]
+    #[error("no memory mem-{0}; list-memories lists all memories")]
     NoSuchMemory(u64),
     /// The mandatory content exceeds the budget.
     #[error(transparent)]
@@ -137,7 +138,7 @@ pub enum EngineError {
     /// A setting is out of range.
     #[error(transparent)]
     BadSetting(#[from] ConfigError),
-    /// There was nothing to summarize, or the summary did not help.
+    /// There was nothing to summarize, the summary was not smaller, or the summarizer failed.
     #[error(transparent)]
     NotSummarized(SummaryError),
     /// Error of the store.

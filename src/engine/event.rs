@@ -31,20 +31,21 @@ pub enum Event {
         /// Number of items removed.
         left: u64,
     },
-    /// A session was opened, made current, renamed or deleted, or its messages or view changed.
+    /// A session was opened, made current, renamed, deleted or restored, or its messages, view or
+    /// settings changed.
     SessionChanged {
         /// The session.
         session: SessionName,
         /// Method that made the change.
         method: &'static str,
-        /// Number of messages in its log now.
+        /// Number of messages in the session's log now.
         messages: u64,
     },
     /// A memory was added, forgotten or restored.
     MemoriesChanged {
         /// Method that made the change.
         method: &'static str,
-        /// Number of the memory, `mem-N` on the wire.
+        /// Number of the memory, `mem-N` for clients.
         id: u64,
     },
     /// A provider was added, replaced or removed.
@@ -60,10 +61,10 @@ pub enum Event {
         session: SessionName,
         /// Number of the question.
         approval: u64,
-        /// True if it was opened, false if it was closed.
+        /// True if the question was asked, false if it was decided or withdrawn.
         is_open: bool,
     },
-    /// A window of a session was built that differs from the one before.
+    /// A window of a session was built, and differs from the previous one.
     WindowBuilt {
         /// The session.
         session: SessionName,
@@ -98,16 +99,16 @@ pub enum Event {
     CheckpointCreated {
         /// The session.
         session: SessionName,
-        /// Number of the checkpoint, `chk-N` on the wire.
+        /// Number of the checkpoint, `chk-N` for clients.
         checkpoint: u64,
         /// Number of turns in the session.
         turn: u64,
         /// Purpose of the checkpoint.
         message: String,
-        /// True if the server took it automatically.
+        /// True if the server took the checkpoint by itself.
         automatic: bool,
     },
-    /// Note-taking for a turn has ended.
+    /// The note-taking for a turn has ended.
     TurnManaged {
         /// The session.
         session: SessionName,
@@ -115,9 +116,9 @@ pub enum Event {
         turn: u64,
         /// Name of the template.
         template: String,
-        /// Outcome.
+        /// Outcome of the note-taking.
         status: NotesStatus,
-        /// Failed step and reason, if it failed.
+        /// Step that failed, and the reason; `None` unless the note-taking failed.
         failure: Option<(NotesStep, String)>,
     },
 }
@@ -125,15 +126,15 @@ pub enum Event {
 /// Number and name of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionName {
-    /// Number, `ses-N` on the wire.
+    /// Number, `ses-N` for clients.
     pub id: u64,
     /// Name at the time of the event.
     pub name: String,
-    /// Version of the session after the request; 0 while that runs.
+    /// Version of the session after the request; 0 while the request runs.
     pub version: u64,
 }
 
-/// Totals over all events since the start.
+/// Totals over all events since the start of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -163,8 +164,9 @@ pub struct Statistics {
 }
 
 impl Event {
-    /// Returns the name of the manager, session or provider concerned; empty for memories. The last of several events of one kind
-    /// and subject describes the present state.
+    /// Returns the name of the manager, session or provider that the event is about; empty for
+    /// memories. Of several events with the same kind and subject, the last describes the present
+    /// state.
     pub fn subject(&self) -> &str {
         match self {
             Self::ContextChanged { manager, .. } => manager,
@@ -180,7 +182,7 @@ impl Event {
         }
     }
 
-    /// Returns the session concerned, if it is one.
+    /// Returns the session that the event is about, if any.
     pub(super) fn session_mut(&mut self) -> Option<&mut SessionName> {
         match self {
             Self::SessionChanged { session, .. }
@@ -201,7 +203,7 @@ impl Event {
         discriminant(self) == discriminant(other) && self.subject() == other.subject()
     }
 
-    /// Returns whether the event enters the statistics.
+    /// Returns whether the event counts in the statistics.
     pub fn is_counted(&self) -> bool {
         use Event::{ApprovalsChanged, MemoriesChanged, ProvidersChanged, WindowBuilt};
         !matches!(
@@ -213,8 +215,8 @@ impl Event {
         )
     }
 
-    /// Creates the event of a change that `manager` has just applied; `undone` names the method whose
-    /// change it takes back.
+    /// Creates the event of a change that `manager` has just applied. If the change is an undo,
+    /// `undone` names the method whose change it takes back.
     pub fn changed(name: &str, manager: &Manager, change: &Change, undone: Option<&str>) -> Self {
         let count = |came: bool| {
             let moves = change.slots.iter().filter(|slot| {

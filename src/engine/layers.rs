@@ -1,6 +1,7 @@
-//! Layers: the managers whose items a buffer or a conversation sends, from the general to the special.
+//! Layers: the managers whose items a buffer or a conversation sends, from the general to the
+//! special.
 //!
-//! Opening them also takes over what an earlier name of a place holds.
+//! Opening layers also moves items into them from managers with earlier names of the same places.
 
 use super::{Engine, EngineError, SessionSettings};
 use crate::context::place::{self, Place};
@@ -30,9 +31,10 @@ pub(crate) struct Wanted {
     pub layers: Vec<WantedLayer>,
     /// Name or id of the conversation's session.
     pub session: Option<String>,
-    /// Managers of an earlier version that may belong to one of the layers.
+    /// Managers with names of an earlier version of the program that may belong to one of the
+    /// layers.
     pub former: Vec<Former>,
-    /// Root of the project. Names of files inside are told without it.
+    /// Root of the project. Labels of files inside the project begin below the root.
     pub root: Option<String>,
 }
 
@@ -41,20 +43,22 @@ pub(crate) struct Wanted {
 pub(crate) struct WantedLayer {
     /// The layer.
     pub layer: Layer,
-    /// Name of its manager.
+    /// Name of the layer's manager.
     pub manager: String,
 }
 
-/// A manager of an earlier version, as it was when its items were compared with the layers.
+/// A manager with a name of an earlier version of the program, as it was when its items were
+/// compared with the layers.
 #[derive(Debug, Clone)]
 pub(crate) struct Former {
     /// Name of the manager.
     pub manager: String,
-    /// Its items, oldest first.
+    /// Ids of the manager's items, oldest first.
     pub ids: Vec<ItemId>,
-    /// Layer that all of its items belong to, if they agree on one.
+    /// Layer to which all of the manager's items belong, if there is one.
     pub to: Option<Layer>,
-    /// True if the call named it, so that it is told when its items do not agree.
+    /// True if the call named the manager, so that the answer tells of the manager if it belongs to
+    /// no layer.
     pub is_named: bool,
 }
 
@@ -63,9 +67,9 @@ pub(crate) struct Former {
 pub(crate) struct OpenLayer {
     /// The layer.
     pub layer: Layer,
-    /// Name of its manager.
+    /// Name of the layer's manager.
     pub manager: String,
-    /// Name for people.
+    /// Name to show.
     pub label: String,
     /// Number of items.
     pub items: usize,
@@ -82,7 +86,7 @@ pub(crate) struct Held {
     pub manager: String,
     /// Number of items.
     pub items: u64,
-    /// Layer that took them over, if one did.
+    /// Layer that took the items over, if any.
     pub layer: Option<Layer>,
 }
 
@@ -93,12 +97,12 @@ pub(crate) struct OpenLayers {
     pub layers: Vec<OpenLayer>,
     /// Managers whose items moved into a layer.
     pub taken_over: Vec<Held>,
-    /// Managers with items that may be meant but belong to no layer.
+    /// Managers that belong to no layer, but whose items the caller may expect.
     pub elsewhere: Vec<Held>,
 }
 
 impl Engine {
-    /// Opens layers, and takes over what earlier names hold.
+    /// Opens layers, and moves items into them from managers with earlier names.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`], [`EngineError::Store`].
@@ -155,7 +159,8 @@ impl Engine {
         Ok(OpenLayer { layer, manager, label, items, tokens, max_items })
     }
 
-    /// Takes over a manager of an earlier version if it is as it was when it was looked at.
+    /// Takes over a manager of an earlier version if it has the same items as when they were
+    /// compared with the layers.
     fn settle_former(
         &mut self,
         former: Former,
@@ -181,8 +186,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Moves what is in one manager to another: with its journal if nothing is stored there, else
-    /// just the items, if they fit. Returns what moved.
+    /// Moves the content of one manager to another: with its journal if nothing is stored under the
+    /// other name, else only the items, if they fit. Returns the manager and the number of items
+    /// moved, if any.
     fn take_over(
         &mut self,
         from: &str,
@@ -208,7 +214,8 @@ impl Engine {
         Ok(Some(held).filter(|held| held.items > 0))
     }
 
-    /// Gives a manager another name, under which nothing is stored. Its changes can still be undone.
+    /// Gives a manager another name, under which nothing is stored. Its changes can still be
+    /// undone.
     fn rename_manager(&mut self, from: &str, to: &str) -> Result<(), EngineError> {
         let emptied = self.manager(from)?.plan_clear("open-layers");
         let filled = emptied.clone().inverse();
@@ -223,7 +230,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Lets the sessions that show one manager show another.
+    /// Lets the sessions that show the manager `from` show `to` in its place.
     fn sessions_follow(&mut self, from: &str, to: &str) -> Result<(), EngineError> {
         for row in self.store.read().sessions(true)? {
             if row.manager == from {
@@ -239,7 +246,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the managers of the same spot with another remote, or of a buffer of the same name.
+    /// Returns the managers with items of the same folder with another Git remote, or of a buffer
+    /// with the same name.
     fn neighbours(&mut self, manager: &str) -> Result<Vec<Held>, EngineError> {
         let Some(place) = Place::of(manager) else { return Ok(Vec::new()) };
         let found = self.store.read_all()?.managers_beginning(&place.beginning())?;

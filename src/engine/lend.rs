@@ -11,7 +11,7 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// Lends the engine to a thread, which ends when this value is dropped.
 pub(super) struct Lender {
-    /// `None` if the system could not start a thread.
+    /// `None` if the operating system could not start a thread.
     jobs: Option<mpsc::Sender<Job>>,
 }
 

@@ -32,7 +32,7 @@ pub struct Query {
     pub filter: MemoryFilter,
     /// Maximum number of memories to return.
     pub limit: usize,
-    /// A session and the messages it has in view, which need not be found again.
+    /// A session, and the numbers of its messages in view, which need not be found again.
     pub in_view: Option<(u64, Spans)>,
 }
 
@@ -219,8 +219,9 @@ impl Engine {
     }
 }
 
-/// Returns the filter for memories that may ground a session: its own, its project's and global
-/// ones, except summaries of its own history.
+/// Returns the filter for the memories that may be shown in a session: its own, those of the
+/// session that it was forked from, its project's, and those for everywhere. Summaries of its own
+/// history are left out.
 pub(crate) fn memories_for(row: &SessionRow) -> MemoryFilter {
     let mut scopes = vec![MemoryScope::Everywhere, MemoryScope::Session(row.id)];
     // Messages shared with the parent of a fork may be memories of the parent.

@@ -1,7 +1,7 @@
 //! The engine: operations on managers, sessions and memories, and the loop that owns the state.
 //!
-//! One task owns the [`Engine`]. Each request runs in it to completion. Changes are stored before
-//! they are applied, and a request that fails or panics leaves no trace.
+//! One task owns the [`Engine`], and runs one request after the other, each to completion. Changes
+//! are stored before they are applied, and a request that fails or panics leaves no trace.
 
 mod archive;
 mod archiving;

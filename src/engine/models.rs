@@ -1,5 +1,5 @@
-//! Models and their token costs: the built-in table, the user's overrides, and calibration from
-//! what providers report.
+//! Models and their token costs: the built-in table, the user's overrides, and calibration with the
+//! counts that providers report.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct Models {
 /// Token costs for a model.
 #[derive(Clone)]
 pub struct Costs {
-    /// The model. `known` tells whether a model was named and is known.
+    /// The model. Its field `known` tells whether a model was named and is known.
     pub model: Model,
     /// Token measure for texts and messages.
     pub measure: Measure,
@@ -36,8 +36,7 @@ impl Models {
         Self { counter, overrides, default, calibrations: HashMap::new() }
     }
 
-    /// Returns the costs for the named model, or for the default one, without what providers
-    /// reported.
+    /// Returns the costs for the named model, or for the default one, without calibration.
     pub fn costs(&self, model: Option<&str>) -> Costs {
         let Some(name) = model.or(self.default.as_deref()) else {
             // Without a model there is no factor: the counter's counts apply as they are.

@@ -1,7 +1,8 @@
 //! Queue of requests, and the choice of those to run next.
 //!
-//! Quick requests go first, together. Others run one at a time, and callers take turns: nobody
-//! waits for more than one long request of another caller. Requests of one caller keep their order.
+//! A burst is the requests of one commit: the quick requests, which go first, or a single long one.
+//! Callers take turns with long requests: nobody waits for more than one long request of each other
+//! caller. Requests of one caller keep their order.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -19,7 +20,7 @@ pub struct Task {
     pub(super) work: Work,
 }
 
-/// Requests that share a commit.
+/// A burst: the requests of one commit.
 pub(super) struct Burst {
     pub(super) works: Vec<Work>,
     /// True if all requests are sure to be quick.
@@ -30,7 +31,7 @@ pub(super) struct Burst {
 #[derive(Default)]
 pub(super) struct Waiting {
     tasks: VecDeque<Task>,
-    /// Last turn of each waiting connection.
+    /// Number of the turn in which each caller last ran a long request.
     turns: HashMap<Caller, u64>,
     turn: u64,
 }
@@ -44,8 +45,8 @@ impl Waiting {
         self.tasks.extend(tasks);
     }
 
-    /// Takes the next burst: up to `most` quick requests with no earlier one of the same caller
-    /// before them, or one long request if there are none.
+    /// Takes the next burst: up to `most` quick requests, each without an earlier waiting request
+    /// of the same caller, or one long request if there is no such quick one.
     pub(super) fn burst(&mut self, engine: &Engine, most: usize) -> Burst {
         let mut blocked = HashSet::new();
         let mut left = VecDeque::new();

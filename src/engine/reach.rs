@@ -1,6 +1,6 @@
 //! Who sent a request, and the part of the state that it touches.
 
-/// Part of the state that a request touches. It tells the loop whether the request is quick.
+/// Part of the state that a request touches. The loop uses it to tell whether the request is quick.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
     /// A few items of one manager.

@@ -1,4 +1,5 @@
-//! The loop: applies all waiting requests, commits them together, and only then answers.
+//! The loop: applies all waiting requests that are quick, commits them together, and only then
+//! answers. The requests of one commit are a burst; see [`queue`](super::queue).
 //!
 //! Requests that are sure to be quick run in the loop itself, on the thread of the connections. For
 //! any other, the engine is lent to another thread, so that requests that do not need it are
@@ -32,7 +33,7 @@ impl Handle {
     }
 
     /// Queues `operation` and passes its outcome to `answer` once it is durable. Requests of one
-    /// caller run in order; `reach` tells which are quick.
+    /// caller run in order. `reach` tells whether the request is quick.
     ///
     /// # Errors
     /// [`EngineError::Ended`] if the loop has ended; `answer` is not called then.
@@ -91,14 +92,15 @@ impl Handle {
 
 /// Outcome of a burst.
 struct Done {
-    /// Answers, each with whether it follows a change in this burst.
+    /// Answers, each with true if its request or an earlier one of the burst changed the state.
     answers: Vec<(bool, Deliver)>,
     events: Vec<Event>,
     failure: Option<EngineError>,
 }
 
 /// Runs the loop until the last [`Handle`] is dropped, or the engine is told to
-/// [`end`](Engine::end). `publish` gets the events of each burst, in order, before its answers are sent.
+/// [`end`](Engine::end). `publish` gets the events of each burst, in order, before the answers of
+/// the burst are sent.
 pub(crate) async fn run(
     engine: Engine,
     mut queue: mpsc::Receiver<Task>,
@@ -140,8 +142,9 @@ pub(crate) async fn run(
     }
 }
 
-/// Receives requests. If none is queued, does postponed work step by step, then waits for one.
-/// Receives none only if there will be none. Returns `None` if the engine is lost.
+/// Receives the queued requests. If none is queued and `is_idle`, does postponed work step by step,
+/// then waits for a request; receives none only if there will never be another. Returns `None` if
+/// the engine is lost.
 async fn next(
     engine: Box<Engine>,
     lender: &Lender,

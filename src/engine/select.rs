@@ -46,9 +46,8 @@ impl View {
 }
 
 impl Engine {
-    /// Returns the selected items: those of each manager after those of the one before it, and in
-    /// each manager oldest first. An item that a later one repeats is left out if there are several
-    /// managers.
+    /// Returns the selected items, manager by manager, and in each manager oldest first. If there
+    /// are several managers, leaves out each item that a later one repeats.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -1,5 +1,5 @@
-//! The sessions in memory. Their rows are kept in step with the store, so a request that is about
-//! a session in memory does not read them again.
+//! The sessions in memory. Their rows are kept in step with the store, so that a request about a
+//! session in memory need not read its row again.
 
 use std::collections::HashMap;
 
@@ -27,15 +27,16 @@ pub(super) struct Sessions {
     loaded: Vec<Loaded>,
     /// A row read since the last commit, of a session that may not be in memory.
     found: Option<SessionRow>,
-    /// Ids of sessions changed since the last commit. If it fails, they are read again.
+    /// Ids of sessions changed since the last commit. Those that a failed request changed are read
+    /// again.
     touched: Vec<u64>,
-    /// Ids of those that need a new version since.
+    /// Ids of changed sessions that have no new version yet.
     unversioned: Vec<u64>,
     /// Caller of the running request.
     pub(super) caller: Caller,
     /// Session that each connection last opened, for its calls that name none.
     opened: HashMap<Caller, u64>,
-    /// Session that any connection last opened, for those that have opened none.
+    /// Session that any caller last opened, for connections that have opened none.
     shared: Option<u64>,
     /// Sessions in which a model is answering.
     pub(super) answering: Vec<u64>,
@@ -165,7 +166,8 @@ impl Sessions {
         self.touched.len()
     }
 
-    /// Forgets the sessions that requests have changed since then, so that they are read again.
+    /// Forgets the sessions changed since [`touched`](Self::touched) returned `since`, so that they
+    /// are read again.
     pub(super) fn forget_touched(&mut self, since: usize) {
         self.found = None;
         self.unversioned.clear();

@@ -12,7 +12,7 @@ use crate::context::change::{Change, SetChange, Slot};
 pub struct Saved {
     /// Number of items in the set.
     pub count: u64,
-    /// True if a set with this name was replaced; `undo` restores it.
+    /// True if a set with this name was replaced; `undo` restores that set.
     pub replaced: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Moves items from one manager to another, and undoes changes, those moves included.
 //!
-//! A move is two changes, each in the journal of its manager and each with the other as its
-//! partner. To undo one of them takes the other back too, so that an item is never in both managers
+//! A move is two changes, one in the journal of each manager. Each names the other manager as its
+//! partner. Undoing one change takes the other back too, so that an item is never in both managers
 //! or in neither.
 
 use serde::{Deserialize, Serialize};
@@ -90,8 +90,9 @@ impl Engine {
         self.apply(manager, &inverse, Some(&undone))
     }
 
-    /// Follows, in the partner of a move, a change that was taken back `here`: takes its counterpart
-    /// back if that is the newest change, and else moves the items with a change of its own.
+    /// Undoes the part of a move in the manager `there`, after the part in the manager `here` was
+    /// taken back: takes the change there back if it is the newest, else moves the items back with
+    /// new changes.
     fn undo_there(&mut self, there: &str, taken: &Change, here: &str) -> Result<(), EngineError> {
         if let Some(last) = self.store.last_change(there)?
             && is_counterpart(&last, taken)
@@ -117,8 +118,8 @@ impl Engine {
         self.carry_out(there, Change { partner, ..change })
     }
 
-    /// Returns an item for another manager. Each manager has versions of its own, since it forgets
-    /// those that its journal no longer needs.
+    /// Returns an item as it enters another manager, with a new version. No two managers share a
+    /// version of an item, since each forgets the versions that its journal no longer needs.
     fn arrival(&mut self, slot: &Slot) -> Arrival {
         let (item, version) = (slot.item.clone(), self.counters.give_version());
         Arrival { item, version, pinned: slot.pinned }

@@ -7,20 +7,20 @@ use crate::store::memory::MemoryFilter;
 use crate::store::{Store, StoreError};
 
 /// Maximum number of floats to cache, of 4 bytes each: room for 20,000 vectors of length 1,536.
-/// Beyond it, vectors are read for each query.
+/// Above it, vectors are read for each query.
 const MOST_NUMBERS: usize = 32 << 20;
 
 /// Vectors by memory id.
 pub(super) type Known = HashMap<u64, Box<[f32]>>;
 
-/// Vectors by the model last asked for.
+/// The cached vectors: those made by the model that was last asked for.
 #[derive(Default)]
 pub(super) struct Vectors {
     model: Option<String>,
-    /// `None` if there are too many.
+    /// `None` if there are too many vectors.
     known: Option<Known>,
     numbers: usize,
-    /// True if some are not committed yet.
+    /// True if some vectors may not be committed yet.
     unsure: bool,
 }
 

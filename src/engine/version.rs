@@ -1,13 +1,13 @@
 //! Versions of managers and sessions: numbers that name their states, grow, and never repeat.
 //!
-//! All come from one counter, which outlives the process, is never set back, and is known even if
+//! All versions come from one counter, which outlives the process and is never set back, even if
 //! the newest changes are lost. A change that fails leaves a gap.
 
 use super::versioned::{Beside, Versioned, VersionedName};
 use super::{Engine, EngineError, SessionSettings};
 
 impl Engine {
-    /// Returns the version of a manager or session; 0 if nothing was ever in it.
+    /// Returns the version of a manager or session; 0 for a manager that was never changed.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -113,7 +113,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Puts the versions after the request into the events about sessions.
+    /// Writes the new versions of sessions into the events of the request.
     pub(super) fn stamp_events(&mut self) -> Result<(), EngineError> {
         let mut events = std::mem::take(&mut self.events);
         let sessions = events.iter_mut().filter_map(|event| event.session_mut());

@@ -1,4 +1,4 @@
-//! What has versions, and what changes without one.
+//! The parts of the state that have versions, and the data that change without one.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,7 +12,7 @@ pub enum Versioned {
     Session(u64),
 }
 
-/// A part of the state, for an error.
+/// The name of a part of the state that has a version, for an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VersionedName {
     /// The manager with this name.
@@ -21,7 +21,7 @@ pub enum VersionedName {
     Session(String, Option<u64>),
 }
 
-/// What a reading shows that changes without its manager or session.
+/// Data in a result that can change without a new version of the manager or session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beside {
     /// Nothing.
@@ -32,20 +32,21 @@ pub enum Beside {
     Models,
     /// Windows that were built.
     Windows,
-    /// Token counts that providers reported, and the items of the session's manager.
+    /// Token counts that providers reported, the items of the session's managers, and the files of
+    /// live items.
     Window,
 }
 
-/// Numbers, from the counter of versions, of the last changes of what has no version.
+/// The last changes of data without a version, each as a number from the counter of versions.
 pub(super) struct Moments {
     pub(super) began: u64,
     pub(super) models: u64,
-    /// Last change of the record of windows, by session.
+    /// Last change of the records of windows, by session.
     pub(super) windows: HashMap<u64, u64>,
 }
 
 impl Moments {
-    /// Starts with this number, at which all may have changed.
+    /// Creates moments in which everything last changed at this number.
     pub(super) fn since(began: u64) -> Self {
         Self { began, models: began, windows: HashMap::new() }
     }

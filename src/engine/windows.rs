@@ -16,9 +16,9 @@ pub struct Noted {
     pub session: u64,
     /// Time in Unix seconds.
     pub at: i64,
-    /// Costs, and the reasons for its content.
+    /// Costs of the window, and the reasons for its content.
     pub report: Arc<Report>,
-    /// Outcome for each item offered.
+    /// Outcome for each item that was offered to the window.
     pub items: Vec<ItemVerdict>,
     pub(super) fingerprint: Fingerprint,
 }

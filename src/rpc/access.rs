@@ -1,10 +1,11 @@
-//! How a client reached the server, and the rights that follow from it. Knows nothing of sockets.
+//! How a client reached the server, and the rights that follow from that. This module knows nothing
+//! of sockets.
 
-/// How a client reached the server. Over TCP, it may be any program of the same user, even a web
-/// browser, and a client that knows the secret need not act for the user.
+/// How a client reached the server. A client over TCP may be any program of the same user, even a
+/// web browser. Knowing the secret does not prove that a client acts for the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Over stdio or the user's own Unix socket: it acts for the user.
+    /// Over stdio or the user's own Unix socket: the client acts for the user.
     Local,
     /// Over TCP without the secret: a program of the same user on this machine.
     Tcp,

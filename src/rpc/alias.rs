@@ -26,15 +26,15 @@ const RENAMED: [(&str, &str); 17] = [
     ("list-views", "list-notes"),
 ];
 
-/// Earlier methods that did a part of what the method now does, each with the parameter that makes
-/// it do only that part, and its value.
+/// Earlier methods that did a part of what a method now does. Each comes with the name of that
+/// method, the parameter that limits the method to this part, and the value of the parameter.
 const PARTS: [(&str, &str, (&str, bool)); 2] = [
     ("switch-session", "open-session", ("create", false)),
     ("auto-manage-context", "prune-session", ("if-needed", true)),
 ];
 
-/// Methods about a session that had a parameter `messages` for a client's own history, each with
-/// the method for that.
+/// Methods about a session that once had a parameter `messages` for a client's own history, each
+/// with the method that now takes such a history.
 const OF_HISTORY: [(&str, &str); 3] = [
     ("session-stats", "message-stats"),
     ("prune-session", "prune-messages"),
@@ -48,8 +48,8 @@ pub(super) fn earlier_names(method: &str) -> impl Iterator<Item = &'static str> 
     names.filter(move |(_, now)| *now == method).map(|(earlier, _)| earlier)
 }
 
-/// Returns the name under which the answers of a call are kept: the earlier one, so that a call can
-/// be repeated under either name.
+/// Returns the name under which the answers of a call are stored: the method's earlier name, if it
+/// has one, so that a call can be repeated under either name.
 pub(super) fn kept_name<'a>(method: &'a str, params: &Value) -> &'a str {
     let is_part = |(_, now, (name, value)): &&(&str, &str, (&str, bool))| {
         *now == method && params.get(name) == Some(&Value::Bool(*value))
@@ -59,8 +59,8 @@ pub(super) fn kept_name<'a>(method: &'a str, params: &Value) -> &'a str {
     part.or_else(renamed).unwrap_or(method)
 }
 
-/// Returns the name now of a method called by an earlier name, and changes the parameters to what
-/// it takes. Returns `None` for a name that no method ever had.
+/// Returns the present name of a method called by an earlier name, and changes the parameters to
+/// those that the method takes now. Returns `None` for a name that no method ever had.
 ///
 /// # Errors
 /// −32602 if the parameters contradict each other.
@@ -85,12 +85,12 @@ pub(super) fn resolve(
     }
 }
 
-/// Removes what a call about a client's own history does not need: a session, and a request key,
-/// since there is nothing to apply twice.
+/// Removes the parameters that a call about a client's own history does not take: the session, and
+/// the request key, since the call changes nothing.
 fn without_session(params: &mut Value) -> Result<(), WireError> {
     params.take_named(KEY);
     match params.take_named("session") {
         None | Some(Value::Nil) => Ok(()),
-        Some(_) => Err(param_error("messages", "cannot be combined with session")),
+        Some(_) => Err(param_error("messages", "cannot be combined with the parameter session")),
     }
 }

@@ -1,7 +1,7 @@
-//! Answers the text that a person types: the seam between a REPL and a model.
+//! Answers to the text that a person types: the interface between a REPL and a model.
 //!
 //! An [`Answerer`] knows sessions only through the methods, and the person only through a
-//! [`Listener`]; it knows neither connection nor dialect.
+//! [`Listener`]; it knows neither the connection nor its dialect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +21,8 @@ pub trait Caller: Send + Sync {
     /// Calls a method and returns its answer. Dropping the future cancels the call.
     fn call(&self, method: &str, params: Value) -> Later<'_, Result<Value, WireError>>;
 
-    /// Calls a method that streams; `progress` receives its progress. Setting `cancelled` cancels
-    /// the call, which is answered once it has ended.
+    /// Calls a method that streams; `progress` receives its progress. Cancelling `cancelled`
+    /// cancels the call, which still returns once it has ended.
     fn stream(
         &self,
         method: &str,
@@ -37,8 +37,8 @@ pub trait Listener: Send + Sync {
     /// Shows the next piece of the answer.
     fn say(&self, piece: &str);
 
-    /// Waits until all output so far is shown. Then a person who interrupts the turn need not wait
-    /// for much more output.
+    /// Waits until all output so far is shown, so that a person who interrupts the turn need not
+    /// wait for much more output.
     fn shown(&self) -> Later<'_, ()> {
         Box::pin(std::future::ready(()))
     }
@@ -90,13 +90,13 @@ pub trait Answerer: Send + Sync {
     ) -> Later<'a, Result<(), WireError>>;
 }
 
-/// Stores the message and gives no answer.
+/// An answerer without a model. It stores the message and gives no answer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct NoModel;
 
 /// Text that replaces the answer.
-const NO_MODEL: &str = "no model is configured, so nobody answers; a [[providers]] table in the configuration file, \
-     with name, kind and model, sets one up";
+const NO_MODEL: &str = "no model is configured, so nobody answers; a [[providers]] table in the \
+                        configuration file, with name, kind and model, sets one up";
 
 /// Parameters of a turn.
 #[derive(Serialize)]
@@ -140,7 +140,7 @@ impl Answerer for NoModel {
     }
 }
 
-/// Answers with the default model of `chat`, as soon as there is one.
+/// An answerer that uses the default model of `chat`, once there is one.
 pub(crate) struct Model {
     providers: Providers,
 }
@@ -148,8 +148,8 @@ pub(crate) struct Model {
 /// Passes on the progress of a chat.
 struct Pieces(mpsc::Sender<Piece>);
 
-/// Maximum number of pieces that wait to be shown before the chat waits too. As many again may
-/// follow without waiting, such as results of tools.
+/// Maximum number of pieces that wait to be shown before the chat waits too. There is room for as
+/// many more, for pieces that do not wait, such as results of tools.
 const WAITING: usize = 256;
 /// Number of bytes of text after which to wait until they are shown.
 const SHOWN_AT_ONCE: usize = 4 << 10;
@@ -201,7 +201,7 @@ fn question(params: &Value, phrase: &str) -> Piece {
     let number = params.get("approval").cloned().unwrap_or_default();
     let details = [format!("Tool: {}", said("tool")), format!("Arguments: {}", said("arguments"))];
     let details = details.iter().map(|line| visible(line).into_owned()).collect();
-    // The phrase contains the name that the model gave, which may be a link's.
+    // The phrase contains the file name that the model gave, which may be that of a link.
     let place = match said("outside") {
         place if place.is_empty() => place,
         place => format!(" (outside the project: {})", visible(&place)),
@@ -210,8 +210,9 @@ fn question(params: &Value, phrase: &str) -> Piece {
     Piece::Question(number, Approval { title, details })
 }
 
-/// Passes on pieces until the turn asks for permission, then passes on the person's decision, and
-/// so on to the end. Withdraws a question that was settled without the person.
+/// Shows a piece, with the pieces of text that are ready behind it. If a piece is a question,
+/// passes the person's decision on to the turn, or withdraws the question if the turn goes on
+/// without the decision.
 async fn pass_on(
     heard: Piece,
     pieces: &mut mpsc::Receiver<Piece>,
@@ -255,7 +256,7 @@ async fn pass_on(
         };
         let params = Value::of(&ApproveParams { approval: number, decision });
         if caller.call("approve", params).await.is_err() {
-            listener.say("; that came too late: the turn no longer waits for it\n");
+            listener.say("; the decision came too late: the turn no longer waits for it\n");
         }
     }
 }

@@ -24,7 +24,7 @@ pub struct Tools {
     pub services: Arc<Services>,
     /// State folder; `None` if the server is ephemeral.
     pub state_folder: Option<PathBuf>,
-    /// Messages about the start for the user, such as that a damaged database was moved aside.
+    /// Messages for the user about the start, for example that a damaged database was moved aside.
     pub notices: Vec<String>,
     /// Number of automatic backups to keep; 0 makes none.
     pub backups_kept: usize,
@@ -108,12 +108,13 @@ pub struct Call {
     pub hung_up: CancellationToken,
     /// Parameters for a method that changes its session in several steps.
     pub(crate) in_steps: InSteps,
-    /// Set once the call has taken effect, so that later changes of the same may be made. The server
-    /// sets it at the end of the call, unless the call did so earlier.
+    /// Set once the call has taken effect, so that later calls may change the same manager or
+    /// session. The server sets it at the end of the call, unless the call did so earlier.
     pub effective: CancellationToken,
 }
 
-/// Parameters that a method otherwise does not see, since one step does all that they ask for.
+/// Parameters that a method sees only if it works in several steps. For other methods, the code
+/// around the method obeys them.
 #[derive(Clone, Default)]
 pub(crate) struct InSteps {
     /// Key of a call whose method stores the outcome itself.
@@ -152,15 +153,16 @@ names! {
     Topic {
         /// A manager's items or settings changed.
         ContextChanged => "context-changed",
-        /// A session's window was pruned.
+        /// Messages of a session were pruned.
         ContextPruned => "context-pruned",
         /// A session's older messages were summarized.
         ContextSummarized => "context-summarized",
         /// A checkpoint was taken.
         CheckpointCreated => "checkpoint-created",
-        /// A session was opened, renamed, deleted or got a message.
+        /// A session was opened, made current, renamed, deleted or restored, or its messages, view
+        /// or settings changed.
         SessionChanged => "session-changed",
-        /// A session's window was built, and differs from the one before.
+        /// A window of a session was built, and differs from the previous one.
         WindowBuilt => "window-built",
         /// A memory was added, forgotten or restored.
         MemoriesChanged => "memories-changed",
@@ -170,7 +172,7 @@ names! {
         ApprovalsChanged => "approvals-changed",
         /// Note-taking for a turn failed.
         ManagementFailed => "management-failed",
-        /// Totals over all events.
+        /// The totals over all events changed.
         Stats => "stats",
     }
 }

@@ -1,5 +1,5 @@
-//! A connection's client: whether it introduced itself, and the lists of which it has not read all
-//! pages.
+//! A connection's client: whether it introduced itself, and the lists that it has read only in
+//! part.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,9 +15,9 @@ pub(crate) struct Client {
     lists: Mutex<Lists>,
 }
 
-/// The rest of a list, or of several in one result.
+/// The rest of a list, or of several lists in one result.
 pub(super) struct Rest {
-    /// Method that returned it.
+    /// Method that returned the lists.
     pub(super) method: &'static str,
     /// Lists with their places in the result.
     pub(super) lists: Vec<(&'static str, Vec<Value>)>,
@@ -25,7 +25,7 @@ pub(super) struct Rest {
     pub(super) newest_last: bool,
     /// Maximum number of entries in a page.
     pub(super) page: Option<usize>,
-    /// True if there was more than the handler returns at all.
+    /// True if the handler returned as many entries as it ever does, so that there may be more.
     pub(super) is_clamped: bool,
     /// Approximate size in memory.
     pub(super) bytes: usize,
@@ -45,7 +45,7 @@ impl Client {
         self.is_introduced.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the client introduced itself, so that it knows of pages.
+    /// Returns whether the client introduced itself, and so takes lists in pages.
     pub(super) fn is_introduced(&self) -> bool {
         self.is_introduced.load(Ordering::Relaxed)
     }

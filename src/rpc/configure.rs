@@ -1,4 +1,4 @@
-//! The method that configures how a session's turns are processed.
+//! The method that changes the settings of a session.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub(super) struct Configure {
     /// Turn pruned messages into memories; defaults to `t`.
     #[serde(default)]
     archive_pruned: Switch,
-    /// Take checkpoints; defaults to `t`.
+    /// Allow checkpoints and rollbacks; defaults to `t`.
     #[serde(default)]
     versioning: Switch,
     /// Maximum number of tokens in view after a turn; defaults to 8192.
@@ -64,11 +64,11 @@ pub(super) struct Configure {
     manage: Switch,
     /// Template to use; `""` for `freeform-chat`.
     template: Option<String>,
-    /// Same as in `take-notes`; -1 leaves it to the template.
+    /// Same as in `take-notes`; -1 stands for the template's value.
     recent_runs: Option<i64>,
-    /// Same as in `take-notes`; -1 likewise.
+    /// Same as in `take-notes`; -1 stands for the template's value.
     passthrough_runs: Option<i64>,
-    /// Same as in `take-notes`; -1 likewise.
+    /// Same as in `take-notes`; -1 stands for the template's value.
     token_threshold: Option<i64>,
     /// Tools that the model may call in `chat`: `t` all, `nil` none; defaults to `nil`.
     #[serde(default)]
@@ -76,7 +76,8 @@ pub(super) struct Configure {
     /// Tools that the model may call without asking; defaults to `nil`.
     #[serde(default)]
     allowed_tools: ToolNames,
-    /// Managers whose items it shows before those of its own, from the general to the special.
+    /// Managers whose items the session shows before those of its own manager, from the general to
+    /// the special.
     managers: Option<Vec<ManagerName>>,
 }
 
@@ -196,26 +197,28 @@ pub(super) struct SettingsResult<'a> {
     window_tokens: Option<u64>,
     /// True if pruned messages become memories.
     archive_pruned: bool,
-    /// True if checkpoints are taken.
+    /// True if checkpoints and rollbacks are possible.
     versioning: bool,
     /// True if `chat` replaces the history with notes.
     manage: bool,
     /// Template for the notes.
     template: &'a str,
-    /// Number of recent runs to show; `nil` leaves it to the template.
+    /// Number of recent runs to show; `nil` stands for the template's value.
     recent_runs: Option<u64>,
-    /// Number of these runs that follow the notes unchanged; `nil` leaves it to the template.
+    /// Number of recent runs that follow the notes unchanged; `nil` stands for the template's
+    /// value.
     passthrough_runs: Option<u64>,
-    /// Tokens of history below which no notes are taken; `nil` leaves it to the template.
+    /// Tokens of history below which no notes are taken; `nil` stands for the template's value.
     token_threshold: Option<u64>,
     /// Tools that the model may call.
     tools: &'a [String],
     /// Tools that the model may call without asking.
     allowed_tools: &'a [String],
-    /// Managers whose items it shows before those of its own; absent if there are none.
+    /// Managers whose items the session shows before those of its own manager; absent if there are
+    /// none.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     managers: &'a [String],
-    /// Settings of turns.
+    /// Settings for processing turns.
     settings: Vec<SettingResult>,
 }
 
@@ -229,10 +232,10 @@ struct SettingResult {
     value: Figure,
     /// Default.
     default: Figure,
-    /// Lowest value; absent for a switch.
+    /// Lowest allowed value; absent for a switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     least: Option<Figure>,
-    /// Highest value; absent for a switch.
+    /// Highest allowed value; absent for a switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     most: Option<Figure>,
 }

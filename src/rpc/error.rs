@@ -1,4 +1,4 @@
-//! Converts errors of the lower layers to errors on the wire.
+//! Converts errors of the lower layers to errors for clients.
 
 use super::error_data::{BadParameter, ErrorData, InTurn, NeededPart, PlainKind, ProviderData};
 use super::shapes::ParamPath;
@@ -142,7 +142,7 @@ pub(super) fn agent_error(error: AgentError) -> WireError {
     }
 }
 
-/// Adds the members of errors in a turn.
+/// Adds to an error the members that errors in a turn have.
 fn with_more(mut error: WireError, more: &InTurn) -> WireError {
     if let (Value::Map(data), Value::Map(more)) = (&mut error.data, Value::of(more)) {
         data.extend(more);

@@ -1,4 +1,4 @@
-//! The kinds of errors, with the data that programs get of each. The comments are the reference.
+//! The kinds of errors, each with the data that programs get. The reference shows the comments.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -13,7 +13,7 @@ use crate::wire::message::WireError;
 names! {
     /// A kind of error whose data are the kind alone.
     PlainKind {
-        /// The set to restore was saved or dropped from another manager since.
+        /// Another manager has since saved or dropped the set that `undo` would restore.
         SetChanged => "set-changed",
         /// The summarizer failed; the message says why.
         SummarizerFailed => "summarizer-failed",
@@ -23,7 +23,7 @@ names! {
         FileUnreadable => "file-unreadable",
         /// The file is not UTF-8 text.
         FileBinary => "file-binary",
-        /// The file is above `:max-file-bytes`.
+        /// The file is larger than `:max-file-bytes`.
         FileTooLarge => "file-too-large",
         /// The path is a directory.
         IsADirectory => "is-a-directory",
@@ -31,13 +31,14 @@ names! {
         NotARegularFile => "not-a-regular-file",
         /// The file does not have these lines.
         PastEnd => "past-end",
-        /// The lines are not a range.
+        /// The lines are not a range: lines are counted from 1, and the end must not be before the
+        /// start.
         BadRange => "bad-range",
         /// The path is relative.
         NotAbsolute => "not-absolute",
         /// The path names a file on another machine.
         NotLocal => "not-local",
-        /// The path leads out of its folder.
+        /// The path leads out of the folder to which it is limited.
         OutsideFolder => "outside-folder",
         /// The template cannot be read, or is too large.
         TemplateUnreadable => "template-unreadable",
@@ -47,17 +48,18 @@ names! {
         TooManyProviders => "too-many-providers",
         /// No call waits for this approval; it was answered, or its turn has ended.
         NoSuchApproval => "no-such-approval",
-        /// The change could not be stored, for example because the disk is full; nothing of the call
-        /// was kept.
+        /// The change could not be stored, for example because the disk is full; nothing of the
+        /// call was kept.
         StoreFailed => "store-failed",
         /// The database is damaged; nothing of the call was kept.
         StoreDamaged => "store-damaged",
-        /// The state folder has not been writable since the start; reading works. Each change tries
-        /// again, so repeat it once there is room.
+        /// The state cannot be written, for example because the disk is full; reading works. Each
+        /// change tries again to write, so remove the cause and repeat the call.
         ReadOnly => "read-only",
-        /// The files of the state were removed while the server was running; nothing was kept.
+        /// The files of the state were removed while the server was running; nothing of the call
+        /// was kept.
         StateRemoved => "state-removed",
-        /// The backup could not be written, or did not read back.
+        /// The backup could not be written, or could not be read back.
         BackupFailed => "backup-failed",
         /// The server is about to end.
         ShuttingDown => "shutting-down",
@@ -73,7 +75,8 @@ names! {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[schemars(inline)]
 pub(super) enum ErrorData<'a> {
-    /// All items are pinned, so none can make room; or a directory has too many files.
+    /// Too many items are pinned, so the others cannot make enough room; or a directory has more
+    /// files than the manager holds items.
     CapacityFull {
         /// Name of the manager.
         manager: &'a str,
@@ -101,7 +104,7 @@ pub(super) enum ErrorData<'a> {
         id: ItemId,
         /// Name of the manager.
         manager: &'a str,
-        /// Manager that has it; `nil` if none does.
+        /// Manager that has the item; `nil` if none does.
         held_by: Option<&'a str>,
     },
     /// There is nothing to undo.
@@ -109,7 +112,7 @@ pub(super) enum ErrorData<'a> {
         /// Name of the manager.
         manager: &'a str,
     },
-    /// The manager or session has another version than `:if-version`: it was changed since.
+    /// The manager or session has another version than `:if-version`, so it has changed since.
     Conflict {
         /// Version now; 0 if there is no such session.
         version: u64,
@@ -131,7 +134,8 @@ pub(super) enum ErrorData<'a> {
         /// Always `:request-key`.
         param: Keyword<&'static str>,
     },
-    /// The cursor was used, forgotten, or belongs to another method or connection; list again.
+    /// The cursor was used before, is too old, or belongs to another method or connection; list
+    /// again.
     NoSuchCursor {
         /// The cursor.
         cursor: &'a str,
@@ -143,19 +147,20 @@ pub(super) enum ErrorData<'a> {
     },
     /// The mandatory parts do not fit `:max-tokens`.
     BudgetTooSmall {
-        /// Number of tokens that would be enough.
+        /// Number of tokens that the mandatory parts need.
         needed: u64,
         /// Maximum number of tokens.
         max_tokens: u64,
-        /// Parts that cannot be left out; only for the window of a session or a history.
+        /// Parts that cannot be left out; absent for a rendering of items.
         #[serde(skip_serializing_if = "Option::is_none")]
         parts: Option<Vec<NeededPart>>,
     },
-    /// No session has this name or id, or none is open; to restore one, none was deleted.
+    /// No session has this name or id, or the call names none and there is none.
     NoSuchSession {
         /// Name or id in the call; `nil` if it named none.
         session: Option<&'a str>,
-        /// Names of the sessions, last changed first; at most 100.
+        /// Names of the sessions, or for `restore-session` of the deleted ones; at most 100, the
+        /// one with the latest message first.
         known: &'a [String],
     },
     /// A session has this name already.
@@ -211,16 +216,17 @@ pub(super) enum ErrorData<'a> {
     },
     /// A summary would not help; the message says why.
     NotSummarized {
-        /// Tokens of the summary; only if it is not smaller.
+        /// Tokens of the summary; only if the summary would not be smaller than the messages.
         #[serde(skip_serializing_if = "Option::is_none")]
         summary_tokens: Option<u64>,
-        /// Tokens of the messages; only if the summary is not smaller.
+        /// Tokens of the messages and of the earlier summary; only if the new summary would not be
+        /// smaller.
         #[serde(skip_serializing_if = "Option::is_none")]
         source_tokens: Option<u64>,
     },
     /// The directory has more than a million entries, or its files are too large together.
     TreeTooLarge {
-        /// Size of the files; only if they are too large.
+        /// Total size of the files, in bytes; only if that is too large.
         #[serde(skip_serializing_if = "Option::is_none")]
         bytes: Option<u64>,
     },
@@ -251,7 +257,7 @@ pub(super) enum ErrorData<'a> {
         /// Name of the provider whose key was not found; absent if none is configured.
         #[serde(skip_serializing_if = "Option::is_none")]
         provider: Option<&'a str>,
-        /// Name of its model; absent if no provider is configured.
+        /// Name of the provider's model; absent if no provider is configured.
         #[serde(skip_serializing_if = "Option::is_none")]
         model: Option<&'a str>,
     },
@@ -261,11 +267,12 @@ pub(super) enum ErrorData<'a> {
     RateLimited(ProviderData<'a>),
     /// The account has no money or quota left.
     QuotaExhausted(ProviderData<'a>),
-    /// The provider finds the window too long.
+    /// The provider refuses the window as too long.
     ContextTooLong {
         #[serde(flatten)]
         of: ProviderData<'a>,
-        /// Number of tokens that the mandatory parts need; only if the window cannot be made shorter.
+        /// Number of tokens that the mandatory parts need; only if the window cannot be made
+        /// shorter.
         #[serde(skip_serializing_if = "Option::is_none")]
         needed: Option<u64>,
         /// Parts that cannot be left out; only if the window cannot be made shorter.
@@ -276,7 +283,8 @@ pub(super) enum ErrorData<'a> {
     BadRequest(ProviderData<'a>),
     /// The provider cannot be reached, takes too long, or broke off.
     Unavailable(ProviderData<'a>),
-    /// The provider has another interface.
+    /// The provider's answer does not follow its protocol; the address may be that of another kind
+    /// of server.
     Malformed(ProviderData<'a>),
 }
 
@@ -301,28 +309,29 @@ pub(super) struct NeededPart {
     pub(super) what: String,
     /// Section of the part.
     pub(super) section: Section,
-    /// Reason why it cannot be left out.
+    /// Reason why the part cannot be left out.
     pub(super) reason: &'static str,
     /// Tokens of the part.
     pub(super) tokens: u64,
 }
 
-/// Members of every error of `chat` after the question was stored.
+/// The members of every error of `chat` after the question was stored.
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(super) struct InTurn {
     /// Id of the user's message.
     pub(super) question: MessageId,
-    /// Id of the last message with an answer, or the part of one that came; `nil` if none came.
+    /// Id of the message with the part of the answer that came; `nil` if none was stored.
     pub(super) id: Option<MessageId>,
 }
 
 /// The data of the error −32700.
 #[derive(JsonSchema)]
 #[schemars(inline)]
-#[expect(dead_code, reason = "the dialects make them, which know no methods")]
+#[expect(dead_code, reason = "it only describes data that the dialects make")]
 pub(super) struct Unreadable {
-    /// Place of the error in the line, counted from 1 in characters, if it has one.
+    /// Column of the error in the line, counted from 1 in characters; absent if the error has no
+    /// place.
     #[serde(skip_serializing_if = "Option::is_none")]
     column: Option<u64>,
 }
@@ -339,12 +348,13 @@ pub(super) struct UnknownMethod {
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(super) struct BadParameter<'a> {
-    /// Name of the parameter, or the path of a member in it, if the error is about one.
+    /// Name of the parameter, or path of a member in a parameter; absent if the error is about
+    /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) param: Option<ParamPath<'a>>,
 }
 
-/// A schema that is made when it is asked for.
+/// A function that makes a schema.
 type Made = fn(&mut SchemaGenerator) -> Schema;
 
 /// The codes of errors, their meanings, and their data if they have no `:kind`.

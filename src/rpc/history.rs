@@ -27,7 +27,7 @@ pub(super) struct PruneMessages {
     #[schemars(description = HISTORY)]
     #[serde(deserialize_with = "required_list")]
     messages: Vec<MessageParam>,
-    /// Target size; defaults to 80 % of the model's limit.
+    /// Maximum number of tokens to keep; defaults to 80 % of the model's limit.
     #[schemars(extend("x-earlier" = "max-tokens"))]
     #[serde(alias = "max_tokens")]
     keep_tokens: Option<i64>,
@@ -52,7 +52,8 @@ pub(super) fn prune_messages(call: Call, given: PruneMessages) -> Result<Step, W
     })
 }
 
-/// Counts the messages of a history, and answers with what `work` makes of them.
+/// Counts the tokens of the messages of a history, and answers with the result of `work` on the
+/// messages.
 fn with_history(
     call: &Call,
     messages: Vec<MessageParam>,
@@ -90,17 +91,17 @@ fn pruned_history(history: &History<'_>, pruned: &Pruned, brief: bool) -> Value 
     })
 }
 
-/// A pruned history of the client's own.
+/// The client's own history after pruning.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "PrunedHistory")]
 pub(super) struct PrunedHistory<'a> {
-    /// The remaining messages, or their ids if the call is `:brief`.
+    /// The pruned history: the messages that remain, or their ids if the call is `:brief`.
     pruned: Told<'a>,
-    /// The pruned messages, or their ids.
+    /// The messages that were removed, or their ids if the call is `:brief`.
     removed: Told<'a>,
     /// Figures before and after.
     stats: PruneStats,
-    /// Outcome for each unit: messages that belong together.
+    /// Outcome for each unit; a unit is messages that belong together.
     units: Vec<UnitResult<'a>>,
 }
 
@@ -130,7 +131,7 @@ pub(super) struct SummarizeMessages {
     #[schemars(description = keep_messages(), extend("x-earlier" = "max-items"))]
     #[serde(alias = "max_items")]
     keep_messages: Option<i64>,
-    /// Number of recent turns to keep instead.
+    /// Number of recent turns to keep; not together with `:keep-messages`.
     keep_turns: Option<i64>,
     model: Option<ModelName>,
 }
@@ -157,7 +158,7 @@ fn summarized_history(summarized: &SummarizedHistory) -> Value {
     Value::of(&SummarizedResult { summarized: shown, summary: note, stats })
 }
 
-/// A message, or the summary in the place of others.
+/// A message, or the summary that replaces messages.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline)]
@@ -178,11 +179,11 @@ struct NoteResult<'a> {
     tokens: u64,
 }
 
-/// A summarized history of the client's own.
+/// The client's own history after summarizing.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "SummarizedHistory")]
 pub(super) struct SummarizedResult<'a> {
-    /// The new history: messages, with the summary in the place of the older ones.
+    /// The new history, in which the summary replaces the older messages.
     summarized: Vec<MessageOrNote<'a>>,
     /// The summary.
     summary: NoteResult<'a>,

@@ -1,5 +1,5 @@
 //! Request keys: a call repeated with the same key gets the first answer and changes nothing.
-//! Handlers do not know about them, except that of `chat`, whose turn has several steps.
+//! Handlers do not see the keys, except that of `chat`, whose turn has several steps.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -20,7 +20,7 @@ use crate::wire::message::WireError;
 /// Parameters that name the place of a change. The same key counts separately for each place.
 const PLACES: [&str; 4] = ["session", "manager", "managers", "name"];
 
-/// Marks the start of the server in the names of keys that do not outlive it.
+/// Prefix that tells this run of the server from others, for names of keys that do not outlive it.
 static START: LazyLock<String> = LazyLock::new(|| {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     format!("{:x}-{:x} ", std::process::id(), since.as_nanos())
@@ -45,11 +45,12 @@ enum Known {
     Refused(WireError),
 }
 
-/// What is known of a turn with a key before it begins.
+/// The state of a turn with a key, as a call finds it.
 pub(super) enum Turn {
-    /// It has ended, with this answer.
+    /// The turn has ended, with this answer.
     Ended(Result<Value, WireError>),
-    /// It may begin. An earlier call with the key failed with an error of this kind, if one did.
+    /// The turn may begin. Contains the kind of the error with which an earlier call with the key
+    /// failed, if any.
     MayBegin(Option<String>),
 }
 
@@ -58,9 +59,9 @@ pub(super) enum Turn {
 pub(super) enum End {
     /// With an answer, or with an error of its own.
     ByItself,
-    /// Its client cancelled it.
+    /// The client cancelled the turn.
     Cancelled,
-    /// It was given up for the named reason.
+    /// The turn was broken off for the named reason.
     BrokenOff(&'static str),
 }
 
@@ -129,8 +130,8 @@ impl Keyed {
         known.await.map_err(engine_error)
     }
 
-    /// Stores the outcome of a turn: its answer, or that it was cancelled. Of a failure, which may be
-    /// tried again, only the kind is stored.
+    /// Stores the outcome of a turn: its answer, or that it was cancelled. Stores only the kind of
+    /// a failure, since the call may be tried again.
     pub(super) async fn end(&self, engine: &Handle, outcome: &Result<Value, WireError>, end: End) {
         let record = match outcome {
             Ok(value) => (self.name.clone(), format!("{} {}", self.hash, print_value(value))),
@@ -168,7 +169,7 @@ impl Keyed {
         let kept = kept.as_deref().and_then(|kept| kept.split_once(' '));
         Ok(match kept {
             None if is_earlier => Some(Known::Refused(reused(
-                "was answered by an earlier release, which stored no answer to repeat; check \
+                "was used for a call to an earlier release, which did not store its answer; check \
                  whether the change was made, and use a new key to make another",
             ))),
             None => None,
@@ -202,7 +203,7 @@ impl Keyed {
                 Some(Known::Refused(error)) => return Ok(Finish::Refused(error)),
                 None => {}
             }
-            // What is made later is made now: it is kept in the same step as the change.
+            // Does work for later now, so that the answer is stored in the same step as the change.
             let answer = match operation(engine)? {
                 Finish::Now(value) => Ok(value),
                 Finish::Later(work) => work(),
@@ -253,7 +254,7 @@ fn reused(why: &str) -> WireError {
 }
 
 fn damaged() -> WireError {
-    refused(PlainKind::StoreFailed, format!("the answer kept under {KEY} cannot be read"))
+    refused(PlainKind::StoreFailed, format!("the answer stored for this {KEY} cannot be read"))
 }
 
 fn hash(feed: impl FnOnce(&mut Hasher)) -> String {
@@ -306,7 +307,7 @@ fn feed_entries(hasher: &mut Hasher, map: &Value, counts: impl Fn(&str) -> bool)
         Value::List(items) => items.chunks_exact(2).filter_map(entry_of).collect(),
         _ => Vec::new(),
     };
-    // Of equal names the first counts, and the order is kept among them.
+    // Of equal names the first counts; sorting keeps their order.
     entries.sort_by(|one, other| one.0.cmp(&other.0));
     entries.dedup_by(|later, first| later.0 == first.0);
     let is_given = |value: &Value| !matches!(value, Value::Nil | Value::Bool(false));

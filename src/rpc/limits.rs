@@ -5,13 +5,16 @@
 pub(crate) const MAX_CANCEL_BYTES: usize = 16 << 10;
 /// Maximum length of an answer with lists, in bytes, unless the call names another.
 pub(crate) const PAGE_BYTES: usize = 64 << 10;
-/// Maximum number of lists of one client of which pages remain. The oldest is forgotten first.
+/// Maximum number of partly read lists that are kept for one client; the oldest is dropped first.
 pub(crate) const LISTS_KEPT: usize = 8;
+/// Maximum number of explained windows in the pages of a list; the engine keeps no more.
+pub(crate) const MAX_EXPLAINED: i64 = 64;
 /// Maximum number of calls in a batch.
 pub(crate) const MAX_BATCH: usize = 1000;
 /// Maximum number of queued calls of one client. Beyond it, messages wait in the transport.
 pub(crate) const WAITING_CALLS: usize = 4096;
-/// Maximum number of calls of one client that run alongside its others, such as directory walks.
+/// Maximum number of calls of one client, such as directory walks, that run alongside its other
+/// calls.
 pub(crate) const CALLS_ASIDE: usize = 4;
 /// Maximum number of calls of one client that wait for outside work, such as answers of models.
 /// They take no place from calls that compute.

@@ -21,9 +21,9 @@ use crate::wire::message::WireError;
 
 /// A method: its parameters, its result, and the function that runs it.
 pub struct Method {
-    /// Name on the wire.
+    /// Name in calls.
     pub name: &'static str,
-    /// Family that it belongs to.
+    /// Family of the method.
     pub family: &'static str,
     /// Description in a sentence or two.
     pub doc: &'static str,
@@ -31,29 +31,29 @@ pub struct Method {
     pub result: &'static str,
     /// Place where the first part of the method runs.
     pub pace: Pace,
-    /// Kind of change that it makes to the state.
+    /// Kind of change that the method makes to the state.
     pub(super) change: Change,
-    /// Parameters of its handler.
+    /// Parameters of the method's handler.
     pub(super) own_params: fn() -> Vec<Param>,
-    /// All its parameters, once they were asked for.
+    /// Cache of all parameters of the method.
     pub(super) all_params: fn() -> &'static OnceLock<Vec<Param>>,
-    /// Schemas of its parameters and its result.
+    /// Schemas of the method's parameters and of its result.
     pub(super) schemas: [fn(&mut SchemaGenerator) -> Schema; 2],
-    /// Schema of its result without references, made once.
+    /// Schema of the method's result without references, made once.
     pub(super) inlined_result: fn() -> &'static Json,
-    /// Schema of further members of its errors, if they have any.
+    /// Schema of further members of the method's errors, if they have any.
     pub(super) in_errors: Option<fn(&mut SchemaGenerator) -> Schema>,
-    /// Schema of its progress, if it reports any.
+    /// Schema of the method's progress, if it reports any.
     pub(super) progress: Option<fn(&mut SchemaGenerator) -> Schema>,
-    /// The lists in its result that are answered in pages, if it has any.
+    /// The lists in the method's result that are answered in pages, if it has any.
     pub(super) paged: Option<&'static Paged>,
     pub(super) run: fn(Call, Value) -> Result<Step, WireError>,
     pub(super) needs_session: fn(&Value) -> bool,
-    /// True if it changes the session in several steps, and checks the version itself.
+    /// True if the method changes the session in several steps, and checks the version itself.
     pub(super) is_long: bool,
-    /// The session that its calls are about, if their parameters do not tell.
+    /// The session that the method's calls are about, if their parameters do not tell.
     pub(super) session: Option<About>,
-    /// What its result shows that changes without the manager or session.
+    /// Data in the method's result that can change without a new version of the manager or session.
     pub(super) beside: Beside,
 }
 
@@ -69,7 +69,7 @@ pub(super) enum Change {
     InEngine,
     /// A change after work that a repeated call can skip.
     AfterWork,
-    /// Like `AfterWork`, of something that does not outlive the server.
+    /// Like `AfterWork`, but of something that does not outlive the server.
     OfThisRun,
 }
 
@@ -82,12 +82,13 @@ pub enum Pace {
     InOrder,
     /// On a thread that may block, alongside the connection's later calls.
     Aside,
-    /// Like `Aside`, but after earlier changes of what it is about, since it reads that.
+    /// Like `Aside`, but after earlier calls that change the same manager or session, which the
+    /// method reads.
     AsideAfter,
 }
 
-/// Declares a method of a family, which runs at once. The handler's argument gives the parameters;
-/// the type after the arrow is that of the result.
+/// Declares a method of a family, with [`Pace::Prompt`]. The handler's argument gives the
+/// parameters; the type after the arrow is that of the result.
 macro_rules! method {
     ($family:literal, $name:literal, $handler:path => $result:ty) => {
         $crate::rpc::method::Method {
@@ -134,7 +135,7 @@ impl Method {
         Self { result, ..self }
     }
 
-    /// Declares members that its errors have beside those of their kind.
+    /// Declares members that the method's errors have besides those of their kind.
     pub(super) const fn in_errors<T: JsonSchema>(self) -> Self {
         Self { in_errors: Some(|generator| generator.subschema_for::<T>()), ..self }
     }
@@ -173,7 +174,7 @@ impl Method {
         Self { paged: Some(paged), ..self }
     }
 
-    /// Sets which calls need a session. By default, all that can name one do.
+    /// Declares which calls need a session. By default, all calls do that can name one.
     pub(super) const fn needs_session(self, needs_session: fn(&Value) -> bool) -> Self {
         Self { needs_session, ..self }
     }
@@ -189,7 +190,8 @@ impl Method {
         Self { session: Some(about), ..self }
     }
 
-    /// Declares what the result shows that changes without the manager or session.
+    /// Declares the data in the result that can change without a new version of the manager or
+    /// session.
     pub(super) const fn shows(self, beside: Beside) -> Self {
         Self { beside, ..self }
     }
@@ -217,7 +219,8 @@ impl Method {
         })
     }
 
-    /// Returns the kind of subject whose version the method tells, if it is about one.
+    /// Returns which manager or session the method's calls are about, and so tell the version of,
+    /// if any.
     pub(super) fn about(&self) -> Option<About> {
         self.about_of(self.params())
     }
@@ -235,7 +238,7 @@ impl Method {
         }
     }
 
-    /// Returns whether all calls are about one manager or session.
+    /// Returns whether every call is about exactly one manager or session.
     pub(super) fn is_about_one(&self) -> bool {
         let is_for_several = |param: &Param| param.name == "managers";
         let may_be_left_out = |param: &Param| param.name == "session" && !param.required;
@@ -332,8 +335,8 @@ impl Method {
         of_params || has_member((self.inlined_result)(), word)
     }
 
-    /// Removes parameters that are `null` in JSON, where that means that they are left out. A list
-    /// that selects something must not be `null`, so its type decides.
+    /// Removes parameters that are `null`, which in JSON means that they are left out. Keeps lists:
+    /// one that selects something must not be `null`, which its type checks.
     fn without_nulls(&self, params: &mut Value) {
         let Value::Map(entries) = params else { return };
         let is_list = |name: &str| {
@@ -364,8 +367,8 @@ impl Method {
     }
 }
 
-/// Returns an error with the names that the call gave for parameters: of `names`, each a name and
-/// an earlier one, the latter.
+/// Returns an error with the earlier names by which the call gave parameters. Each entry of `names`
+/// is a parameter's name and its earlier name.
 fn as_given(mut error: WireError, names: &[(&str, &str)]) -> WireError {
     for (now, earlier) in names {
         if let Some(rest) = error.message.strip_prefix(now) {

@@ -1,8 +1,8 @@
 //! The methods: one table from which calls are dispatched and the documentation is written.
 //!
 //! A method decodes its parameters, does the slow part on owned data, and hands the engine an
-//! operation; what remains after the commit (reading files again, rendering) comes last. Nothing
-//! here knows how a connection speaks.
+//! operation; work that can wait until after the commit (reading files again, rendering) comes
+//! last. Nothing here reads from a connection or writes to one.
 
 mod access;
 mod alias;
@@ -81,8 +81,8 @@ pub enum Step {
     /// Run this operation in the engine. [`Reach`] is the part of the state that it touches; see
     /// [`Finish`].
     State(Reach, Operation),
-    /// Wait for something outside the engine, such as the network. The connection's later calls
-    /// wait too, so it must not take long.
+    /// Wait for something outside the engine, such as the network. Unless the method runs aside
+    /// (see [`Pace`]), the connection's later calls wait too.
     Await(Awaited),
     /// Like `Await`, for work that ends soon after its call is cancelled and keeps its results so
     /// far. A cancelled call is answered after that.
@@ -95,11 +95,11 @@ pub enum Step {
     ShutDown,
 }
 
-/// Returns the next step. It is dropped when the client no longer wants the answer, at once or
-/// after a while; see [`Step`].
+/// A future that returns the next step. It is dropped when the client no longer wants the answer,
+/// at once or after a while; see [`Step`].
 pub(crate) type Awaited = Pin<Box<dyn Future<Output = Result<Step, WireError>> + Send>>;
 
-/// Runs in the engine. Its effects are durable before its result is used.
+/// An operation in the engine. Its effects are durable before its result is used.
 pub(crate) type Operation = Box<dyn FnOnce(&mut Engine) -> Result<Finish, EngineError> + Send>;
 
 /// The work that remains after the engine's part.
@@ -113,7 +113,7 @@ pub enum Finish {
     Later(Work),
 }
 
-/// Runs on a thread that may block and returns the answer.
+/// Work that runs on a thread that may block, and returns the answer.
 pub(crate) type Work = Box<dyn FnOnce() -> Result<Value, WireError> + Send>;
 
 /// Content size in bytes above which an answer is not built in the engine.

@@ -30,7 +30,7 @@ pub(super) struct ConfigureParams {
     kind: String,
     /// Name of the model on the server.
     model: String,
-    /// Address; defaults to the usual one of its kind.
+    /// Address of the server; defaults to the usual one for the kind.
     base_url: Option<String>,
     /// The key itself; never stored, logged or shown.
     api_key: Option<Key>,
@@ -51,7 +51,7 @@ pub(super) struct ConfigureParams {
     price_input: Option<f64>,
     /// Price of a million output tokens.
     price_output: Option<f64>,
-    /// Make it the default provider.
+    /// Make this provider the default.
     default: Option<bool>,
 }
 
@@ -120,7 +120,7 @@ fn check_access(call: &Call) -> Result<(), WireError> {
     Ok(())
 }
 
-/// Returns the step that tells of a changed provider, with the answer.
+/// Returns the step that announces a changed provider and gives the answer.
 fn told(method: &'static str, provider: String, answer: Value) -> Result<Step, WireError> {
     Step::state(move |engine| {
         engine.note_provider(method, provider);
@@ -173,10 +173,10 @@ pub(super) struct ProviderResult<'a> {
     /// Address; only for a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     base_url: Option<&'a str>,
-    /// Window size in tokens to request from Ollama; absent by default.
+    /// Window size in tokens to request from Ollama; absent if Ollama's own applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<u64>,
-    /// File that a scripted model plays.
+    /// File that a scripted model plays; only for such a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     script: Option<String>,
     /// State of the key.
@@ -187,7 +187,7 @@ pub(super) struct ProviderResult<'a> {
     key_from: Option<Keyword<&'static str>>,
     /// The model's token limit, once it is known from its server.
     limit: Option<u64>,
-    /// Source of the limit: its report, or its refusal of a longer request.
+    /// Source of the limit: the server's report, or its refusal of a longer request.
     limit_from: Option<LimitFrom>,
     /// True for the default provider.
     default: bool,
@@ -283,7 +283,7 @@ pub(super) struct OpenApproval {
     session: String,
     /// Id of the session.
     session_id: SessionId,
-    /// Description of the call in one line, for people.
+    /// Description of the call in one line, to read.
     text: String,
     /// Name of the tool.
     tool: String,
@@ -311,7 +311,8 @@ pub(super) fn list_approvals(call: Call, _: Nothing) -> Result<Step, WireError> 
 pub(super) struct Approve {
     /// Number from the progress of the turn, or from `list-approvals`.
     approval: u64,
-    /// `:always` allows the tool for the rest of the session.
+    /// `:once` allows this call, `:refuse` refuses it; `:always` also allows later calls of the
+    /// tool in this session, except those that reach outside the project.
     decision: Decision,
 }
 

@@ -28,9 +28,9 @@ pub(super) struct ManageContext {
     template: Option<Name>,
     /// Number of recent runs to show to the model; 0 turns note-taking off.
     recent_runs: Option<i64>,
-    /// Number of these runs that follow its notes unchanged; 0 for none.
+    /// Number of recent runs that follow the notes unchanged; 0 for none.
     passthrough_runs: Option<i64>,
-    /// Tokens of history below which no notes are taken; 0 for always.
+    /// Tokens of history below which no notes are taken; with 0, notes are always taken.
     token_threshold: Option<i64>,
     /// Provider that writes the notes, unless the template names a model.
     provider: Option<Name>,
@@ -84,7 +84,7 @@ pub(super) struct ListViews {
     status: Option<NotesStatus>,
     /// List only the notes with this id, `view-N`.
     view: Option<ViewId>,
-    #[schemars(description = format!("Maximum number, up to {MAX_LISTED}; defaults to {DEFAULT_LISTED}."))]
+    #[schemars(description = format!("Maximum number of notes, up to {MAX_LISTED}; defaults to {DEFAULT_LISTED}."))]
     limit: Option<i64>,
     /// Leave `:prompt`, `:payload` and `:output` out of the result.
     brief: Option<bool>,
@@ -123,12 +123,12 @@ struct OutcomeResult<'a> {
     reason: Option<&'a str>,
     /// Name of the template.
     template: &'a str,
-    /// Place of the template.
+    /// Place in which the template was found.
     #[schemars(with = "Option<TemplateSource>")]
     source: Option<Keyword<&'a str>>,
     /// File of the template; `nil` for a built-in one.
     path: Option<&'a str>,
-    /// SHA-256 of its text, in hexadecimal.
+    /// SHA-256 of the template's text, in hexadecimal.
     sha256: Option<&'a str>,
     /// Name of the provider.
     provider: Option<&'a str>,
@@ -231,7 +231,7 @@ fn managed_result(session: &str, managed: &TurnNotes) -> Value {
 pub(super) struct ViewResult<'a> {
     /// Id of the notes, `view-N`.
     id: ViewId,
-    /// Earlier name of their `:id`.
+    /// Earlier name of `:id`.
     view: ViewId,
     /// Name of the session.
     session: &'a str,
@@ -239,13 +239,13 @@ pub(super) struct ViewResult<'a> {
     turn: u64,
     /// Id of the user's message that began the turn.
     message: MessageId,
-    /// Time at which they were made, in Unix seconds.
+    /// Time at which the notes were made, in Unix seconds.
     created: i64,
     #[serde(flatten)]
     outcome: OutcomeResult<'a>,
     /// Number of recent runs to show.
     recent_runs: Option<u64>,
-    /// Number of these runs to pass on unchanged.
+    /// Number of recent runs that follow the notes unchanged.
     passthrough_runs: Option<u64>,
     /// Tokens of history below which no notes are taken.
     token_threshold: Option<u64>,

@@ -1,4 +1,4 @@
-//! The parameters of notifications, by topic. The comments are the reference.
+//! The parameters of notifications, by topic. The reference shows the comments.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -83,35 +83,36 @@ pub(crate) struct ProvidersChanged<'a> {
 }
 
 of_sessions! {
-    /// A session was opened, made current, renamed or deleted, or its messages or view changed.
+    /// A session was opened, made current, renamed, deleted or restored, or its messages, view or
+    /// settings changed.
     SessionChanged {
         /// Method that made the change.
         method: &'a str,
-        /// Number of messages in its log now.
+        /// Number of messages in the session's log now.
         messages: u64,
     }
     /// A chat waits for `approve`, or no longer does. A chat that ends with its client's connection
-    /// withdraws its question without telling.
+    /// withdraws its question without a notification.
     ApprovalsChanged {
-        /// Number of the question; `list-approvals` has the rest.
+        /// Number of the question; `list-approvals` returns the question.
         approval: u64,
-        /// True if it waits now, `nil` if it was answered or withdrawn.
+        /// True if the question waits now, `nil` if it was answered or withdrawn.
         open: bool,
     }
-    /// A window of a session was built that differs from the one before.
+    /// A window of a session was built, and differs from the previous one.
     WindowBuilt {
         /// Tokens of the window.
         tokens: u64,
-        /// Maximum number of tokens.
+        /// Maximum number of tokens in the window.
         max_tokens: u64,
     }
-    /// A session's window was pruned.
+    /// Messages of a session were pruned.
     ContextPruned {
         /// Tokens in view before.
         original: u64,
         /// Tokens in view after.
         r#final: u64,
-        /// Difference of the two.
+        /// Number of tokens saved: `:original` minus `:final`.
         token_reduction: u64,
         /// The pruned messages.
         removed: Vec<MessageShown<'a>>,
@@ -133,10 +134,10 @@ of_sessions! {
         turn: u64,
         /// Purpose of the checkpoint.
         message: &'a str,
-        /// True if the server took it by itself.
+        /// True if the server took the checkpoint by itself.
         automatic: bool,
     }
-    /// Note-taking for a turn failed; the turn went on with the raw history.
+    /// Note-taking for a turn failed; the turn went on with the history in place of notes.
     ManagementFailed {
         /// Number of the turn.
         turn: u64,

@@ -1,5 +1,5 @@
-//! Lists in pages: a method returns its whole list, and the client gets as much of it as fits an
-//! answer, with a cursor for the rest. Handlers do not know about it.
+//! Lists in pages: a method returns its whole list, and the client gets as much of it as fits into
+//! an answer, with a cursor for the rest. Handlers do not know about pages.
 //!
 //! The rest of a list is kept as it was when the first page was made, so that following the cursor
 //! gives everything once, whatever changes meanwhile.
@@ -27,8 +27,8 @@ pub(super) struct PageParams {
     /// `:next` of an earlier answer; returns the next page of that list. Other parameters are
     /// ignored.
     cursor: Option<String>,
-    /// Return only these members of each entry. If the result has several lists, those whose entries
-    /// have none of them come empty.
+    /// Return only these members of each entry. If the result has several lists, a list whose
+    /// entries have none of these members comes empty.
     fields: Option<Vec<String>>,
     /// Return a page, with as many entries as fit this number of bytes.
     max_bytes: Option<i64>,
@@ -48,7 +48,8 @@ const ITEMS: &str = "items";
 pub(super) struct Paged {
     /// Paths of the lists, such as `report.parts`; empty if the result itself is the list.
     pub(super) lists: &'static [&'static str],
-    /// Members that `:brief` leaves out; empty if the method has no such parameter, or its own.
+    /// Members that `:brief` leaves out; empty if the method has no such parameter, or one with
+    /// another meaning.
     pub(super) brief: &'static [&'static str],
     /// True if the newest entries are last. The first page has these, and later pages older ones.
     pub(super) newest_last: bool,
@@ -69,7 +70,7 @@ impl Paged {
     }
 }
 
-/// The parameters about pages of a call.
+/// The parameters of a call that are about pages.
 struct Asked {
     fields: Option<fields::Chosen>,
     is_brief: bool,
@@ -78,8 +79,8 @@ struct Asked {
     page: Option<usize>,
 }
 
-/// Returns the schema of a page of a result. `whole` is that of the result: a list, or an object with
-/// lists.
+/// Returns the schema of a page of a result. `whole` is the schema of the result itself: a list, or
+/// an object with lists.
 pub(super) fn schema(paged: &Paged, whole: Json) -> Json {
     let mut page = match paged.lists.is_empty() {
         true => json!({ "type": "object", "properties": { ITEMS: whole }, "required": [ITEMS] }),
@@ -87,7 +88,8 @@ pub(super) fn schema(paged: &Paged, whole: Json) -> Json {
     };
     page["properties"]["truncated"] = json!({
         "type": "boolean",
-        "description": "True if there is more than this page has.",
+        "description": "True if there are more entries, on later pages or beyond the maximum of \
+                        the method.",
     });
     page["properties"]["next"] = json!({
         "type": ["string", "null"],
@@ -149,10 +151,11 @@ pub(super) fn run(
     shaped(step, Box::new(shape))
 }
 
-/// Turns a whole result into what the client wants of it.
+/// A function that reduces a whole result to the part that the client wants.
 type Shape = Box<dyn FnOnce(Value) -> Result<Value, WireError> + Send>;
 
-/// Returns a step whose answer is shaped, on a thread that may block if it is large.
+/// Returns a step whose answer is passed through `shape`, on a thread that may block if the answer
+/// is large.
 fn shaped(step: Step, shape: Shape) -> Result<Step, WireError> {
     Ok(match step {
         Step::Done(value) => Step::Done(shape(value)?),
@@ -194,7 +197,7 @@ fn page_bytes(given: i64, most: usize) -> Result<usize, WireError> {
 
 fn no_such_cursor(cursor: &str) -> WireError {
     let message = format!(
-        "no list with the cursor {cursor:?}: each cursor is for one call of its method on its own \
+        "no list has the cursor {cursor:?}: each cursor is for one call of its method on its own \
          connection, and the server keeps the last {LISTS_KEPT} lists; list again"
     );
     application(&ErrorData::NoSuchCursor { cursor }, message)

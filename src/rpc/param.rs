@@ -42,7 +42,7 @@ pub(super) fn params_of<P: JsonSchema + DeserializeOwned>(
     own_params_of::<P>()
 }
 
-/// Returns the request key, for each method that changes something.
+/// Returns the parameter with the request key, which each method that changes something takes.
 pub(super) fn key() -> Param {
     let key = generator().subschema_for::<RequestKey>().to_value();
     param(KEY, &key, false)
@@ -158,7 +158,7 @@ fn values(schema: &Json) -> Vec<String> {
 /// Returns the names of a struct's fields as its `Deserialize` knows them, in their order.
 fn field_names<P: DeserializeOwned>() -> &'static [&'static str] {
     let mut names: &[&str] = &[];
-    // Records the field names that it asks for, and passes it none.
+    // `deserialize` asks for its fields by name. The names are recorded, and no field is given.
     let _ = P::deserialize(FieldNames(&mut names));
     names
 }

@@ -16,18 +16,18 @@ use crate::ids::{ItemId, SessionId};
 use crate::value::{Key, Value};
 use crate::wire::message::WireError;
 
-/// The longest name of a manager or set, in bytes.
+/// Maximum length of a request key, or of the name of a manager, set or session, in bytes.
 pub(super) const MAX_NAME_BYTES: usize = 1024;
 
-/// Maximum length in bytes of a path, or of an id or name from elsewhere. Linux has no longer
-/// paths.
+/// Maximum length in bytes of a path, or of an id or name from elsewhere. No path in Linux is
+/// longer.
 pub(super) const MAX_SHORT_BYTES: usize = 4096;
 
 /// Maximum size of an item's metadata, in bytes as [`Value::exceeds`] counts them.
 pub(super) const MAX_METADATA_BYTES: usize = 64 << 10;
 
 /// Maximum number of managers, ids or metadata entries in a call: no manager holds more items.
-const MAX_NAMED: usize = MAX_CAPACITY;
+pub(super) const MAX_NAMED: usize = MAX_CAPACITY;
 
 /// Decodes the parameters of a method.
 pub(super) fn decode<T: for<'de> Deserialize<'de>>(params: Value) -> Result<T, WireError> {
@@ -93,10 +93,10 @@ texts! {
     /// Name or id of the session, `ses-N`; defaults to the current session.
     #[schemars(extend("x-current-session" = true))]
     InSession: 1..=MAX_NAME_BYTES;
-    /// Model to build for; defaults to the session's, else to the server's.
+    /// Model whose limit and token counts apply; defaults to the session's, else to the server's.
     ModelName: 0..=usize::MAX;
-    /// Key that identifies this call, at most 1,024 bytes. A repeated call with the same key gets the
-    /// first answer and changes nothing.
+    /// Key that identifies this call, at most 1,024 bytes. A repeated call with the same key gets
+    /// the first answer and changes nothing.
     RequestKey: 1..=MAX_NAME_BYTES;
 }
 
@@ -138,8 +138,8 @@ fn check_bytes(text: &str, bytes: RangeInclusive<usize>) -> Result<(), String> {
     }
 }
 
-/// Reads a list that selects the subjects of a call. In the native dialect, `nil` could be an empty
-/// list or none, which would mean everything, so it is refused.
+/// Reads a list that selects the subjects of a call. In the native dialect, `nil` could mean an
+/// empty list, or no list and so everything. It is therefore refused.
 pub(super) fn given_list<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -159,7 +159,7 @@ where
     })
 }
 
-/// `:id` or `:ids`, exactly one of which is required.
+/// Returns the ids in `:id` or `:ids`, exactly one of which is required.
 pub(super) fn ids(
     one: Option<ItemId>,
     many: Option<Vec<ItemId>>,
@@ -171,7 +171,7 @@ pub(super) fn ids(
             Ok(ids)
         }
         (Some(_), Some(_)) => {
-            Err(param_error("ids", "cannot be combined with id; give one of them"))
+            Err(param_error("ids", "cannot be combined with the parameter id; give one of them"))
         }
         _ => Err(param_error("id", "is required, or ids for several")),
     }
@@ -184,7 +184,7 @@ fn at_most(name: &str, most: usize, given: usize) -> Result<(), WireError> {
     }
 }
 
-/// `:manager`, `:managers`, `:types` and `:limit`, which select items.
+/// Returns the selection of items that `:manager`, `:managers`, `:types` and `:limit` describe.
 pub(super) fn selection(
     manager: Option<ManagerName>,
     managers: Option<Vec<ManagerName>>,
@@ -195,7 +195,7 @@ pub(super) fn selection(
         (Some(_), Some(_)) => {
             return Err(param_error(
                 "managers",
-                "cannot be combined with manager; give one of them",
+                "cannot be combined with the parameter manager; give one of them",
             ));
         }
         (manager, None) => vec![manager.unwrap_or_default().0],
@@ -252,7 +252,8 @@ pub(super) fn not_negative<T: TryFrom<i64>>(
     checked.transpose()
 }
 
-/// Reads a number of runs or tokens that a client sets for a session; -1 leaves it to the template.
+/// Reads a number of runs or tokens that a client sets for a session; -1 stands for the template's
+/// value.
 pub(super) fn stored_count(
     name: &str,
     given: Option<i64>,
@@ -269,8 +270,9 @@ pub(super) fn stored_count(
     }
 }
 
-/// Metadata, stored completely. Known names are `:filename`, `:project`, `:start-line`, `:end-line`,
-/// `:language`, `:symbol`, `:package` and `:origin`; the values of `:origin` are listed here.
+/// Metadata of the item, stored completely. Names with a meaning to the server are `:filename`,
+/// `:project`, `:start-line`, `:end-line`, `:language`, `:symbol`, `:package` and `:origin`. The
+/// listed values are those of `:origin`.
 #[derive(JsonSchema)]
 #[schemars(rename = "Metadata", rename_all = "kebab-case", extend("additionalProperties" = true))]
 #[expect(dead_code, reason = "it only describes what metadata may be")]
@@ -294,8 +296,8 @@ pub(super) fn changes_of_metadata(value: Option<Value>) -> Result<Metadata, Wire
     Ok(Metadata(Metadata::of(removed).0.into_iter().chain(set.0).collect()))
 }
 
-/// Checks metadata from a client. Entries with a meaning here must be well-formed; all others are
-/// kept as they are.
+/// Checks metadata from a client. Entries with a meaning to the server must be well-formed; all
+/// others are kept as they are.
 pub(super) fn metadata(value: Option<Value>) -> Result<Metadata, WireError> {
     if value.as_ref().is_some_and(|value| value.exceeds(MAX_METADATA_BYTES)) {
         let message = format!(
@@ -317,7 +319,7 @@ pub(super) fn metadata(value: Option<Value>) -> Result<Metadata, WireError> {
     Ok(metadata)
 }
 
-/// Default of a parameter that is true unless the client passes `nil`.
+/// Returns the default of a parameter that is true unless the client passes `nil`.
 pub(super) fn yes() -> bool {
     true
 }

@@ -10,8 +10,8 @@ pub trait Peer: Send + Sync {
     fn progress(&self, params: Value) -> bool;
 
     /// Waits until the client has read most of the output so far, so that important progress is not
-    /// dropped. Waits for a limited time. A client that lets it pass is not waited for again until
-    /// it reads.
+    /// dropped. Waits only for a limited time; a client that lets this time pass is not waited for
+    /// again until it reads.
     fn room(&self) -> Later<'_, ()> {
         Box::pin(std::future::ready(()))
     }

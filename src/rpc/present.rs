@@ -1,4 +1,4 @@
-//! Converts results to their form on the wire.
+//! Converts results to the form for clients.
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -37,13 +37,13 @@ pub(crate) struct MessageShown<'a> {
     content: &'a str,
     /// Time in Unix seconds.
     timestamp: i64,
-    /// Phase of the work in which it was written.
+    /// Phase of the work in which the message was written.
     phase: Option<Phase>,
     /// Tokens of the content and the calls.
     tokens: u64,
     /// Name of the counter of the tokens.
     token_counter: Keyword<&'static str>,
-    /// True if it is never left out of a window.
+    /// True if the message is never left out of a window.
     pinned: bool,
     /// Tool calls of an assistant's message; absent if there are none.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -51,10 +51,10 @@ pub(crate) struct MessageShown<'a> {
     /// Id of the call that a tool's message answers; absent in others.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
-    /// True if it is in view; only in `get-messages`.
+    /// True if the message is in view; only in `get-messages`.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_view: Option<bool>,
-    /// Fate of the message, in a transcript, which is a text.
+    /// Fate of the message; only in an exported session, which clients get as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     fate: Option<&'static str>,

@@ -19,7 +19,7 @@ use crate::wire::message::WireError;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct PruneSession {
     session: Option<InSession>,
-    /// Target size; defaults to 80 % of the model's limit.
+    /// Maximum number of tokens to keep; defaults to 80 % of the model's limit.
     #[schemars(extend("x-earlier" = "max-tokens"))]
     #[serde(alias = "max_tokens")]
     keep_tokens: Option<i64>,
@@ -104,7 +104,7 @@ pub(super) struct PruneStats {
     original: u64,
     /// Tokens after.
     r#final: u64,
-    /// Difference of the two.
+    /// Number of tokens saved: `:original` minus `:final`.
     token_reduction: u64,
     /// Number of messages removed.
     items_removed: u64,
@@ -160,7 +160,7 @@ pub(super) struct SessionStats<'a> {
     /// Number of messages in the log.
     log: u64,
     /// Number of turns of the conversation, without those that were rolled back; `current-session`
-    /// counts those of the log.
+    /// counts the turns of the log.
     turns: u64,
     /// Number of pruned messages.
     pruned: u64,
@@ -172,6 +172,6 @@ pub(super) struct SessionStats<'a> {
     summary: Option<&'a str>,
     /// Number of pinned messages.
     pinned: u64,
-    /// Number of the revision of the view.
+    /// Number of the newest revision of the view.
     revision: u64,
 }

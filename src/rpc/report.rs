@@ -12,12 +12,12 @@ use crate::session::message::Phase;
 use crate::store::session::{PhaseUsage, Spent, UsageRow};
 use crate::value::{Keyword, Value};
 
-/// The report of a window, with all its parts, or with neighbours of the same fate on one line.
+/// The report of a window. It lists each part of the window, or runs of similar parts.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "WindowReport")]
 pub(super) struct WindowReport<'a> {
-    /// Strategy that chose from the messages.
+    /// Strategy that chose the messages.
     strategy: Keyword<&'a str>,
     /// Phase for which the sections were chosen.
     phase: Option<Phase>,
@@ -29,13 +29,13 @@ pub(super) struct WindowReport<'a> {
     tokens_after: u64,
     /// True if the counts are the model's own rather than estimates.
     exact: bool,
-    /// Tokens of each section, in order. Sections without an offer are not listed.
+    /// Tokens of each section, in order. Sections for which nothing was offered are not listed.
     sections: &'a [SectionTokens],
     /// Sections that the phase requires and the window lacks.
     missing: &'a [Section],
     /// Outcome of each part, or of runs of similar parts.
     parts: Vec<Part<'a>>,
-    /// Comparison with the previous window; absent if there was none.
+    /// Comparison with the previous window; absent for the first window.
     #[serde(skip_serializing_if = "Option::is_none")]
     stable: Option<Stable>,
 }
@@ -55,7 +55,7 @@ struct Part<'a> {
     /// Number of units in a run; absent with `:explain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     units: Option<u64>,
-    /// Tokens of the whole part; 0 for a part that is not in the log.
+    /// Tokens of the whole part; 0 for a note that replaces messages.
     before: u64,
     /// Tokens of the part in the window; 0 if it is left out.
     after: u64,
@@ -154,13 +154,13 @@ impl ScoreResult {
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "WindowUsage")]
 pub(super) struct UsageResult<'a> {
-    /// Id of the session; `nil` if it is gone.
+    /// Id of the session; `nil` for a window without a session.
     session: Option<SessionId>,
     /// Time at which the window was built, in Unix seconds.
     at: i64,
     /// Phase of the work.
     phase: Option<Phase>,
-    /// Strategy that chose from the messages.
+    /// Strategy that chose the messages.
     strategy: Keyword<&'a str>,
     #[serde(flatten)]
     tokens: &'a UsageRow,
@@ -179,7 +179,8 @@ struct SpentResult<'a> {
     input: Option<u64>,
     /// Output tokens as counted by the provider, `nil` if unknown; only if a model was asked.
     output: Option<u64>,
-    /// Part of the input tokens that came from a cache, `nil` if unknown; only if a model was asked.
+    /// Part of the input tokens that came from a cache, `nil` if unknown; only if a model was
+    /// asked.
     cached: Option<u64>,
     /// Cost by the configured prices, which treat cached input like any other; `nil` if unknown,
     /// and only if a model was asked.
@@ -210,13 +211,13 @@ fn spent(spent: &Spent) -> SpentResult<'_> {
     }
 }
 
-/// A line of the usage by phase.
+/// The totals over the windows of one phase.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "PhaseUsage")]
 pub(super) struct PhaseResult<'a> {
     #[serde(flatten)]
     sums: &'a PhaseUsage,
-    /// Cost of the priced windows; `nil` if there are none.
+    /// Total cost of the windows in `:priced`; `nil` if that is 0.
     cost: Option<Money>,
 }
 

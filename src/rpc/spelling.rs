@@ -13,8 +13,8 @@ const NAMING: [&str; 4] = ["param", "setting", "nearest", "method"];
 /// Phrases of Lisp with their counterparts in JSON; the first that fits is used.
 const PHRASES: [(&str, &str); 3] = [("t or nil", "true or false"), ("t", "true"), ("nil", "null")];
 
-/// Returns an error in the words of the dialect. `method` is the one that was called, if there is
-/// one; `is_method` tells the names of methods.
+/// Returns an error in the words of the dialect. `method` is the called method, if there is one;
+/// `is_method` tells whether a word is the name of a method.
 pub(super) fn spelled(
     error: WireError,
     dialect: Dialect,
@@ -67,7 +67,8 @@ fn snake(name: &mut Value) {
     }
 }
 
-/// Returns the message with its words in JSON's spelling. What is between quotes is a client's.
+/// Returns the message with its words in JSON's spelling. Text between quotes comes from a client
+/// and stays.
 fn in_json(
     message: &str,
     phrases: &[(&str, &'static str)],

@@ -20,17 +20,17 @@ pub(super) struct SummarizeSession {
     #[schemars(description = keep_messages(), extend("x-earlier" = "max-items"))]
     #[serde(alias = "max_items")]
     keep_messages: Option<i64>,
-    /// Number of recent turns to keep instead.
+    /// Number of recent turns to keep; not together with `:keep-messages`.
     keep_turns: Option<i64>,
     model: Option<ModelName>,
 }
 
-/// Returns the description of the parameter.
+/// Returns the description of the parameter `:keep-messages`.
 pub(super) fn keep_messages() -> String {
     format!("Number of recent messages to keep; defaults to {SUMMARIZED_BUT}.")
 }
 
-/// Reads the parameters that say what a summary leaves.
+/// Reads the parameters that say which messages a summary leaves alone.
 ///
 /// # Errors
 /// −32602 if a number is negative, or both are given.
@@ -38,7 +38,10 @@ pub(super) fn keep(messages: Option<i64>, turns: Option<i64>) -> Result<Keep, Wi
     let messages = not_negative("keep-messages", messages)?;
     let turns = not_negative("keep-turns", turns)?;
     if messages.is_some() && turns.is_some() {
-        return Err(param_error("keep-turns", "cannot be combined with keep-messages"));
+        return Err(param_error(
+            "keep-turns",
+            "cannot be combined with the parameter keep-messages",
+        ));
     }
     Ok(turns.map_or(Keep::Messages(messages.unwrap_or(SUMMARIZED_BUT)), Keep::Turns))
 }
@@ -54,8 +57,8 @@ pub(super) fn summarize_session(call: Call, given: SummarizeSession) -> Result<S
     prepared(&call, ahead, move |prepared| summarized(given, keep, prepared))
 }
 
-/// Prepares the slow part of a long summary outside the engine, and continues with it. If the
-/// session changes in the meantime, the summary is made without it.
+/// Prepares the slow part of a long summary outside the engine, and continues with that part. If
+/// the session changes in the meantime, the summary is made without the prepared part.
 pub(super) fn prepared(
     call: &Call,
     ahead: impl FnOnce(&mut Engine) -> Result<Option<Ahead>, EngineError> + Send + 'static,
@@ -107,7 +110,7 @@ pub(super) struct SummarizedSession<'a> {
     stats: SummaryStats,
     /// Text of the summary.
     summary: &'a str,
-    /// Id of the memory made from the messages; `nil` if none was made.
+    /// Id of the memory made from the summary; `nil` if none was made.
     memory: Option<MemoryId>,
 }
 

@@ -1,4 +1,4 @@
-//! The table against the code behind it.
+//! Tests of the method table against the code behind it.
 
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ fn bad_parameters_are_refused_by_name() {
     check(
         "get-context",
         "(:manager \"a\" :managers (\"b\"))",
-        "managers cannot be combined with manager; give one of them",
+        "managers cannot be combined with the parameter manager; give one of them",
     );
     check(
         "add-context",
@@ -131,7 +131,7 @@ fn bad_parameters_are_refused_by_name() {
     check(
         "remove-context",
         "(:id \"ctx-1\" :ids (\"ctx-2\"))",
-        "ids cannot be combined with id; give one of them",
+        "ids cannot be combined with the parameter id; give one of them",
     );
     check("remove-context", "(:id \"7\")", "id must be an item's id such as ctx-12, got \"7\"");
     check("configure-manager", "(:max-items 0)", "max-items must be from 1 to 1000, got 0");

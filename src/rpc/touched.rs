@@ -6,7 +6,7 @@ use crate::engine::SHARED_MANAGER;
 use crate::ids::SessionId;
 use crate::value::Value;
 
-/// What a call is about, and whether it changes it.
+/// The part of the state that a call is about, and whether the call may change that part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Touched {
     /// Part of the state.
@@ -22,7 +22,7 @@ pub(crate) enum Subject {
     Nothing,
     /// The manager with this name.
     Manager(String),
-    /// The session with this name or id, or any.
+    /// The session with this name or id; `None` for any session.
     Session(Option<String>),
     /// Everything.
     Everything,
@@ -46,7 +46,7 @@ impl Subject {
 }
 
 impl Method {
-    /// Returns what a call with these parameters is about.
+    /// Returns the part of the state that a call with these parameters is about.
     pub(crate) fn touched(&self, params: &Value) -> Touched {
         Touched { subject: self.subject(params), changes: self.is_change() }
     }

@@ -78,7 +78,7 @@ pub(super) struct ProcessedTurn<'a> {
     turn: TurnResult<'a>,
 }
 
-/// Returns the outcome of a turn in the form for clients.
+/// The outcome of a turn, in the form for clients.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Turn")]
@@ -87,15 +87,15 @@ pub(super) struct TurnResult<'a> {
     id: MessageId,
     /// Number of turns in the session.
     turn: u64,
-    /// Ids of the memories that were found.
+    /// Ids of the memories that were found, best first.
     grounding_used: Vec<MemoryId>,
-    /// Relevance of each of them, from 0 to 1.
+    /// Relevance of each memory in `:grounding-used`, from 0 to 1.
     relevance_scores: &'a [f64],
-    /// Their text for the window.
+    /// Text of the memories in `:grounding-used`, for the window.
     grounding: &'a str,
     /// True if older messages were summarized.
     summarization_triggered: bool,
-    /// Id of the checkpoint that was taken; `nil` if none was due.
+    /// Id of the checkpoint that was taken; `nil` if none was taken.
     checkpoint_created: Option<CheckpointId>,
     /// True if the session was rolled back.
     rollback_triggered: bool,
@@ -107,15 +107,16 @@ pub(super) struct TurnResult<'a> {
     token_count: u64,
     #[serde(flatten)]
     summary: Option<SummaryResult<'a>>,
-    /// Reason why a summary that was due was not made; absent otherwise.
+    /// Reason why a summary that was due was not made; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_summarized: Option<&'a str>,
     #[serde(flatten)]
     rollback: Option<RollbackResult>,
-    /// Reason why a rollback that was due was not made; absent otherwise.
+    /// Reason why a rollback that was due was not made; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_rolled_back: Option<&'a str>,
-    /// Only if embeddings are configured: `:used`, or the reason why only words counted.
+    /// `:used` if the memories were found by their meaning too, or the reason why only words
+    /// counted; absent if no embedding model is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "keyword or text"))]
     embedding: Option<Value>,
@@ -126,11 +127,11 @@ pub(super) struct TurnResult<'a> {
 struct SummaryResult<'a> {
     /// Tokens in view before the summary; only with a summary.
     tokens_before: u64,
-    /// Tokens in view after the summary; only with one.
+    /// Tokens in view after the summary; only with a summary.
     tokens_after: u64,
-    /// Number of turns that the summary replaces; only with one.
+    /// Number of turns that the summary replaces; only with a summary.
     turns_summarized: u64,
-    /// Text of the summary; only with one.
+    /// Text of the summary; only with a summary.
     summary: &'a str,
 }
 
@@ -264,10 +265,11 @@ pub(super) struct QualityResult<'a> {
 pub(super) struct LearnedResult<'a> {
     /// Name of the model.
     model: &'a str,
-    /// Tokens that the provider counted for each that was counted here.
+    /// Number of tokens that the provider counted for each token counted here.
     ratio: f64,
-    /// Number of reports that it is made from.
+    /// Number of reports from which the ratio is made.
     reports: u64,
-    /// Factor by which counts are multiplied: the ratio with a margin, once there are enough reports.
+    /// Factor by which counts are multiplied: the ratio with a margin, once there are enough
+    /// reports.
     factor: f64,
 }

@@ -1,6 +1,6 @@
 //! Versions of managers and sessions in calls: `:version` in results, `:if-version` of changes and
-//! `:since` of readings. Handlers do not know about them, except those whose change takes several
-//! steps.
+//! `:since` of readings. Handlers do not see these parameters, except those whose change takes
+//! several steps.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ pub(super) enum About {
 }
 
 impl About {
-    /// Returns whether a change can be for a version of it.
+    /// Returns whether the manager or session can exist, and have a version, before the call.
     pub(super) fn is_there_before(self) -> bool {
         self != Self::New
     }
@@ -72,11 +72,11 @@ enum Subject {
     Deleted(String),
     /// A session that may not exist yet.
     Opened(String),
-    /// Known from the result.
+    /// A new session, which only the result names.
     New,
 }
 
-/// The versions that a call asks for and tells.
+/// The parameters of a call that are about versions, with the subject of the call.
 pub(super) struct Versions {
     subject: Subject,
     beside: Beside,
@@ -92,7 +92,7 @@ impl Versions {
     /// not about one manager or session.
     ///
     /// # Errors
-    /// −32602 if one of them is no version, or the call is about several or none.
+    /// −32602 if a parameter is no version, or the call is about several managers or none.
     pub(super) fn take(
         about: About,
         beside: Beside,
@@ -169,7 +169,7 @@ impl Versions {
         })
     }
 
-    /// Returns what the call is about, if it exists.
+    /// Returns the manager or session that the call is about, if it exists.
     fn target(&self, engine: &mut Engine) -> Result<Option<Versioned>, EngineError> {
         let id = match &self.subject {
             Subject::Manager(name) => return Ok(Some(Versioned::Manager(name.clone()))),
@@ -213,14 +213,14 @@ fn subject(about: About, params: &Value) -> Option<Subject> {
     })
 }
 
-/// Returns the session that a result is.
+/// Returns the number of the session that a result describes, if it describes one.
 fn session_in(result: &Value) -> Option<u64> {
     let Value::Str(id) = result.get("id")? else { return None };
     id.parse().ok().map(|SessionId(id)| id)
 }
 
-/// Puts the version into a result. One that is no object has no place for it, and gets one only if
-/// the call asked for changes.
+/// Puts the version into a result. A result that is no object has no place for the version; it is
+/// put into an object if the call has `:since`.
 fn told(result: Value, version: u64, is_asked: bool) -> Value {
     let version = Value::from(version);
     let with = |name: &str, value| {
@@ -238,9 +238,8 @@ fn told(result: Value, version: u64, is_asked: bool) -> Value {
     }
 }
 
-/// Adds what versions do to the schema of a method about a manager or session: the member of its
-/// result, if not all calls are about one `is_always` is false, and the result of a call with
-/// `:since`.
+/// Adds the effects of versions to the schema of a method about a manager or session: the member
+/// `:version` of its result, required if `is_always`, and the result of a call with `:since`.
 pub(super) fn describe(described: &mut Json, types: &mut Map<String, Json>, is_always: bool) {
     stamp(&mut described["result"], types, is_always);
     if described["params"]["properties"].get("since").is_none() {

@@ -119,12 +119,13 @@ pub(super) struct BuildContext {
     /// Include the items of the session's managers; defaults to `t`.
     #[serde(default = "yes")]
     items: bool,
-    /// Managers whose items to include instead, from the general to the special.
+    /// Managers whose items to include, in place of the session's managers, from the general to the
+    /// special.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
     /// Leave the parts out of the result.
     brief: Option<bool>,
-    /// Report each part with its score instead of grouping similar ones.
+    /// Report each part with its score, and do not group similar parts.
     explain: Option<bool>,
 }
 
@@ -246,7 +247,7 @@ pub(super) struct Explain {
     session: Option<InSession>,
     #[schemars(description = format!("Number of windows to explain, newest first; defaults to {DEFAULT_EXPLAINED}."))]
     limit: Option<i64>,
-    /// Report each part with its score instead of grouping similar ones.
+    /// Report each part with its score, and do not group similar parts.
     explain: Option<bool>,
 }
 
@@ -257,7 +258,7 @@ pub(super) struct Explain {
 pub(super) struct ExplainedWindow<'a> {
     /// Name of the session.
     session: &'a str,
-    /// Time at which it was built, in Unix seconds.
+    /// Time at which the window was built, in Unix seconds.
     at: i64,
     #[serde(flatten)]
     report: WindowReport<'a>,
@@ -286,9 +287,9 @@ pub(super) fn explain_window(_: Call, given: Explain) -> Result<Step, WireError>
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct UsageLog {
-    /// List only this session.
+    /// List only the windows of this session.
     session: Option<Name>,
-    /// Phase of the work.
+    /// List only the windows of this phase of the work.
     phase: Option<Phase>,
     #[schemars(description = format!("Maximum number of windows; defaults to {DEFAULT_LOGGED}."))]
     limit: Option<i64>,

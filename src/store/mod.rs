@@ -21,7 +21,7 @@ pub(crate) mod testing;
 
 pub(crate) use self::error::StoreError;
 use self::folder::Snapshot;
-pub(crate) use self::tables::{MOST_INDEXED, MOST_READ, MOST_WORDS, Reading, Writing};
+pub(crate) use self::tables::{LONGEST_RUN, MOST_INDEXED, MOST_READ, MOST_WORDS, Reading, Writing};
 use crate::context::change::{Change, Settings, Slot};
 
 /// Minimum number of changes per manager that can be undone, across restarts.

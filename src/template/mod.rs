@@ -19,6 +19,7 @@ use sha2::{Digest, Sha256};
 pub(crate) use self::builtin::{BUILT_IN, built_in};
 pub(crate) use self::front_matter::FrontMatter;
 pub(crate) use self::manager::{Conversation, ManagerPrompt, TASK};
+pub(crate) use self::render::MAX_RENDERED_BYTES;
 pub use self::render::render;
 pub(crate) use self::work::MAX_ITEMS;
 

@@ -16,7 +16,7 @@ const FUEL: u64 = 200_000;
 /// This much work takes some seconds.
 const MAX_WORK: u64 = 8 << 30;
 /// Maximum length of a rendered template, in bytes.
-const MAX_RENDERED_BYTES: usize = 4 << 20;
+pub(crate) const MAX_RENDERED_BYTES: usize = 4 << 20;
 
 /// Renders the template's body with the fields.
 ///

@@ -116,4 +116,63 @@
       (should (equal (funcall digest (contexture-dist-test-pack "one"))
                      (funcall digest (contexture-dist-test-pack "two")))))))
 
+;;;; In the user's init file
+
+(defun contexture-dist-test-forms ()
+  "Return the forms of Emacs Lisp in the README's section about installing."
+  (with-temp-buffer
+    (insert-file-contents (expand-file-name "README.md" contexture-dist-test-root))
+    (re-search-forward "^## Install")
+    (let ((end (save-excursion (re-search-forward "^## ") (point))))
+      (cl-loop while (re-search-forward "^```elisp\n\\(\\(?:.*\n\\)+?\\)```" end t)
+               collect (car (read-from-string
+                             (concat "(progn " (match-string 1) ")")))))))
+
+(defun contexture-dist-test-lay-out ()
+  "Put the package where `make install' does, and return its autoloads' names."
+  (let ((folder ".local/share/emacs/site-lisp/contexture"))
+    (make-directory (file-name-directory folder) t)
+    (copy-directory (expand-file-name "elisp" contexture-dist-test-root) folder)
+    (dolist (file (directory-files folder t "\\.elc\\'\\|-autoloads\\.el\\'"))
+      (delete-file file))
+    (contexture-dist-test-eval
+     `(package-generate-autoloads "contexture" ,(expand-file-name folder)))
+    (with-temp-buffer
+      (insert-file-contents (concat folder "/contexture-autoloads.el"))
+      (cl-loop while (re-search-forward "^(autoload '\\([^ ]+\\)" nil t)
+               collect (intern (match-string 1))))))
+
+(defun contexture-dist-test-init (form commands)
+  "Check what a new Emacs knows after FORM, before any key: also COMMANDS."
+  (should (equal (contexture-dist-test-eval
+                  `(progn
+                     ,form
+                     (prin1 (list (key-binding (kbd "C-c x d"))
+                                  (lookup-key contexture-command-map "l")
+                                  (cl-remove-if #'fboundp ',commands)
+                                  (process-list)))))
+                 "(contexture-add-defun contexture-list nil nil)")))
+
+(ert-deftest contexture-dist-readme-says-what-to-write-in-the-init-file ()
+  (contexture-dist-test-in-folder
+    (let ((commands (contexture-dist-test-lay-out))
+          (forms (contexture-dist-test-forms)))
+      (should (> (length commands) 50))
+      (should (equal (length forms) 2))
+      (contexture-dist-test-init (nth 0 forms) commands))))
+
+(ert-deftest contexture-dist-readme-says-what-to-write-for-use-package ()
+  (let ((folders (cl-mapcan (lambda (name)     ; Emacs 28 does not bring it
+                             (file-expand-wildcards
+                              (format "/usr/share/emacs/site-lisp/elpa/%s-[0-9]*" name)))
+                           '("use-package" "bind-key"))))
+    (unless (or folders (locate-library "use-package"))
+      (ert-skip "There is no use-package (Debian: elpa-use-package)"))
+    (contexture-dist-test-in-folder
+      (contexture-dist-test-init
+       `(progn (setq load-path (append ',folders load-path))
+               (require 'use-package)
+               ,(nth 1 (contexture-dist-test-forms)))
+       (contexture-dist-test-lay-out)))))
+
 ;;; contexture-dist-tests.el ends here

@@ -377,6 +377,19 @@
                (lambda (&rest _) (error "Must not be called"))))
       (contexture-repl--ask-models))))
 
+(ert-deftest contexture-provider-that-another-client-adds-or-removes-is-followed ()
+  (contexture-repl-test-with '(("A"))
+    (contexture-test-until (consp contexture-repl--providers))
+    (cl-flet ((names () (and (listp contexture-repl--providers)
+                             (mapcar (lambda (it) (plist-get it :name))
+                                     contexture-repl--providers))))
+      (contexture-request 'configure-provider
+                          '(:name "late" :kind :ollama :model "llama"
+                            :base-url "http://localhost:1"))
+      (contexture-test-until (member "late" (names)))
+      (contexture-request 'remove-provider '(:name "late"))
+      (contexture-test-until (equal (names) '("play"))))))
+
 ;;;; The doctor
 
 (defun contexture-provider-tests--doctor ()

@@ -272,7 +272,7 @@ impl<'a> Talk<'a> {
         };
         let was_given = |params: &BTreeSet<String>| params.contains("if_version");
         let is_new = !self.seen.params.get(method).is_some_and(was_given);
-        if !is_known("if_version") || (self.earlier(method) % 2 != 0 && !is_new) {
+        if !is_known("if_version") || (!self.earlier(method).is_multiple_of(2) && !is_new) {
             return step.to_owned();
         }
         let id = self.send_plain(&with(step, ":if-version 999999999"));
@@ -335,7 +335,7 @@ impl<'a> Talk<'a> {
         let known = &self.document["methods"][method]["params"]["properties"];
         // Every other call of a method has a key, so that both kinds of answers are seen.
         let takes_key = known.get("request_key").is_some() && !call.contains(":request-key");
-        match takes_key && self.earlier(method) % 2 == 0 {
+        match takes_key && self.earlier(method).is_multiple_of(2) {
             true => {
                 self.send_plain(&with(call, &format!(":request-key \"key-{}\"", self.calls.len())))
             }

@@ -597,6 +597,9 @@ fn a_history_of_the_clients_own_is_summarized_as_its_source_says() {
     assert_eq!(done["stats"]["kept_items"], 2 + 4 * 4 + 1, "what is never lost, and five turns");
     for method in ["context-stats", "prune-context", "auto-manage-context", "summarize-context"] {
         let error = client.fails(method, "(:session \"a\" :messages ((:content \"u\")))");
-        assert_eq!(error.message, "messages cannot be combined with session", "{method}");
+        assert_eq!(
+            error.message, "messages cannot be combined with the parameter session",
+            "{method}"
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! What a client that introduces itself is told.
 
+use crate::house::sources;
 use crate::support::*;
 
 #[test]
@@ -50,19 +51,67 @@ fn shown(name: &str, limit: u64) -> String {
     }
 }
 
-#[test]
-fn the_reference_has_every_limit_with_its_name_and_value() {
-    let home = Home::new();
-    let limits = home.ephemeral(&[]).ok("server-info", "nil")["limits"].clone();
+/// The rows of the reference's table of limits, without its head.
+fn rows() -> Vec<&'static str> {
     let page = include_str!("../../docs/protocol.md");
     let (_, section) = page.split_once("\n## Limits\n").unwrap();
     let (table, _) = section.split_once("\n## ").unwrap();
+    table.lines().filter(|line| line.starts_with("| ")).skip(2).collect()
+}
+
+#[test]
+fn the_reference_has_every_limit_with_its_name_and_value_and_no_other() {
+    let home = Home::new();
+    let limits = home.ephemeral(&[]).ok("server-info", "nil")["limits"].clone();
     let limits = limits.as_object().unwrap();
-    assert!(limits.len() > 25, "{limits:?}");
-    for (name, limit) in limits {
-        let row = table.lines().find(|row| row.contains(&format!("`:{}`", name.replace('_', "-"))));
-        let row = row.unwrap_or_else(|| panic!("the table has no row for {name}"));
-        let limit = shown(name, limit.as_u64().unwrap());
-        assert!(row.contains(&limit), "{name} is {limit}, but the table says {row}");
+    let mut left: Vec<&String> = limits.keys().collect();
+    for row in rows() {
+        let column = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        let names: Vec<String> = column
+            .split(", ")
+            .map(|name| name.trim_matches(['`', ':']).replace('-', "_"))
+            .collect();
+        for name in names {
+            let limit = limits.get(&name).unwrap_or_else(|| panic!("no limit {name:?}: {row}"));
+            let limit = shown(&name, limit.as_u64().unwrap());
+            assert!(row.contains(&limit), "{name} is {limit}, but the table says {row}");
+            left.retain(|limit| **limit != name);
+        }
     }
+    assert!(left.is_empty(), "the table has no rows for {left:?}");
+}
+
+/// Constants that no call meets, or that end something a model or its server does wrong.
+const NO_CLIENTS: &[&str] = &[
+    "MAX_BLIND_FITTINGS",
+    "MAX_CALLS_HEARD",
+    "MAX_FITTINGS",
+    "MAX_NOTES_BYTES",
+    "MAX_RECENT_BYTES",
+];
+
+#[test]
+fn every_constant_limit_of_calls_and_turns_is_told() {
+    let told = include_str!("../../src/rpc/server/limits.rs");
+    let (_, told) = told.split_once("impl From").unwrap();
+    let mut left = NO_CLIENTS.to_vec();
+    for source in sources() {
+        let called = ["src/rpc/", "src/agent/"].iter().any(|room| source.name.starts_with(room));
+        for name in source.code().filter(|_| called && !source.is_test()).filter_map(limit_of) {
+            let is_told =
+                told.split(|c: char| c != '_' && !c.is_alphanumeric()).any(|it| it == name);
+            assert!(is_told || NO_CLIENTS.contains(&name), "{} in {}", name, source.name);
+            left.retain(|other| *other != name);
+        }
+    }
+    assert!(left.is_empty(), "no constants any more: {left:?}");
+}
+
+/// The constant that a line defines, if its name says that it is a limit.
+fn limit_of(line: &str) -> Option<&str> {
+    let (_, rest) = line.split_once("const ")?;
+    let (name, kind) = rest.split_once(": ")?;
+    let is_limit = !kind.starts_with("Duration")
+        && ["MAX", "MOST", "LONGEST", "SMALLEST"].contains(&name.split('_').next()?);
+    is_limit.then_some(name)
 }

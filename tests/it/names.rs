@@ -53,7 +53,7 @@ fn a_method_that_became_part_of_another_does_only_its_part() {
     let kept = client.ok("auto-manage-context", "nil");
     assert_eq!(kept["stats"]["items_removed"], 0, "it is not needed");
     let error = client.fails("auto-manage-context", "(:session \"a\" :messages ())");
-    assert_eq!(error.message, "messages cannot be combined with session");
+    assert_eq!(error.message, "messages cannot be combined with the parameter session");
     let pruned = client.ok("prune-context", "(:max-tokens 40 :brief t)");
     assert_eq!(client.ok("session-stats", "nil")["items"], pruned["stats"]["items_kept"]);
 }

@@ -85,10 +85,13 @@ fn change(random: &mut Random, client: &mut Client) -> Result<Json, Failure> {
         14 => ("checkpoint", format!("({session})")),
         15 => ("rollback", format!("({session})")),
         16 => ("undo-rollback", format!("({session})")),
-        17 => ("pin-message", format!("({session} :id \"msg-1\" :pinned {})", number % 2 == 0)),
+        17 => (
+            "pin-message",
+            format!("({session} :id \"msg-1\" :pinned {})", number.is_multiple_of(2)),
+        ),
         18 => ("process-turn", format!("({session} :content \"turn {number}\")")),
         _ => {
-            let atomic = if number % 2 == 0 { ":atomic t" } else { "" };
+            let atomic = if number.is_multiple_of(2) { ":atomic t" } else { "" };
             let calls = format!(
                 "((:method add-item :params ({manager} :content \"b\")) (:method add-message :params \
                  ({session} :content \"b\")) (:method remove-items :params (:id \"ctx-9999\")))"

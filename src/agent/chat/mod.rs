@@ -15,6 +15,7 @@ mod turn;
 use std::sync::Arc;
 
 pub(crate) use self::begun::MAX_ROUNDS;
+pub(crate) use self::calls::MAX_CALLS;
 pub(crate) use self::reply::Preview;
 pub use self::reply::Reply;
 use super::notes::Wish;

@@ -8,7 +8,7 @@ use crate::provider::chat;
 use crate::store::session::SessionRow;
 
 /// Maximum length of a result that a model sees, in bytes.
-const MAX_RESULT_BYTES: usize = 64 << 10;
+pub(crate) const MAX_RESULT_BYTES: usize = 64 << 10;
 
 /// A tool that a model can call.
 pub(crate) trait OfferedTool: Send + Sync {

@@ -10,7 +10,7 @@ use crate::store::recovery::Files;
 use crate::store::session::NewSession;
 use crate::store::sqlite::SqliteStore;
 
-/// More than one step's worth, with an incomplete last step.
+/// Number of messages for two full steps and an incomplete one.
 const MESSAGES: usize = 2 * STEP + 10;
 
 fn engine_over(store: impl Store + 'static) -> Engine {

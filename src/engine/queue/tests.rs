@@ -22,7 +22,8 @@ fn task(ran: &Ran, name: &'static str, caller: Caller, reach: Reach) -> Task {
     Task { caller, reach, work }
 }
 
-/// Takes bursts until nothing waits. Returns the names in each; a quick burst ends with `+`.
+/// Takes bursts until nothing waits. Checks the names in each burst; those of a quick burst end
+/// with `+`.
 #[track_caller]
 fn check(tasks: &[(&'static str, u64, Reach)], expected: &[&str]) {
     let mut engine = engine();

@@ -10,7 +10,7 @@ use crate::store::session::{SessionRow, Spent};
 /// A model's answer in the form that the session keeps.
 #[derive(Debug, Clone, Default)]
 pub struct ModelAnswer {
-    /// The answer and the results of the tools that it called. Empty if the answer is empty.
+    /// Messages with the answer and the results of its tool calls; none if the answer is empty.
     pub messages: Vec<NewMessage>,
     /// Cost of the request, if the model began to answer.
     pub asked: Option<AskedWindow>,
@@ -19,7 +19,7 @@ pub struct ModelAnswer {
 /// The cost of asking a model with a window.
 #[derive(Debug, Clone)]
 pub struct AskedWindow {
-    /// Number of the window's line in the log of usage.
+    /// Number of the window's line in the usage log.
     pub line: u64,
     /// Number of tokens in the window by our own count.
     pub counted: u64,
@@ -27,12 +27,12 @@ pub struct AskedWindow {
     pub spent: Spent,
 }
 
-/// Name of the record that a chat with a request key has its complete answer.
+/// Name of the record which says that the chat with a request key has its complete answer.
 const ENDED: &str = "chat-ended";
 
 impl Engine {
     /// Begins a turn of a chat. Other turns of the same session are refused until it ends. The
-    /// session is found like in [`find_session`](Self::find_session).
+    /// session is found as in [`find_session`](Self::find_session).
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`], [`EngineError::SessionBusy`].
@@ -53,9 +53,9 @@ impl Engine {
         self.sessions.answering.retain(|answering| *answering != id);
     }
 
-    /// Returns the complete answer to message `question`, if the chat with this key has one. A
-    /// partial answer is taken out of view, because the whole will be asked for again; the log
-    /// keeps it.
+    /// Returns the complete answer to message `question`, if the chat with this key has one. Takes
+    /// a partial answer out of view, because the model will be asked again; the log keeps the
+    /// partial answer.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -105,8 +105,8 @@ impl Engine {
         Ok(said.numbers)
     }
 
-    /// Adds the last answer of a turn, records that the chat with this key has it, and ends the
-    /// turn, all in one step. Returns the number of the answer, unless it is empty.
+    /// Adds the last answer of a turn, records that the chat with this key is answered, and ends
+    /// the turn, all in one step. Returns the number of the answer, unless it is empty.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -124,7 +124,8 @@ impl Engine {
         Ok(numbers.last().copied())
     }
 
-    /// Tells that a turn of a session waits for a person's approval, or no longer does.
+    /// Announces with an event that a turn of a session waits for a person's approval, or no longer
+    /// does.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`].

@@ -16,7 +16,7 @@ use crate::store::session::{CheckpointRow, NewCheckpoint, NewSession};
 pub struct RolledBack {
     /// Checkpoint that was restored.
     pub checkpoint: u64,
-    /// Number of turns that left the conversation; they stay in the log.
+    /// Number of turns that left the conversation; their messages stay in the log.
     pub turns_lost: u64,
     /// Number of messages that left the conversation.
     pub messages_lost: u64,
@@ -83,7 +83,8 @@ impl Engine {
         })
     }
 
-    /// Undoes the last rollback. Messages since then leave the conversation but stay in the log.
+    /// Undoes the last rollback. Messages added since the rollback leave the conversation but stay
+    /// in the log.
     ///
     /// # Errors
     /// [`EngineError::NoRollback`] if the session's last restoration was not a rollback.
@@ -140,8 +141,7 @@ impl Engine {
         Ok(Opened { id: fork, created: true })
     }
 
-    /// Takes a checkpoint of the session at the time when its log had `position` messages. The
-    /// present revision must not be newer than that.
+    /// Takes a checkpoint of the session's present view without the messages after `position`.
     pub(super) fn checkpoint_at(
         &mut self,
         id: u64,
@@ -238,7 +238,8 @@ impl Engine {
         self.session_changed(id, method)
     }
 
-    /// Restores a manager's items from a stored set, with their old ids.
+    /// Restores the items of a session's manager from a stored set, with their old ids. `None`
+    /// stands for no items.
     fn restore_items(
         &mut self,
         id: u64,

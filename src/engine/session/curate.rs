@@ -20,11 +20,11 @@ use crate::session::state::Summary;
 use crate::store::StoreError;
 use crate::store::memory::{MemoryOrigin, MemoryScope, NewMemory};
 
-/// Number of messages from which a summary is prepared ahead.
+/// Minimum number of messages in view for which a summary is prepared outside the engine.
 const LONG: usize = 1000;
 /// Maximum size of a summary's ledger, as a share of the session's token limit.
 const LEDGER_SHARE: f64 = 0.2;
-/// Share that the ledger always gets, however little room is left.
+/// Share of the token limit that the ledger always gets, however little room is left.
 const LEAST_LEDGER_SHARE: f64 = 0.05;
 
 /// Part of a session to keep out of its summary.
@@ -43,15 +43,15 @@ pub struct Summarized {
     pub tokens_before: u64,
     /// Tokens in view after.
     pub tokens_after: u64,
-    /// Number of messages folded into it.
+    /// Number of messages folded into the summary.
     pub messages: u64,
-    /// Number of turns folded into it.
+    /// Number of turns folded into the summary.
     pub turns: u64,
     /// Number of messages still in view.
     pub kept: u64,
     /// Text of the summary.
     pub text: String,
-    /// Id of the memory made from it.
+    /// Number of the memory made from the summary.
     pub memory: Option<u64>,
 }
 
@@ -128,8 +128,8 @@ impl Engine {
         })
     }
 
-    /// Returns the input of a session's next summary, if nothing changes before it. Returns `None`
-    /// if it is too small to be worth preparing.
+    /// Returns the input of the summary that [`summarize_session`](Self::summarize_session) would
+    /// make now, so that the summary can be prepared. Returns `None` if it is too small for that.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -292,7 +292,7 @@ impl Engine {
     }
 }
 
-/// Adds the summary to the error's figures, since it stays in view too.
+/// Adds the summary in view to the error's figures, since the summary cannot be pruned.
 fn with_summary(mut error: BudgetTooSmall, summary: u64, max_tokens: u64) -> BudgetTooSmall {
     if summary > 0 {
         error.parts.insert(
@@ -334,7 +334,7 @@ impl Keep {
     }
 }
 
-/// Returns the input of a summary of these messages; `None` if it is too small to be worth
+/// Returns the input of a summary of these messages; `None` if the summary is too small to be worth
 /// preparing.
 pub(super) fn ahead(
     messages: &[Arc<Message>],

@@ -6,8 +6,8 @@ use crate::session::state::Revision;
 use crate::store::session::NewSession;
 
 impl Engine {
-    /// Creates a session from exported messages. If its name is taken, appends a number. `view` is
-    /// the exported view; without it, all messages are in view.
+    /// Creates a session from exported messages. If the name is taken, appends a number to it.
+    /// `view` is the exported view; without it, all messages are in view.
     ///
     /// # Errors
     /// [`EngineError::Store`].

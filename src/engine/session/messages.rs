@@ -22,9 +22,9 @@ pub struct NewMessage {
     pub tool_calls: Vec<ToolCall>,
     /// Id of the call that the message answers.
     pub tool_call_id: Option<String>,
-    /// True if the message must never be left out.
+    /// True if the message must never be left out of a window.
     pub pinned: bool,
-    /// Number of tokens in content and calls.
+    /// Number of tokens in the content and the tool calls.
     pub tokens: u64,
     /// Name of the counter of the tokens.
     pub counted_by: &'static str,
@@ -37,7 +37,7 @@ pub struct NewMessage {
 pub struct Said {
     /// Numbers of the new messages, in order.
     pub numbers: Vec<u64>,
-    /// Numbers of new messages that answer a call missing from the log.
+    /// Numbers of new tool results whose call is not in the log.
     pub orphans: Vec<u64>,
 }
 

@@ -75,8 +75,8 @@ impl Engine {
     }
 
     /// Finds a session by name, or by number if written `ses-N`. Without a name, returns the
-    /// current session: the one that the caller last opened, else the one that any did, else the
-    /// one last changed.
+    /// current session: the one that the caller last opened, else the one that any caller last
+    /// opened, else the one with the latest message.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`].
@@ -151,11 +151,11 @@ impl Engine {
     }
 
     /// Restores a deleted session: the one with this name deleted last, or the one with this
-    /// number. Returns it, and whether it was deleted.
+    /// number. Returns the session, and whether it was deleted.
     ///
     /// # Errors
-    /// [`EngineError::NotDeleted`]; [`EngineError::SessionExists`] if its name has been taken
-    /// since.
+    /// [`EngineError::NotDeleted`]; [`EngineError::SessionExists`] if another session has taken the
+    /// name since.
     pub fn restore_session(&mut self, name: &str) -> Result<(SessionRow, bool), EngineError> {
         let Some(row) = self.deleted_session(name)? else {
             let rows = self.store.read().sessions(true)?.into_iter();
@@ -217,7 +217,8 @@ impl Engine {
     }
 
     /// Like [`in_session`](Self::in_session), but refuses a session in which a model is answering:
-    /// `operation` could take the question out of view, or come between it and its answer.
+    /// `operation` could take the question out of view, or put something between the question and
+    /// its answer.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`], [`EngineError::SessionBusy`], or the operation's error.
@@ -255,12 +256,12 @@ impl Engine {
         Ok(id)
     }
 
-    /// Returns the session, for a change that the store has already.
+    /// Returns the session, for a change that is already in the store.
     fn session_mut(&mut self, id: u64) -> Result<&mut Session, EngineError> {
         Ok(&mut self.loaded(id)?.session)
     }
 
-    /// Returns the session and its row, for a change that the store has already.
+    /// Returns the session and its row, for a change that is already in the store.
     fn loaded(&mut self, id: u64) -> Result<&mut Loaded, EngineError> {
         let loaded = match self.sessions.take(id) {
             Some(loaded) => loaded,
@@ -297,7 +298,7 @@ impl Engine {
         let row = self.row(id)?;
         let mut log = self.store.read().messages(id, 1, u64::MAX)?;
         let counter = self.counter();
-        // Counts are stored with the messages; they are made again only for another tokenizer.
+        // Counts are stored with the messages, and made again only if another tokenizer made them.
         for message in log.iter_mut().filter(|message| message.counted_by != counter.name()) {
             let Message { content, tool_calls, .. } = &*message;
             message.tokens = NewMessage::tokens_of(&*counter, content, tool_calls);

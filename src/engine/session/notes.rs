@@ -14,7 +14,7 @@ pub struct NotesMaterial {
     pub context: SessionContext,
     /// Messages in view, oldest first.
     pub messages: Vec<Arc<Message>>,
-    /// Summary of the messages before them.
+    /// Summary of earlier messages.
     pub summary: Option<Arc<str>>,
     /// Number of the user's message that began the present turn; 0 if there is none.
     pub message: u64,
@@ -39,8 +39,8 @@ impl Engine {
         Ok(NotesMaterial { context, messages, summary, message, turn })
     }
 
-    /// Returns the latest notes for a turn before message `before`, from this session or those it
-    /// was forked from. Skips notes of turns that were rolled back.
+    /// Returns the latest notes for a turn before message `before`, from this session or from a
+    /// session that it was forked from. Skips notes of turns that were rolled back.
     ///
     /// # Errors
     /// [`EngineError::Store`].

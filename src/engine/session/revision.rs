@@ -45,7 +45,7 @@ impl Engine {
         self.revise(id, method, state)
     }
 
-    /// Stores the session's learned figures, which makes no revision.
+    /// Stores the figures that turns have learned about the session, without a new revision.
     pub(super) fn learn(&mut self, id: u64, learned: Learned) -> Result<(), EngineError> {
         if self.session(id)?.learned() == learned {
             return Ok(());
@@ -57,7 +57,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes sure that the newest revision includes everything of the present state.
+    /// Makes sure that the newest revision includes the figures that turns have learned.
     pub(super) fn settle_learned(&mut self, id: u64, method: &str) -> Result<(), EngineError> {
         let session = self.session(id)?;
         let (number, learned) = (session.revision(), session.learned());

@@ -11,7 +11,8 @@ use crate::store::session::SessionRow;
 /// Template for sessions that name none.
 pub const DEFAULT_TEMPLATE: &str = "freeform-chat";
 
-/// Settings of a session, stored as JSON. An older program ignores settings of a newer one.
+/// Settings of a session, stored as JSON. An older program ignores the settings that only a newer
+/// one knows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct SessionSettings {
@@ -20,16 +21,16 @@ pub struct SessionSettings {
     /// Strategy for building windows; defaults to the first of
     /// [`ALL`](crate::curation::strategy::ALL).
     pub strategy: Option<String>,
-    /// Maximum number of tokens in a window; defaults to the practical limit or the model's,
-    /// whichever is lower.
+    /// Maximum number of tokens in a window; defaults to the practical limit or the model's limit,
+    /// the lower of the two.
     pub max_tokens: Option<u64>,
-    /// Keeps pruned messages as memories of the session.
+    /// True if pruned messages become memories of the session.
     pub archive_pruned: bool,
-    /// Enables checkpoints and rollbacks.
+    /// True if checkpoints and rollbacks are possible.
     pub versioning: bool,
     /// Settings for processing turns.
     pub turn: TurnConfig,
-    /// Replaces the history shown to models with notes.
+    /// True if notes replace the history that models see.
     pub manage: bool,
     /// Name of the template; defaults to [`DEFAULT_TEMPLATE`].
     pub template: Option<String>,
@@ -37,9 +38,10 @@ pub struct SessionSettings {
     pub managing: NotesOptions,
     /// Names of the tools that the model may call.
     pub tools: Vec<String>,
-    /// Names of the tools that it may call without asking each time.
+    /// Names of the tools that the model may call without asking each time.
     pub allowed_tools: Vec<String>,
-    /// Managers whose items it shows besides those of its own, from the general to the special.
+    /// Managers whose items the session shows besides those of its own manager, from the general to
+    /// the special.
     pub managers: Vec<String>,
 }
 
@@ -68,7 +70,8 @@ impl SessionSettings {
         self.template.as_deref().unwrap_or(DEFAULT_TEMPLATE)
     }
 
-    /// Returns all managers whose items the session with this row shows. Its own is the last.
+    /// Returns all managers whose items the session with this row shows. The session's own manager
+    /// is the last.
     pub fn managers(&self, row: &SessionRow) -> Vec<String> {
         let own = row.manager_name();
         let others = self.managers.iter().filter(|manager| **manager != own).cloned();
@@ -106,7 +109,7 @@ pub struct SessionContext {
     pub settings: SessionSettings,
     /// Token costs for the model that the request is about.
     pub costs: Costs,
-    /// Managers whose items its windows show.
+    /// Managers whose items the session's windows show.
     pub managers: Vec<String>,
 }
 
@@ -115,7 +118,7 @@ impl Engine {
     /// another is named.
     ///
     /// # Errors
-    /// [`EngineError::NoSuchSession`], and [`StoreError::Damaged`] settings.
+    /// [`EngineError::NoSuchSession`]; [`StoreError::Damaged`] if the settings cannot be read.
     pub fn session_context(
         &mut self,
         name: Option<&str>,
@@ -125,11 +128,11 @@ impl Engine {
         self.context_of(row, model)
     }
 
-    /// Loads what else a request needs of the session with this row, for its own model unless
+    /// Loads the settings and token costs of the session with this row, for its own model unless
     /// another is named.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] settings, [`EngineError::Store`].
+    /// [`EngineError::Store`]; [`StoreError::Damaged`] if the settings cannot be read.
     pub fn context_of(
         &mut self,
         row: SessionRow,

@@ -69,7 +69,7 @@ fn a_session_that_is_opened_aside_moves_nobody() {
         engine.run_alone(|engine| engine.open_session_aside(new)).unwrap()
     };
     let current = |engine: &mut Engine| engine.find_session(None).map(|row| row.name).ok();
-    // If no session is current, the one last changed counts.
+    // If no session is current, the one with the latest message counts.
     let first = aside(&mut engine, "first");
     assert_eq!((first.created, current(&mut engine).as_deref()), (true, Some("first")));
     open(&mut engine, "mine");
@@ -78,7 +78,7 @@ fn a_session_that_is_opened_aside_moves_nobody() {
     assert_eq!(current(&mut engine).as_deref(), Some("mine"));
     assert_eq!(aside(&mut engine, "first"), Opened { id: first.id, created: false });
     assert_eq!(current(&mut engine).as_deref(), Some("mine"));
-    // The same holds if it was only the one last changed.
+    // The same holds if that session was only the one with the latest message.
     engine.run_alone(|engine| engine.delete_session("mine")).unwrap();
     assert_eq!(current(&mut engine).as_deref(), Some("second"));
     let third = aside(&mut engine, "third");
@@ -229,7 +229,7 @@ fn a_request_that_fails_leaves_the_log_as_it_was() {
     check(&mut engine, id, "one, re one, two, re two", "");
 }
 
-/// Records whether the ledger was known when a summary was made.
+/// A summarizer that records whether a summary was prepared for its input.
 struct Watched<'a>(&'a Prepared, Cell<Option<bool>>);
 
 impl Summarizer for Watched<'_> {
@@ -345,7 +345,7 @@ fn an_answer_is_stored_with_the_end_of_its_turn_or_not_at_all() {
     check(&mut engine, id, "why?", "");
     assert_eq!(engine.answered(id, question, "key").unwrap(), None);
 
-    // Of an answer without its end, the whole is asked for again.
+    // If an answer lacks its end, the model is asked again for the whole answer.
     engine.run_alone(|engine| engine.add_answer(id, answer("beca"))).unwrap();
     assert_eq!(engine.run_alone(|e| e.answered(id, question, "key")).unwrap(), None);
     check(&mut engine, id, "why?", "");
@@ -357,7 +357,7 @@ fn an_answer_is_stored_with_the_end_of_its_turn_or_not_at_all() {
     assert!(engine.begin_turn(Some("a")).is_ok(), "the turn has ended");
 }
 
-/// Returns how many rows of sessions `operation` reads.
+/// Returns the number of rows of sessions that `operation` reads.
 fn reads<T>(
     engine: &mut Engine,
     operation: impl FnOnce(&mut Engine) -> Result<T, EngineError>,
@@ -367,7 +367,7 @@ fn reads<T>(
     (rows_read() - before, outcome)
 }
 
-/// A turn as `process-turn` does it.
+/// Processes a turn as `process-turn` does.
 fn process(engine: &mut Engine, coherence: f64) -> Result<TurnDone, EngineError> {
     let turn = NewTurn { coherence: Some(coherence), ..asked() };
     let done = engine.in_session(Some("a"), |engine, row| {

@@ -1,4 +1,4 @@
-//! Processing of one turn: takes in the user's message and keeps the context in good shape.
+//! Processing of one turn: adds the user's message and keeps the context in good shape.
 
 use std::sync::Arc;
 
@@ -19,17 +19,18 @@ use crate::session::message::{Message, Role};
 use crate::session::state::Learned;
 use crate::store::session::SessionRow;
 
-/// Stop summarizing for a while after this many unhelpful attempts in a row.
+/// Number of unhelpful attempts to summarize, one after the other, after which the next must wait.
 const FUTILE_AT_MOST: u64 = 2;
-/// Number of turns without a new attempt then.
+/// Number of turns from the last of these attempts to the next.
 const TURNS_BACKED_OFF: u64 = 5;
-/// Minimum share of the view that a helpful summary removes. The rest must also be small enough.
+/// Minimum share of the view that a helpful summary removes. The view must also be small enough
+/// afterwards.
 const HELPFUL: f64 = 0.05;
 
 /// Input of a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTurn {
-    /// Method to name as the one that changes the session.
+    /// Name of the method that changes the session, for its event.
     pub method: &'static str,
     /// The user's message.
     pub message: NewMessage,
@@ -44,19 +45,19 @@ pub struct NewTurn {
 pub struct TurnDone {
     /// Number of the user's message.
     pub message: u64,
-    /// Ids of the memories that match it, best first.
+    /// Numbers of the memories that match the message, best first.
     pub grounding_used: Vec<u64>,
-    /// Relevance of each of them, from 0 to 1.
+    /// Relevance of each memory in `grounding_used`, from 0 to 1.
     pub relevance_scores: Vec<f64>,
-    /// Text that brings them into the window; empty if there are none.
+    /// Text of these memories for the window; empty if no memory matches.
     pub grounding: String,
-    /// Summary that was made.
+    /// Summary, if one was made.
     pub summarized: Option<Summarized>,
     /// Reason why no summary was made although the view is too large.
     pub not_summarized: Option<String>,
-    /// Checkpoint that was taken.
+    /// Number of the checkpoint, if one was taken.
     pub checkpoint: Option<u64>,
-    /// Rollback because of low quality.
+    /// Rollback, if the quality was so low that one was made.
     pub rolled_back: Option<RolledBack>,
     /// Reason why there was no rollback although the quality is too low.
     #[serde(default)]
@@ -73,9 +74,9 @@ pub struct TurnDone {
 
 impl Engine {
     /// Processes a turn. Appends the message, finds matching memories, summarizes if the view is
-    /// too large, and computes the quality. If it is good enough, takes a checkpoint of the state
-    /// before the turn, provided that one is due. If it is too low and the settings say so, rolls
-    /// back to the last checkpoint that precedes the last turn, and only the message stays in view.
+    /// too large, and computes the quality. If the quality is too low and the settings say so,
+    /// rolls back to the last checkpoint before the last turn, but keeps the message in view.
+    /// Otherwise takes a checkpoint of the conversation before the turn, if one is due.
     ///
     /// # Errors
     /// Returns errors of these steps. A failed summary is not an error; the result reports it.
@@ -136,8 +137,9 @@ impl Engine {
         })
     }
 
-    /// Returns the input of the summary that the turn will make, if nothing changes before it.
-    /// Returns `None` if there is none, or none worth preparing.
+    /// Returns the input of the summary that a turn with this message would make now, so that the
+    /// summary can be prepared. Returns `None` if the turn would make none, or one that is too
+    /// small for that.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -282,8 +284,8 @@ impl Engine {
         Ok(messages + summary + grounding)
     }
 
-    /// Rolls back to the last checkpoint that precedes the last turn, and keeps `message` in view.
-    /// Otherwise returns the reason why that cannot be done.
+    /// Rolls back to the last checkpoint before the last turn, but keeps `message` in view. Returns
+    /// the rollback, or the reason why it is impossible.
     fn leave_last_turn(
         &mut self,
         id: u64,
@@ -310,9 +312,9 @@ fn turns_to_wait(learned: Learned, turns: u64) -> Option<u64> {
     (learned.futile >= FUTILE_AT_MOST && since < TURNS_BACKED_OFF).then(|| TURNS_BACKED_OFF - since)
 }
 
-/// Returns the number of recent turns that a summary leaves alone: as many as fit into its target
-/// size along with its own text and everything that is never dropped, but at least as many as the
-/// settings say.
+/// Returns the number of recent turns that a summary leaves alone: as many as fit into the target
+/// size of the view together with the summary and everything that is never dropped, but at least as
+/// many as the settings say.
 fn turns_to_keep(messages: &[Arc<Message>], config: &TurnConfig, costs: &Costs) -> usize {
     let history = History::new(references(messages), &costs.measure);
     let never_lost = history.units.iter().filter(|unit| unit.kept.is_some());

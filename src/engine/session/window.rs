@@ -18,9 +18,9 @@ pub struct Material {
     pub context: SessionContext,
     /// Messages in view, oldest first.
     pub messages: Vec<Arc<Message>>,
-    /// Summary of the messages before them, with its tokens.
+    /// Summary of earlier messages, with its tokens.
     pub summary: Option<(Arc<str>, u64)>,
-    /// Items of its managers.
+    /// Items of the session's managers.
     pub items: Vec<View>,
     /// The window built last.
     pub previous: Option<Fingerprint>,
@@ -43,8 +43,8 @@ impl Engine {
         Ok(Material { context, messages, summary, items, previous })
     }
 
-    /// Records a built window, and tells of one that differs from the one before. Returns the number of
-    /// its line in the usage log.
+    /// Records a built window, and announces it with an event if it differs from the previous one.
+    /// Returns the number of the window's line in the usage log.
     ///
     /// # Errors
     /// [`EngineError::Store`].

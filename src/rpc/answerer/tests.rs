@@ -31,7 +31,7 @@ fn a_question_tells_the_place_outside_and_hides_no_character() {
     );
 }
 
-/// A chat of 5,000 pieces, and how many of them it has said.
+/// A chat of 5,000 pieces, with the number of pieces sent so far.
 #[derive(Default)]
 struct Chatter(Arc<AtomicUsize>);
 
@@ -62,7 +62,7 @@ impl Caller for Chatter {
     }
 }
 
-/// Shows what is said when it is let.
+/// A listener whose output is shown only as far as the test permits.
 struct Screen {
     shown: Mutex<String>,
     turns: tokio::sync::Semaphore,

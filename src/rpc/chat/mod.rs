@@ -27,7 +27,7 @@ use crate::session::message::Phase;
 use crate::value::Value;
 use crate::wire::message::{Id, WireError};
 
-/// The result: a reply, or that of a dry run.
+/// The result: a reply, or the preview of a dry run.
 pub(super) type ChatAnswer = Either<reply::ChatResult<'static>, reply::PreviewResult<'static>>;
 
 #[derive(Deserialize, JsonSchema)]
@@ -56,8 +56,8 @@ pub(super) struct ChatParams {
     allow: ToolNames,
     /// Texts to include with the conversation, as in `build-window`.
     sections: Option<SectionTexts>,
-    /// Managers whose items to include in this turn instead of the session's, from the general to the
-    /// special.
+    /// Managers whose items to include in this turn, in place of the session's managers, from the
+    /// general to the special.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
     /// Show what would be sent from the session as it is, without the memories that the turn would
@@ -164,9 +164,9 @@ impl EventSink for Progress {
 names! {
     /// The kind of an event in a chat.
     ProgressKind {
-        /// A step of the turn, as a phrase for people.
+        /// A step of the turn, as a phrase to read.
         Status => "status",
-        /// The reason why the model is asked again, as a phrase for people.
+        /// The reason why the model is asked again, as a phrase to read.
         Retry => "retry",
         /// More of the answer.
         Text => "text",
@@ -176,7 +176,7 @@ names! {
         ToolCall => "tool-call",
         /// A call of a tool has ended.
         ToolResult => "tool-result",
-        /// The turn waits until `approve` decides on a call.
+        /// The turn waits until `approve` decides on a tool call.
         Approval => "approval",
     }
 }
@@ -190,7 +190,8 @@ pub(in crate::rpc) struct ProgressParams {
     id: Value,
     /// Kind of the event.
     kind: ProgressKind,
-    /// More of the answer or of the reasoning, a phrase for people, or the name of the tool that is called.
+    /// Text of the event: more of the answer or of the reasoning, a phrase to read, or in
+    /// `:tool-call` the name of the tool.
     text: String,
     #[serde(flatten)]
     more: More,
@@ -211,7 +212,8 @@ struct More {
     /// Arguments as JSON; only in `:tool-call` and `:approval`.
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments: Option<String>,
-    /// Place outside the session's project that the call reaches; only in `:approval`, and if there is one.
+    /// Place outside the session's project that the call reaches; only in `:approval`, and only if
+    /// there is such a place.
     #[serde(skip_serializing_if = "Option::is_none")]
     outside: Option<String>,
 }

@@ -28,8 +28,9 @@ pub(in crate::rpc) struct ChatResult<'a> {
     question: MessageId,
     /// Text of the answer.
     content: &'a str,
-    /// Reason why the answer ended: the model was done, the answer reached its limit of tokens, it
-    /// ends in calls of tools, the provider stopped it, or any other.
+    /// Reason why the answer ended. `:stop`: the model was done; `:length`: the answer reached its
+    /// limit of tokens; `:tool-calls`: the answer ends in tool calls; `:refused`: the provider
+    /// stopped the answer; `:other`: another reason.
     #[schemars(extend("enum" = ["stop", "length", "tool-calls", "refused", "other"]))]
     stop_reason: Keyword<&'static str>,
     /// Tokens of all requests of the turn.
@@ -42,9 +43,9 @@ pub(in crate::rpc) struct ChatResult<'a> {
     model: &'a str,
     /// Tokens of the last window.
     window_tokens: u64,
-    /// Items that are not complete in the window.
+    /// Items that are not complete in the last window.
     left_out: Vec<Decided>,
-    /// Outcome of note-taking; `nil` if it is off.
+    /// Outcome of note-taking; `nil` if note-taking is off.
     management: Option<NotesResult<'a>>,
     /// Number of requests to the model.
     rounds: u64,
@@ -53,15 +54,15 @@ pub(in crate::rpc) struct ChatResult<'a> {
     /// Outcome of processing the turn, as in `process-turn`.
     turn: TurnResult<'a>,
     /// Kind of the error with which an earlier call with the same `:request-key` failed;
-    /// `shutting-down` if the server ended during it, `hung-up` if its client did. Absent if none
-    /// failed.
+    /// `:shutting-down` if the server ended during that call, `:hung-up` if the client hung up.
+    /// Absent if no call failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     failed_before: Option<Keyword<&'a str>>,
     /// Version of the session after the turn.
     version: u64,
 }
 
-/// Tokens as counted by the provider; `nil` if it did not count them.
+/// Tokens as counted by the provider. Counts that it did not report are nil.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Usage")]
 struct UsageResult {
@@ -87,7 +88,8 @@ struct CallResult<'a> {
     text: &'a str,
 }
 
-/// Returns the result of the call, after one with the same key that failed with an error of this kind.
+/// Returns the result of a call. `failed_before` is the kind of the error with which an earlier
+/// call with the same key failed, if any.
 pub(super) fn reply(reply: &Reply, failed_before: Option<&str>) -> Value {
     let stop = match &reply.stop {
         Some(Stop::Finished) | None => "stop",
@@ -149,20 +151,21 @@ pub(in crate::rpc) struct PreviewResult<'a> {
     payload: &'a str,
     /// Template for notes; `nil` if note-taking is off.
     managed_by: Option<&'a str>,
-    /// Place of the template; absent without one.
+    /// Place of the template; absent without a template, or if the template cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<TemplateSource>")]
     template_source: Option<Keyword<&'static str>>,
-    /// File of the template, or `nil`; absent without one.
+    /// File of the template, `nil` for a built-in one; absent without a template, or if the
+    /// template cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<&'a str>")]
     template_path: Option<Option<&'a str>>,
-    /// Reason why the template cannot be used; absent if it can.
+    /// Reason why the template cannot be used; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     template_error: Option<String>,
 }
 
-/// Returns the result of a call that sends nothing.
+/// Returns the result of a dry run.
 pub(super) fn preview(preview: &Preview) -> Value {
     let window = &preview.built.window;
     let (limit, limit_from) = preview.limit;

@@ -318,7 +318,7 @@ pub(super) struct Transfer {
     ids: Option<Vec<ItemId>>,
     manager: Option<ManagerName>,
     /// Manager to move them to.
-    into: ManagerName,
+    into: Name,
 }
 
 /// Items that moved to another manager.

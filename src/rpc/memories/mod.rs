@@ -23,13 +23,13 @@ const DEFAULT_FOUND: usize = 5;
 /// Default number of memories in a list.
 const DEFAULT_LISTED: u64 = 100;
 /// Maximum number of memories in the pages of a list.
-const MAX_LISTED: i64 = 5_000;
+pub(super) const MAX_LISTED: i64 = 5_000;
 /// Maximum size of a memory, in bytes.
 pub(super) const MAX_MEMORY_BYTES: usize = 64 << 10;
 
 /// Description of the filter by session.
-const OF_SESSION: &str =
-    "Include only memories for this session: its own, its project's, and those for everywhere.";
+const OF_SESSION: &str = "Include only memories for this session: its own, those of the session \
+                          that it was forked from, its project's, and those for everywhere.";
 /// Description of the filter by project.
 const OF_PROJECT: &str = "Include only memories for this project or for everywhere.";
 
@@ -37,7 +37,8 @@ const OF_PROJECT: &str = "Include only memories for this project or for everywhe
 pub(super) struct Remember {
     /// The text; at most 64 KiB.
     content: String,
-    /// `:session` with `:session`, `:project` with `:project`, else `:everywhere`.
+    /// Sessions that may find the memory; defaults to `:session` if the call has a `:session`, else
+    /// to `:project` if it has a `:project`, else to `:everywhere`.
     scope: Option<Scope>,
     /// Name or id of the session.
     session: Option<InSession>,
@@ -149,7 +150,7 @@ fn filter(
 pub(super) struct Forget {
     /// Id of the memory, `mem-N`.
     id: MemoryId,
-    /// Defaults to `t`.
+    /// Forget the memory; defaults to `t`. With `nil`, restores it.
     #[serde(default = "yes")]
     forgotten: bool,
 }
@@ -168,7 +169,7 @@ pub(super) struct ListMemories {
     session: Option<Name>,
     #[schemars(description = OF_PROJECT)]
     project: Option<String>,
-    /// Include forgotten ones.
+    /// Include forgotten memories.
     forgotten: Option<bool>,
     #[schemars(description = format!("Maximum number of memories; defaults to {DEFAULT_LISTED}."))]
     limit: Option<i64>,

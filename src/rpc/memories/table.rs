@@ -9,10 +9,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("memory", "remember", super::remember => MemoryShown)
         .changes_after_work()
         .doc("Stores a text as a memory for later turns of a session, of a project, or everywhere.")
-        .result(
-            "The memory: `:id :content :kind :scope :created :accessed :accesses`; if \
-                 embeddings are configured also `:embedding`: `:used`, or why it failed.",
-        )
+        .result("The memory.")
         .needs_session(super::is_for_session)
         .pace(Pace::InOrder),
     method!("memory", "ground-query", super::ground_query => GroundedShown)
@@ -22,16 +19,11 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
               conversation, by age and strength, and, if embeddings are configured, by meaning. \
               Being found makes a memory stronger.",
         )
-        .result(
-            "`:memories`, each with its `:relevance` from 0 to 1; `:summary`, the text for a \
-                 window; `:relevance-scores`, and their mean `:relevance`, 0 if nothing matches; \
-                 `:embedding`, if embeddings are configured: `:used`, or why it failed and only \
-                 words counted.",
-        ),
+        .result("The memories with their relevance, and a text with these memories for a window."),
     method!("memory", "forget", super::forget => MemoryShown)
         .changes()
         .doc("Forgets a memory, so that it is no longer found. `:forgotten nil` restores it.")
-        .result("The memory, with the time when it was `:forgotten`."),
+        .result("The memory."),
     method!("memory", "list-memories", super::list_memories => Vec<MemoryShown>)
         .pages(&Paged { brief: &["content"], most: Some(super::MAX_LISTED), ..Paged::LIST })
         .doc("Lists memories, newest first.")

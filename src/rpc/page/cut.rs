@@ -3,10 +3,10 @@
 use crate::value::{Key, Value};
 use crate::wire::dialect::Dialect;
 
-/// Member that says of an entry that its longest parts were cut.
+/// Name of the member that marks an entry whose longest parts were cut.
 const TRUNCATED: &str = "truncated";
-/// Number of attempts to shorten an entry, each of which removes at least what is too much of its
-/// longest part.
+/// Maximum number of attempts to shorten an entry. Each attempt shortens its longest part by the
+/// surplus.
 const ATTEMPTS: usize = 64;
 
 /// A list and its place in the result.
@@ -54,7 +54,7 @@ pub(super) fn fill(
     filled
 }
 
-/// Returns an entry with its longest parts cut, and marked as such.
+/// Returns an entry with its longest parts cut, and marked with [`TRUNCATED`].
 fn shortened(mut item: Value, room: usize, dialect: Dialect) -> Value {
     if let Value::Map(entries) = &mut item {
         entries.push((Key::from(TRUNCATED), Value::Bool(true)));

@@ -20,7 +20,7 @@ pub(super) fn list_at<'v>(result: &'v mut Value, path: &str) -> Option<&'v mut V
     }
 }
 
-/// Puts a list at a path, and adds what is missing on the way.
+/// Puts a list at a path, and adds the objects that are missing on the way.
 pub(super) fn put_list(page: &mut Value, path: &str, items: Vec<Value>) {
     let mut place = page;
     for name in path.split('.') {
@@ -48,13 +48,13 @@ pub(super) fn shorten(list: &mut [Value], brief: &[&str]) {
 /// The members that a client wants of the entries of a result's lists.
 pub(super) struct Chosen {
     names: Vec<String>,
-    /// Of each list, whether its entries have any of them.
+    /// For each list, true if its entries have any of these members.
     are_there: Vec<bool>,
 }
 
 impl Chosen {
-    /// Checks the names against the type of the entries, whatever entries there are. A name must be
-    /// a member of the entries of one of the lists. `result` is the schema of the whole result.
+    /// Checks the names against the type of the entries, even if there are no entries. A name must
+    /// be a member of the entries of one of the lists. `result` is the schema of the whole result.
     pub(super) fn new(given: &[String], lists: &[&str], result: &Json) -> Result<Self, WireError> {
         let names: Vec<_> = given.iter().map(|name| kebab(name).into_owned()).collect();
         let of_lists: Vec<_> = match lists {
@@ -71,8 +71,8 @@ impl Chosen {
         }
         if let Some(unknown) = names.iter().find(|name| !known.contains(*name)) {
             let known = match known.is_empty() {
-                true => "they have none".to_owned(),
-                false => format!("they have {}", known.join(", ")),
+                true => "the entries have none".to_owned(),
+                false => format!("the entries have {}", known.join(", ")),
             };
             let message = format!("must name members of the entries, got {unknown:?}; {known}");
             return Err(param_error("fields", &message));

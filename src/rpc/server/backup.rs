@@ -23,7 +23,8 @@ const AFTER_START: Duration = Duration::from_secs(60);
 /// Time between later checks.
 const AGAIN: Duration = Duration::from_secs(60 * 60);
 
-/// Writes a backup beside the state whenever the last one is a day old. Runs until it is dropped.
+/// Writes a backup beside the state whenever the last one is a day old. Ends when the engine has
+/// ended.
 pub(crate) async fn keep_backups(engine: Handle, folder: PathBuf, kept: usize) {
     tokio::time::sleep(AFTER_START).await;
     loop {
@@ -90,9 +91,9 @@ fn write(folder: PathBuf, snapshot: &Snapshot) -> Result<BackupShown, WireError>
 pub(super) struct BackupShown {
     /// File of the backup.
     path: String,
-    /// Size of the file.
+    /// Size of the file, in bytes.
     bytes: u64,
-    /// Time at which it was made, in Unix seconds.
+    /// Time at which the backup was made, in Unix seconds.
     at: i64,
 }
 

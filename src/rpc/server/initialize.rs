@@ -24,17 +24,17 @@ pub(super) struct Initialize {
     name: Option<Short>,
     /// Version of the client.
     version: Option<Short>,
-    /// Versions of the protocol that the client speaks. The server answers with its own, and goes
-    /// on even if it is not among them.
+    /// Versions of the protocol that the client speaks. The server answers with its own version,
+    /// and goes on even if the client does not name it.
     #[serde(default, rename = "protocol-versions")]
     _protocol_versions: Option<Vec<u32>>,
-    /// Whatever the client can do. No name has a meaning yet.
+    /// Abilities of the client. No name has a meaning yet.
     #[serde(default, rename = "capabilities")]
     #[schemars(with = "serde_json::Value", extend("type" = ["object", "array"]))]
     _capabilities: Option<Value>,
 }
 
-/// What the server tells of itself.
+/// The introduction of the server.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Initialized {
     /// Version of the protocol that the server speaks.

@@ -4,20 +4,24 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::agent::{Limits, MOST_PROVIDERS};
+use crate::agent::tools::MAX_RESULT_BYTES;
+use crate::agent::{Limits, MAX_CALLS, MAX_ROUNDS, MOST_PROVIDERS};
 use crate::context::manager::MAX_CAPACITY;
-use crate::files::DEFAULT_MAX_TREE_ENTRIES;
+use crate::files::{DEFAULT_MAX_TREE_ENTRIES, MAX_NAMED_SKIPS};
 use crate::provider::{MAX_ANSWER_BYTES, MAX_MODEL_LIST_BYTES};
 use crate::rpc::limits::{
-    CALLS_ASIDE, CALLS_ELSEWHERE, LISTS_KEPT, MAX_BATCH, MAX_CANCEL_BYTES, PAGE_BYTES,
-    WAITING_CALLS, WAITING_INPUTS,
+    CALLS_ASIDE, CALLS_ELSEWHERE, LISTS_KEPT, MAX_BATCH, MAX_CANCEL_BYTES, MAX_EXPLAINED,
+    PAGE_BYTES, WAITING_CALLS, WAITING_INPUTS,
 };
-use crate::rpc::memories::MAX_MEMORY_BYTES;
+use crate::rpc::memories::{self, MAX_MEMORY_BYTES};
 use crate::rpc::messages::MAX_ADDED;
 use crate::rpc::notes::MAX_LISTED;
-use crate::rpc::params::{MAX_METADATA_BYTES, MAX_NAME_BYTES, MAX_SHORT_BYTES};
-use crate::rpc::sessions::MAX_HITS;
-use crate::store::{MOST_INDEXED, MOST_READ, MOST_WORDS, REMEMBERED_REQUESTS, UNDO_DEPTH};
+use crate::rpc::page::SMALLEST_PAGE;
+use crate::rpc::params::{MAX_METADATA_BYTES, MAX_NAME_BYTES, MAX_NAMED, MAX_SHORT_BYTES};
+use crate::rpc::sessions::{MAX_HITS, MAX_REVISIONS, MAX_SESSIONS};
+use crate::store::{
+    LONGEST_RUN, MOST_INDEXED, MOST_READ, MOST_WORDS, REMEMBERED_REQUESTS, UNDO_DEPTH,
+};
 use crate::template;
 use crate::value::MAX_DATA;
 use crate::value::sexp::MAX_DEPTH;
@@ -33,13 +37,15 @@ pub(in crate::rpc) struct LimitsShown {
     max_framed_bytes: usize,
     /// Maximum nesting of a message.
     max_depth: usize,
-    /// Maximum number of data in a message.
+    /// Maximum number of data in a message; each atom and each list counts as one.
     max_data: usize,
     /// Maximum size of a `cancel`, in bytes.
     max_cancel_bytes: usize,
     /// Size of a page, in bytes, unless a call names another.
     page_bytes: usize,
-    /// Maximum number of lists of which pages remain.
+    /// Minimum size of a page that a call may name, in bytes.
+    min_page_bytes: usize,
+    /// Maximum number of partly read lists that are kept for one connection.
     lists_kept: usize,
     /// Maximum number of calls in a batch.
     max_batch_calls: usize,
@@ -51,6 +57,8 @@ pub(in crate::rpc) struct LimitsShown {
     max_capacity: usize,
     /// Maximum size of the name of a manager, set or session, and of a request key, in bytes.
     max_name_bytes: usize,
+    /// Maximum number of ids or managers that a call names.
+    max_named: usize,
     /// Maximum size of the metadata of an item, in bytes.
     max_metadata_bytes: usize,
     /// Maximum size of a project, a model's name, and the id or name of a tool's call, in bytes.
@@ -63,6 +71,14 @@ pub(in crate::rpc) struct LimitsShown {
     max_search_hits: i64,
     /// Maximum number of entries of `list-notes`.
     max_listed_notes: u64,
+    /// Maximum number of entries of `list-sessions`, in all pages.
+    max_listed_sessions: i64,
+    /// Maximum number of entries of `list-revisions`, in all pages.
+    max_listed_revisions: i64,
+    /// Maximum number of entries of `list-memories`, in all pages.
+    max_listed_memories: i64,
+    /// Maximum number of entries of `explain-window`, in all pages.
+    max_explained_windows: i64,
     /// Maximum number of providers.
     max_providers: usize,
     /// Minimum number of changes of a manager that can be undone.
@@ -73,15 +89,29 @@ pub(in crate::rpc) struct LimitsShown {
     max_query_bytes: usize,
     /// Maximum number of different words of a query.
     max_query_words: usize,
+    /// Maximum size of a word that is read in one piece, in bytes.
+    max_word_bytes: usize,
     /// Maximum size of the part of a message that is indexed for search, in bytes.
     max_indexed_bytes: usize,
     /// Maximum number of entries of a directory tree.
     max_tree_entries: u64,
+    /// Maximum number of files that `:skipped` of `add-tree` names.
+    max_named_skips: usize,
     /// Maximum size of the text, thoughts and calls of a model's answer, in bytes.
     max_answer_bytes: usize,
     /// Maximum size of a server's list of models, in bytes.
     max_model_list_bytes: usize,
-    /// Maximum number of items of lists that a template visits.
+    /// Maximum number of calls of tools that one answer of a model may make.
+    max_answer_calls: usize,
+    /// Maximum number of answers in one turn whose tool calls are carried out.
+    max_rounds: u64,
+    /// Maximum size of a tool's result that a model sees, in bytes.
+    max_tool_result_bytes: usize,
+    /// Maximum size of a template, in bytes.
+    max_template_bytes: usize,
+    /// Maximum size of the text of a filled template, in bytes.
+    max_rendered_template_bytes: usize,
+    /// Maximum number of list items that filling a template visits.
     max_template_visits: usize,
     /// Maximum number of calls of a connection that wait.
     max_waiting_calls: usize,
@@ -102,27 +132,40 @@ impl From<Limits> for LimitsShown {
             max_data: MAX_DATA,
             max_cancel_bytes: MAX_CANCEL_BYTES.min(max_message_bytes),
             page_bytes: PAGE_BYTES.min(max_message_bytes),
+            min_page_bytes: SMALLEST_PAGE,
             lists_kept: LISTS_KEPT,
             max_batch_calls: MAX_BATCH,
             max_file_bytes: max_file_bytes.min(max_message_bytes as u64),
             max_items,
             max_capacity: MAX_CAPACITY,
             max_name_bytes: MAX_NAME_BYTES,
+            max_named: MAX_NAMED,
             max_metadata_bytes: MAX_METADATA_BYTES,
             max_short_bytes: MAX_SHORT_BYTES,
             max_added_messages: MAX_ADDED,
             max_memory_bytes: MAX_MEMORY_BYTES,
             max_search_hits: MAX_HITS,
             max_listed_notes: MAX_LISTED,
+            max_listed_sessions: MAX_SESSIONS,
+            max_listed_revisions: MAX_REVISIONS,
+            max_listed_memories: memories::MAX_LISTED,
+            max_explained_windows: MAX_EXPLAINED,
             max_providers: MOST_PROVIDERS,
             undo_steps: UNDO_DEPTH,
             keys_remembered: REMEMBERED_REQUESTS,
             max_query_bytes: MOST_READ,
             max_query_words: MOST_WORDS,
+            max_word_bytes: LONGEST_RUN,
             max_indexed_bytes: MOST_INDEXED,
             max_tree_entries: DEFAULT_MAX_TREE_ENTRIES,
+            max_named_skips: MAX_NAMED_SKIPS,
             max_answer_bytes: MAX_ANSWER_BYTES,
             max_model_list_bytes: MAX_MODEL_LIST_BYTES,
+            max_answer_calls: MAX_CALLS,
+            max_rounds: MAX_ROUNDS,
+            max_tool_result_bytes: MAX_RESULT_BYTES,
+            max_template_bytes: template::MAX_TEMPLATE_BYTES,
+            max_rendered_template_bytes: template::MAX_RENDERED_BYTES,
             max_template_visits: template::MAX_ITEMS,
             max_waiting_calls: WAITING_CALLS,
             max_calls_aside: CALLS_ASIDE,

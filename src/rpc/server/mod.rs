@@ -1,4 +1,4 @@
-//! The server family: the server itself.
+//! The server family: methods about the server itself.
 
 pub(super) mod backup;
 mod initialize;
@@ -41,19 +41,19 @@ struct ServerInfo<'a> {
     name: &'static str,
     /// Version of the program.
     version: &'static str,
-    /// Dialects that it understands.
+    /// Dialects that the server understands.
     dialects: Vec<Keyword<&'static str>>,
-    /// Number of its process.
+    /// Id of the server's process.
     pid: u32,
-    /// State folder; `nil` if it keeps no state.
+    /// State folder; `nil` if the server keeps no state.
     state: Option<String>,
     /// Name of the counter for new items.
     token_counter: Keyword<&'static str>,
     /// Limits in effect.
     limits: LimitsShown,
-    /// Totals since the start.
+    /// Totals since the start of the server.
     statistics: Statistics,
-    /// Findings of the start, such as damage.
+    /// Problems found at the start, such as a damaged database.
     notices: &'a [String],
     /// Reason why changes cannot be stored now; `nil` if they can.
     read_only: Option<String>,
@@ -89,10 +89,10 @@ pub(super) fn server_info(call: Call, _: Nothing) -> Result<Step, WireError> {
 pub(super) struct Subscribe {
     /// The topics; `nil` for none.
     topics: Vec<Topic>,
-    /// Of notifications about managers, only those about these.
+    /// Names of the managers to be told of; defaults to all.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<Name>>,
-    /// Of notifications about sessions, only those about these, by name or id.
+    /// Names or ids of the sessions to be told of; defaults to all.
     #[serde(default, deserialize_with = "given_list")]
     sessions: Option<Vec<Name>>,
 }
@@ -100,7 +100,7 @@ pub(super) struct Subscribe {
 /// The topics of a connection.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Subscribed<'a> {
-    /// Topics that the connection gets notifications of now.
+    /// Topics of which the connection now gets notifications.
     pub(crate) topics: &'a [Topic],
 }
 

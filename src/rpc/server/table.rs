@@ -6,30 +6,30 @@ use crate::rpc::method::{Method, Pace, method};
 /// In the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("server", "initialize", initialize::initialize => initialize::Initialized)
-        .doc("Introduces client and server to each other. Optional, but a client that calls it is \
-              answered in pages from then on: see the section on pages.")
-        .result("`:protocol-version`, `:server` and `:client`, each `:name :version`; `:dialect \
-                 :dialects :capabilities`, and all `:limits`, the same as of `server-info`."),
+        .doc(
+            "Introduces client and server to each other. Optional, but a client that calls it \
+             gets lists in pages from then on: see the section on pages.",
+        )
+        .result("The server and the client, and all limits."),
     method!("server", "ping", super::ping => super::Ping)
         .doc("Answers at once.")
         .result("`:pong`."),
     method!("server", "server-info", super::server_info => super::ServerInfo<'static>)
         .doc("Describes this server: its version, dialects, limits and state folder.")
-        .result("`:name :version :dialects :pid :state :token-counter :limits :statistics \
-                 :notices :read-only :backup`. Notices report findings of the start, such as damage. \
-                 `:read-only` is nil, or why changes cannot be stored now; `:backup` is the newest \
-                 automatic backup as `:path :bytes :at`, or nil."),
+        .result("The description of the server."),
     method!("server", "subscribe", super::subscribe => super::Subscribed<'static>)
         .doc("Subscribes this connection to these topics, replacing an earlier subscription.")
-        .result("`(:topics TOPICS)`."),
+        .result("The topics of the connection now."),
     method!("server", "cancel", super::cancel => super::CallCancelled)
         .doc("Cancels a running call of this connection. The call then returns the error -32800.")
-        .result("`(:cancelled BOOLEAN)`: whether the call was running."),
+        .result("Whether the call was running."),
     method!("server", "backup", backup::backup => backup::BackupShown)
-        .doc("Writes the whole state, including the logs, to one file in the state folder, and \
-              reads it back. The next call replaces the file; `contexture backup FILE` moves it \
-              away. Other calls continue meanwhile.")
-        .result("`:path :bytes :at`.")
+        .doc(
+            "Writes the whole state, including the logs, to one file in the state folder, and \
+             reads the file back. The next call replaces the file; `contexture backup FILE` moves \
+             it away. Other calls continue meanwhile.",
+        )
+        .result("The file of the backup.")
         .changes_after_work()
         .pace(Pace::Aside),
     method!("server", "shutdown", super::shutdown => bool)

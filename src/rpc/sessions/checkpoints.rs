@@ -57,7 +57,7 @@ pub(super) struct OfSession {
 pub(super) struct CheckpointLine {
     /// Id of the checkpoint, `chk-N`.
     id: CheckpointId,
-    /// Earlier name of its `:id`.
+    /// Earlier name of `:id`.
     checkpoint: CheckpointId,
     /// Purpose of the checkpoint.
     message: String,
@@ -65,9 +65,9 @@ pub(super) struct CheckpointLine {
     turn: u64,
     /// Number of messages in the log at the checkpoint.
     position: u64,
-    /// True if the server took it by itself.
+    /// True if the server took the checkpoint by itself.
     automatic: bool,
-    /// Time at which it was taken, in Unix seconds.
+    /// Time at which the checkpoint was taken, in Unix seconds.
     created: i64,
 }
 
@@ -137,7 +137,7 @@ pub(super) struct RollbackUndone {
     session: String,
     /// Number of turns that came back.
     turns_restored: u64,
-    /// Number of turns since the rollback, which left the conversation.
+    /// Number of turns made after the rollback, which have left the conversation.
     turns_lost: u64,
 }
 
@@ -159,9 +159,9 @@ pub(super) struct Fork {
     session: Option<InSession>,
     /// Id of the checkpoint, `chk-N`; defaults to the session's present state.
     checkpoint: Option<CheckpointId>,
-    /// Name; defaults to a new `conversation-N`.
+    /// Name of the new session; defaults to a new `conversation-N`.
     name: Option<Name>,
-    /// Manager of its items; defaults to one of its own.
+    /// Manager of the new session's items; defaults to one of its own.
     manager: Option<ManagerName>,
 }
 
@@ -188,7 +188,7 @@ pub(super) fn fork_session(_: Call, given: Fork) -> Result<Step, WireError> {
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ListRevisions {
     session: Option<InSession>,
-    #[schemars(description = format!("Maximum number; defaults to {DEFAULT_REVISIONS}."))]
+    #[schemars(description = format!("Maximum number of revisions; defaults to {DEFAULT_REVISIONS}."))]
     limit: Option<i64>,
 }
 
@@ -198,11 +198,11 @@ pub(super) struct ListRevisions {
 pub(super) struct RevisionLine {
     /// Number of the revision.
     revision: u64,
-    /// Method or event that made it.
+    /// Method that made the revision; a renamed method by its earlier name.
     method: Keyword<String>,
-    /// Number of messages in the log when it was made.
+    /// Number of messages in the log when the revision was made.
     position: u64,
-    /// Time at which it was made, in Unix seconds.
+    /// Time at which the revision was made, in Unix seconds.
     created: i64,
 }
 
@@ -224,7 +224,7 @@ pub(super) fn list_revisions(_: Call, given: ListRevisions) -> Result<Step, Wire
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct RestoreRevision {
     session: Option<InSession>,
-    /// Number of the revision; 0 is the beginning.
+    /// Number of the revision; 0 is the view before the first change.
     revision: i64,
 }
 
@@ -236,7 +236,7 @@ pub(super) struct Restored {
     session: String,
     /// Number of the revision that was restored.
     restored: u64,
-    /// Number of the new revision.
+    /// Number of the new revision that this call made.
     revision: u64,
 }
 

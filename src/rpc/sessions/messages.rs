@@ -65,7 +65,7 @@ pub(super) struct ToolCallParam {
 }
 
 impl MessageParam {
-    /// What the user says.
+    /// Creates a message of the user.
     pub(in crate::rpc) fn of_user(content: String, phase: Option<Phase>) -> Self {
         Self { role: Some(Role::User), content: Some(content), phase, ..Self::default() }
     }
@@ -135,7 +135,7 @@ pub(super) struct AddMessage {
     pinned: Option<bool>,
     /// Time in Unix seconds; defaults to now.
     timestamp: Option<i64>,
-    /// Several messages instead of one.
+    /// Several messages, in place of the members of a single one.
     #[serde(default, deserialize_with = "given_list")]
     messages: Option<Vec<MessageParam>>,
 }
@@ -160,18 +160,18 @@ impl AddMessage {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "AddedMessages")]
 pub(super) struct Appended {
-    /// Id of the last of them.
+    /// Id of the last added message.
     id: Option<MessageId>,
-    /// Ids of all of them.
+    /// Ids of all added messages.
     ids: Vec<MessageId>,
-    /// Ids of results whose call is not in the log; absent if there are none.
+    /// Ids of added tool results whose call is not in the log; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     without_call: Vec<MessageId>,
     /// Name of the session.
     session: String,
     /// Number of messages in the log now.
     messages: u64,
-    /// Tokens in view now.
+    /// Total tokens of the messages in the log now.
     tokens: u64,
 }
 
@@ -180,7 +180,8 @@ pub(super) fn add_message(call: Call, given: AddMessage) -> Result<Step, WireErr
     let messages = match given.messages {
         Some(messages) if of_one.is_none() => messages,
         Some(_) => {
-            let message = format!("cannot be combined with {}", of_one.unwrap_or_default());
+            let message =
+                format!("cannot be combined with the parameter {}", of_one.unwrap_or_default());
             return Err(param_error("messages", &message));
         }
         None if given.content.is_none() && given.tool_calls.is_none() => {
@@ -232,15 +233,15 @@ pub(super) struct GetMessages {
     /// `:conversation` (the default): without messages that were rolled back; `:view`: only
     /// messages in view; `:log`: all messages.
     view: Option<Which>,
-    /// Return only these, `msg-N`.
+    /// Return only the messages with these ids, `msg-N`.
     ids: Option<HashSet<MessageId>>,
-    /// First message, `msg-N`.
+    /// Id of the first message to return, `msg-N`.
     from: Option<MessageId>,
-    /// Last message, `msg-N`.
+    /// Id of the last message to return, `msg-N`.
     to: Option<MessageId>,
     /// Return only messages by these speakers.
     roles: Option<Vec<Role>>,
-    /// Maximum number, the most recent ones.
+    /// Maximum number of messages; the most recent ones are returned.
     limit: Option<i64>,
 }
 
@@ -251,7 +252,7 @@ pub(super) struct GetMessages {
 enum Which {
     /// The messages of the conversation, including pruned and summarized ones.
     Conversation,
-    /// Those in view.
+    /// The messages in view.
     View,
     /// All messages of the log.
     Log,
@@ -301,7 +302,7 @@ pub(super) struct PinMessage {
     /// Ids of several messages.
     #[serde(default, deserialize_with = "given_list")]
     ids: Option<Vec<MessageId>>,
-    /// Defaults to `t`.
+    /// Pin the messages; defaults to `t`. With `nil`, unpins them.
     #[serde(default = "yes")]
     pinned: bool,
 }
@@ -314,7 +315,7 @@ pub(super) struct Pinned {
     session: String,
     /// Ids of the messages.
     ids: Vec<MessageId>,
-    /// True if they are never left out of a window now.
+    /// True if the messages are pinned now, and so never left out of a window.
     pinned: bool,
 }
 

@@ -8,7 +8,7 @@ mod transcript;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) use self::table::METHODS;
+pub(super) use self::table::{MAX_REVISIONS, MAX_SESSIONS, METHODS};
 use super::call::Call;
 use super::error::param_error;
 use super::params::{
@@ -35,23 +35,24 @@ pub(super) const MAX_HITS: i64 = 1000;
 pub(super) struct Open {
     /// Name, or the id of an existing session; defaults to a new `conversation-N`.
     name: Option<Name>,
-    /// Manager of its items; defaults to one of its own.
+    /// Manager of the items of a new session; defaults to one of its own.
     manager: Option<ManagerName>,
-    /// Further managers whose items it shows before those of its own, from the general to the
-    /// special. Only a new session takes them; `configure-session` sets those of others.
+    /// Further managers whose items a new session shows before those of its own manager, from the
+    /// general to the special; `configure-session` sets those of other sessions.
     managers: Option<Vec<ManagerName>>,
-    /// Folder of the project that it is about.
+    /// Folder of the project that a new session is about.
     project: Option<Short>,
-    /// Replace its history with notes.
+    /// Replace the session's history with notes.
     #[serde(default)]
     manage: Switch,
     /// Template to use; implies `:manage t`.
     template: Option<Name>,
-    /// Make it the current session; defaults to `t`. With `nil`, the current session stays the
+    /// Make the session the current one; defaults to `t`. With `nil`, the current session stays the
     /// same.
     #[serde(default = "yes")]
     current: bool,
-    /// Create it if there is none; defaults to `t`. With `nil`, the error is `no-such-session`.
+    /// Create the session if there is none with this name; defaults to `t`. With `nil`, the error
+    /// is `no-such-session`.
     #[serde(default = "yes")]
     create: bool,
 }
@@ -135,11 +136,11 @@ fn manage(
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ListSessions {
-    /// List only those of this project.
+    /// List only sessions of this project.
     project: Option<String>,
-    /// Include deleted ones.
+    /// Include deleted sessions.
     deleted: Option<bool>,
-    /// Maximum number; `nil` means all.
+    /// Maximum number of sessions; `nil` means all.
     limit: Option<i64>,
 }
 
@@ -222,7 +223,7 @@ pub(super) fn search_sessions(_: Call, given: Search) -> Result<Step, WireError>
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Export {
     session: Option<InSession>,
-    /// Markdown for people, or JSON; defaults to `:markdown`.
+    /// `:markdown` to read, or `:json` to import again; defaults to `:markdown`.
     format: Option<transcript::Format>,
 }
 
@@ -232,7 +233,7 @@ pub(super) struct Export {
 struct Exported {
     /// Name of the session.
     session: String,
-    /// Number of messages.
+    /// Number of messages in the log.
     messages: usize,
     /// The log as text.
     text: String,
@@ -254,9 +255,9 @@ pub(super) fn export_session(_: Call, given: Export) -> Result<Step, WireError> 
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Import {
-    /// The JSON.
+    /// The JSON that `export-session` returned.
     text: String,
-    /// Name of the new session; defaults to that of the exported one.
+    /// Name of the new session; defaults to the name of the exported session.
     name: Option<Name>,
 }
 
@@ -273,7 +274,7 @@ pub(super) fn import_session(call: Call, given: Import) -> Result<Step, WireErro
     })
 }
 
-/// A session in the form for lists.
+/// A session.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Session")]
 struct SessionShown {
@@ -281,42 +282,43 @@ struct SessionShown {
     session: String,
     /// Id of the session, `ses-N`.
     id: SessionId,
-    /// Manager of its items.
+    /// Manager of the session's items.
     manager: String,
-    /// All managers whose items it shows, from the general to the special, if there are several;
-    /// `:manager` is the last.
+    /// All managers whose items the session shows, from the general to the special, with `:manager`
+    /// last; absent if there is only that one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     managers: Vec<String>,
-    /// Folder of its project.
+    /// Folder of the session's project.
     project: Option<String>,
-    /// Number of messages in its log.
+    /// Number of messages in the session's log.
     messages: u64,
-    /// Number of turns in its log, including those that were rolled back; `session-stats` counts
-    /// those of the conversation.
+    /// Number of turns in the session's log, including those that were rolled back; `session-stats`
+    /// counts the turns of the conversation.
     turns: u64,
-    /// Tokens in view.
+    /// Total tokens of the messages in the session's log.
     tokens: u64,
-    /// Time at which it was created, in Unix seconds.
+    /// Time at which the session was created, in Unix seconds.
     created: i64,
-    /// Time at which it last changed, in Unix seconds.
+    /// Time of the latest message, or of the creation if there is none, in Unix seconds.
     updated: i64,
-    /// True if calls without `:session` are about it.
+    /// True if calls without `:session` are about this session.
     current: bool,
     /// Version of the session.
     version: u64,
-    /// Id of the session that it continues; absent if there is none.
+    /// Id of the session that it was forked from; absent if it is no fork.
     #[serde(skip_serializing_if = "Option::is_none")]
     forked_from: Option<SessionId>,
-    /// Number of messages that it has from there.
+    /// Number of messages that it shares with the session in `:forked-from`; absent if it is no
+    /// fork.
     #[serde(skip_serializing_if = "Option::is_none")]
     shared_messages: Option<u64>,
-    /// Time at which it was deleted, in Unix seconds; absent if it was not.
+    /// Time at which the session was deleted, in Unix seconds; absent if it is not deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     deleted: Option<i64>,
-    /// True if this call created it; only in the result of `open-session`.
+    /// True if this call created the session; only in the result of `open-session`.
     #[serde(skip_serializing_if = "Option::is_none")]
     created_now: Option<bool>,
-    /// True if this call restored it, `nil` if it was not deleted; only in the result of
+    /// True if this call restored the session, `nil` if it was not deleted; only in the result of
     /// `restore-session`.
     #[serde(skip_serializing_if = "Option::is_none")]
     restored: Option<bool>,

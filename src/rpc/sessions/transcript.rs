@@ -1,4 +1,4 @@
-//! Sessions as text: a transcript for people, and JSON for programs, which can be imported again.
+//! Sessions as text: a transcript to read, and JSON, which can be imported again.
 
 use std::sync::Arc;
 
@@ -28,9 +28,9 @@ const VERSION: i64 = 1;
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "ExportFormat")]
 pub(super) enum Format {
-    /// For people.
+    /// A transcript in Markdown, to read.
     Markdown,
-    /// For programs, including `import-session`.
+    /// JSON for programs, which `import-session` reads.
     Json,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn write(
     }
 }
 
-/// Reads what [`write`] wrote as JSON.
+/// Reads the JSON that [`write`] wrote.
 ///
 /// # Errors
 /// Returns a phrase that says what is wrong with the text.
@@ -77,7 +77,9 @@ pub(super) fn read(text: &str, counter: &dyn Counter) -> Result<Read, String> {
     })?;
     if file.contexture_session > VERSION {
         let found = file.contexture_session;
-        return Err(format!("has format {found}, but this program knows only up to {VERSION}"));
+        return Err(format!(
+            "has format {found}, but this program reads only formats up to {VERSION}"
+        ));
     }
     let name: Name = Value::Str(file.name)
         .decode()
@@ -109,7 +111,7 @@ struct Written<'a> {
     created: i64,
     summary: Option<&'a str>,
     messages: Vec<MessageShown<'a>>,
-    /// Kept as text, since its names belong to this program and not to the wire.
+    /// State of the view, as text, since its names are not part of the protocol.
     state: Option<String>,
 }
 

@@ -19,13 +19,15 @@ use crate::wire::message::WireError;
 pub(super) struct Batch {
     /// The calls in their order, each with its `:method` and the `:params` that the method takes.
     calls: Vec<BatchCall>,
-    /// Undo everything if a call fails. By default each call is carried out for itself.
+    /// Undo everything if a call fails. By default, the other calls keep their effects.
     atomic: Option<bool>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct BatchCall {
+    /// Name of the method.
     method: String,
+    /// Parameters of the method.
     #[schemars(with = "serde_json::Value")]
     params: Option<Value>,
 }
@@ -175,7 +177,7 @@ pub(super) struct InBatch {
     method: String,
 }
 
-/// Results in the order of the calls.
+/// The results of a batch, in the order of the calls.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct BatchResult {
     /// The outcome of each call.
@@ -185,10 +187,10 @@ pub(super) struct BatchResult {
 /// The outcome of a call in a batch: its result or its error.
 #[derive(Serialize, JsonSchema)]
 struct CallOutcome {
-    /// The result that the method has alone.
+    /// Result of the method, as outside of a batch; absent if the call failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<Value>,
-    /// The error that the method has alone.
+    /// Error of the method, as outside of a batch; absent if the call succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<CallError>,
 }
@@ -198,7 +200,7 @@ struct CallOutcome {
 struct CallError {
     /// Code for programs.
     code: i32,
-    /// Phrase for people.
+    /// Message to read.
     message: String,
     /// Details for programs; `nil` if there are none.
     data: Value,

@@ -26,7 +26,7 @@ use crate::value::{Keyword, Value};
 use crate::wire::dialect::Dialect;
 use crate::wire::message::WireError;
 
-/// The methods that show this table; the others of its family are in [`server`].
+/// The methods of the server family that use this table; the others are in [`server`].
 static SERVER: &[Method] = &[
     method!("server", "methods", list => Vec<Listed>)
         .pages(&Paged { brief: &["params", "result"], ..Paged::LIST })
@@ -37,12 +37,12 @@ static SERVER: &[Method] = &[
         .changes()
         .doc(
             "Carries out several calls in their order, with one answer and one notification for \
-             all. Methods that wait, compute for long or are about the server cannot be in it.",
+             all. Methods that wait, compute for long or are about the server cannot be in a \
+             batch.",
         )
         .result(
-            "`:results`, in the order of the calls: for each `(:result RESULT)` or `(:error \
-             (:code :message :data))`. If an atomic batch fails, its error is that of the call, \
-             with its `:index`, counted from 0, and its `:method`.",
+            "The result or the error of each call. If an atomic batch fails, its error is that of \
+             the call that failed.",
         )
         .pace(Pace::InOrder),
     method!("server", "schema", schema => Json)
@@ -84,7 +84,8 @@ pub(crate) fn find(name: &str, params: &mut Value) -> Result<&'static Method, Wi
     }
 }
 
-/// Returns an error in the words of the dialect, of a call of `method`, if there is one.
+/// Returns the error of a call in the words of the dialect. `method` is the called method, if there
+/// is one.
 pub(crate) fn spelled(error: WireError, dialect: Dialect, method: Option<&Method>) -> WireError {
     let is_method = |word: &str| {
         methods().any(|of| of.name == word || of.earlier_names().any(|name| name == word))

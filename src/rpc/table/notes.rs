@@ -7,15 +7,12 @@ use crate::rpc::page::Paged;
 /// In the order of the documentation.
 pub(super) static METHODS: &[Method] = &[
     method!("template", "take-notes", notes::take_notes => notes::ManagedResult<'static>)
-        .doc("Takes notes on a session as it is now, with a template and a model, as `chat` does \
+        .doc(
+            "Takes notes on a session as it is now, with a template and a model, as `chat` does \
               if `:manage` is on. The notes for a turn are made once and then read from the \
-              store. A failure is reported in the result, not as an error.")
-        .result("`:session :status :step :reason :template :source :sha256 :provider :model :view \
-                 :cached :tokens-before :tokens-after`, the notes as `:text` and the `:messages` \
-                 that follow them, and `:prompt :payload :sections :prompt-tokens :budget \
-                 :runs-shown`. The status \
-                 is `:managed`, `:below-threshold`, `:disabled`, or `:failed` with the step and the \
-                 reason.")
+              store. A failure is reported in the result, not as an error.",
+        )
+        .result("The outcome: the notes and the messages that follow them, with the prompt.")
         .changes_after_work()
         .in_steps()
         .pace(Pace::Aside),
@@ -26,9 +23,5 @@ pub(super) static METHODS: &[Method] = &[
             ..Paged::LIST
         })
         .doc("Lists the outcomes of note-taking, newest first.")
-        .result("A list of `:view :session :turn :message :created :status :step :reason :template \
-                 :source :path :sha256 :provider :model :recent-runs :passthrough-runs \
-                 :token-threshold :runs-shown :sections :budget :prompt-tokens :input-tokens \
-                 :output-tokens :tokens-before :tokens-after :prompt :payload :output`; \
-                 `:runs-shown` is the number of `:recent-runs` that the prompt had room for."),
+        .result("A list of outcomes, with their notes."),
 ];

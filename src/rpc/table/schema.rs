@@ -15,7 +15,7 @@ use crate::rpc::params::{KEY, RequestKey};
 use crate::rpc::version::{self, IfVersion, Since, Unchanged};
 use crate::wire::message::WireError;
 
-/// Formats that say how Rust keeps a number.
+/// Formats that tell the type of a number in Rust.
 const SIZES: [&str; 6] = ["int32", "int64", "uint32", "uint64", "uint", "double"];
 
 /// Returns the schema of all methods as one JSON document. Takes some milliseconds.
@@ -102,8 +102,8 @@ fn described(method: &Method, params: &mut SchemaGenerator, results: &mut Schema
     described
 }
 
-/// Returns the schema of a result whose entries lack members, which `:fields` and `:brief` leave out.
-/// `lists` are the paths of its lists; none if it is one itself.
+/// Returns the schema of a result whose entries lack the members that `:fields` and `:brief` leave
+/// out. `lists` are the paths of its lists; empty if the result itself is a list.
 fn in_parts(result: &Json, lists: &[&str], types: &mut Map<String, Json>) -> Json {
     if lists.is_empty() {
         return list_in_parts(result, types);

@@ -33,7 +33,7 @@ pub(super) struct ListTemplates {
 struct TemplateLine {
     /// Name of the template.
     name: String,
-    /// Place of the template.
+    /// Place in which the template was found.
     #[schemars(with = "TemplateSource")]
     source: Keyword<&'static str>,
     /// False for a template of an untrusted project, which is not read.
@@ -41,10 +41,10 @@ struct TemplateLine {
     /// File of the template; absent for a built-in one.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
-    /// Description, which may be empty; absent if it is not read or cannot be used.
+    /// Description, which may be empty; absent if the template is not read or cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// Reason why it cannot be used; absent if it can.
+    /// Reason why the template cannot be used; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -99,29 +99,29 @@ pub(super) fn resolve_template(call: Call, given: ResolveTemplate) -> Result<Ste
 struct TemplateShown<'a> {
     /// Name of the template.
     name: &'a str,
-    /// Place of the template.
+    /// Place in which the template was found.
     #[schemars(with = "TemplateSource")]
     source: Keyword<&'static str>,
     /// File of the template; `nil` for a built-in one.
     path: Option<&'a str>,
-    /// SHA-256 of its text, in hexadecimal.
+    /// SHA-256 of the template's text, in hexadecimal.
     sha256: &'a str,
-    /// Description, if it has one.
+    /// Description, if the template has one.
     description: Option<&'a str>,
-    /// Number of recent runs to show, if it says so.
+    /// Number of recent runs to show, if the template says so.
     recent_runs: Option<u64>,
-    /// Number of these runs that follow the notes unchanged, if it says so.
+    /// Number of recent runs that follow the notes unchanged, if the template says so.
     passthrough_runs: Option<u64>,
-    /// Tokens of history below which no notes are taken, if it says so.
+    /// Tokens of history below which no notes are taken, if the template says so.
     token_threshold: Option<u64>,
-    /// Model that writes the notes, if it names one.
+    /// Model that writes the notes, if the template names one.
     model: Option<&'a str>,
     /// Text with its placeholders.
     body: &'a str,
-    /// Contract: the text of the code block with the format of the notes; absent if it has none.
+    /// Format of the notes, as the text of a code block in the template; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     contract: Option<&'a str>,
-    /// Language of this block.
+    /// Language of the code block in `:contract`; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     contract_language: Option<Keyword<&'a str>>,
     /// Tokens of the filled text; only with `:fields`.
@@ -154,8 +154,8 @@ impl<'a> From<&'a Template> for TemplateShown<'a> {
     }
 }
 
-/// Continues with the template of this name, if a session may use it. A session that does not exist
-/// yet belongs to `project`.
+/// Continues if a session can use the template with this name, or if no template is named. A
+/// session that does not exist yet belongs to `project`.
 pub(super) fn usable(
     call: &Call,
     template: Option<String>,

@@ -25,16 +25,17 @@ pub(super) struct OneProject {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "TrustedProject")]
 pub(super) struct TrustedShown {
-    /// Path without links.
+    /// Path of the project's folder, without links.
     project: String,
-    /// Address of its Git remote; `nil` if it has none.
+    /// Address of the project's Git remote; `nil` if it has none.
     remote: Option<String>,
-    /// Time since which it is trusted, in Unix seconds.
+    /// Time since which the project is trusted, in Unix seconds.
     since: i64,
-    /// Names of its own templates; only in the result of `trust-project`.
+    /// Names of the project's own templates; only in the result of `trust-project`.
     #[serde(skip_serializing_if = "Option::is_none")]
     templates: Option<Vec<String>>,
-    /// Relation to what is there now; only in the list.
+    /// What is at this path now: `:same` stands for the trusted project, `:other` for another
+    /// repository, `:gone` for nothing. Only in the list.
     #[serde(skip_serializing_if = "Option::is_none")]
     standing: Option<Standing>,
 }
@@ -59,9 +60,9 @@ pub(super) fn trust_project(call: Call, given: OneProject) -> Result<Step, WireE
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DistrustedProject")]
 pub(super) struct Distrusted {
-    /// Path of the folder.
+    /// Path of the project's folder.
     project: String,
-    /// True if it was trusted before.
+    /// True if the project was trusted before.
     was_trusted: bool,
 }
 

@@ -22,7 +22,7 @@ use rusqlite::Connection;
 
 pub(super) use self::items::{ITEM_COLUMNS, item_of, slot_of, with_columns};
 pub(super) use self::sql::{Columns, Statements, columns};
-pub(crate) use self::words::{MOST_INDEXED, MOST_READ, MOST_WORDS};
+pub(crate) use self::words::{LONGEST_RUN, MOST_INDEXED, MOST_READ, MOST_WORDS};
 
 /// Read access to the tables.
 pub struct Reading<'a> {

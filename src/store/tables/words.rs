@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use super::super::StoreError;
 use super::Reading;
 use crate::retrieval;
+pub(crate) use crate::retrieval::words::LONGEST_RUN;
 use crate::retrieval::words::{each_word, ends};
 
 /// Maximum number of distinct query words: half from the beginning, half from the end.
