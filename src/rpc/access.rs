@@ -1,8 +1,8 @@
 //! How a client reached the server, and the rights that follow from that. This module knows nothing
 //! of sockets.
 
-/// How a client reached the server. A client over TCP may be any program of the same user, even a
-/// web browser. Knowing the secret does not prove that a client acts for the user.
+/// The way in which a client reached the server. A client over TCP may be any program of the same
+/// user, even a web browser. Knowing the secret does not prove that a client acts for the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Over stdio or the user's own Unix socket: the client acts for the user.

@@ -27,7 +27,7 @@ const RENAMED: [(&str, &str); 17] = [
 ];
 
 /// Earlier methods that did a part of what a method now does. Each comes with the name of that
-/// method, the parameter that limits the method to this part, and the value of the parameter.
+/// method, the parameter that limits the method to this part, and the value of that parameter.
 const PARTS: [(&str, &str, (&str, bool)); 2] = [
     ("switch-session", "open-session", ("create", false)),
     ("auto-manage-context", "prune-session", ("if-needed", true)),

@@ -16,7 +16,7 @@ use crate::value::Value;
 use crate::visible::{visible, visible_lines};
 use crate::wire::message::WireError;
 
-/// Calls methods on behalf of the client at the other end of the connection.
+/// A caller of methods, on behalf of the client at the other end of the connection.
 pub trait Caller: Send + Sync {
     /// Calls a method and returns its answer. Dropping the future cancels the call.
     fn call(&self, method: &str, params: Value) -> Later<'_, Result<Value, WireError>>;

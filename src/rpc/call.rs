@@ -44,7 +44,7 @@ impl std::ops::Deref for Tools {
 /// Settings of the REPLs of SLY and SLIME.
 #[derive(Clone)]
 pub struct ReplSettings {
-    /// Answers the text typed in REPLs.
+    /// Answerer of the text typed in REPLs.
     pub answerer: Arc<dyn Answerer>,
     /// Version of SLY to report; if it differs from the client's, SLY asks whether to continue.
     pub slynk_version: String,
@@ -89,7 +89,7 @@ pub struct Call {
     pub peer: Arc<dyn Peer>,
     /// The connection, for the engine.
     pub(crate) caller: Caller,
-    /// How the client reached the server.
+    /// Way in which the client reached the server.
     pub access: Access,
     /// Dialect of the client.
     pub dialect: Dialect,

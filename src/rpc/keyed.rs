@@ -221,7 +221,7 @@ impl Keyed {
     }
 }
 
-/// Marks the stored error of a turn that was cancelled.
+/// Mark of the stored error of a turn that was cancelled.
 const CANCELLED: char = '!';
 
 /// The error of a cancelled turn, as it is stored.

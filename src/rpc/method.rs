@@ -219,8 +219,8 @@ impl Method {
         })
     }
 
-    /// Returns which manager or session the method's calls are about, and so tell the version of,
-    /// if any.
+    /// Returns the kind of manager or session that the method's calls are about, if any. Their
+    /// results tell its version.
     pub(super) fn about(&self) -> Option<About> {
         self.about_of(self.params())
     }

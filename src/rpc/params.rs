@@ -139,7 +139,7 @@ fn check_bytes(text: &str, bytes: RangeInclusive<usize>) -> Result<(), String> {
 }
 
 /// Reads a list that selects the subjects of a call. In the native dialect, `nil` could mean an
-/// empty list, or no list and so everything. It is therefore refused.
+/// empty list, or no list and so everything. Refuses `nil`, therefore.
 pub(super) fn given_list<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
