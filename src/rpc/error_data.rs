@@ -114,7 +114,7 @@ pub(super) enum ErrorData<'a> {
     },
     /// The manager or session has another version than `:if-version`, so it has changed since.
     Conflict {
-        /// Version now; 0 if there is no such session.
+        /// Version now; 0 if `open-session` was to open a session that does not exist.
         version: u64,
         /// Version in the call.
         expected: u64,

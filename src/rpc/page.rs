@@ -24,8 +24,8 @@ use crate::wire::message::WireError;
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[expect(dead_code, reason = "it only describes the parameters")]
 pub(super) struct PageParams {
-    /// `:next` of an earlier answer; returns the next page of that list. Other parameters are
-    /// ignored.
+    /// `:next` of an earlier answer; returns the next page of that list, of `:max-bytes` if that is
+    /// given again. All other parameters are ignored.
     cursor: Option<String>,
     /// Return only these members of each entry. If the result has several lists, a list whose
     /// entries have none of these members comes empty.

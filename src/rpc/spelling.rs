@@ -31,7 +31,11 @@ pub(super) fn spelled(
     let is_name =
         |word: &str| word.contains('-') && (is_told(word) || is_method(word) || of_method(word));
     let is_of_params = !told.is_empty() || error.code == WireError::INVALID_PARAMS;
-    let message = in_json(&error.message, if is_of_params { &PHRASES } else { &[] }, is_name);
+    let message = match error.code {
+        // All names in it are of methods, the unknown one included.
+        WireError::METHOD_NOT_FOUND => error.message.replace('-', "_"),
+        _ => in_json(&error.message, if is_of_params { &PHRASES } else { &[] }, is_name),
+    };
     WireError { code: error.code, message, data: with_names(error.data) }
 }
 
@@ -80,6 +84,16 @@ fn in_json(
     while let Some(first) = rest.chars().next() {
         let length = match first {
             '"' => quoted(rest),
+            // `:max-items` is the parameter `max_items`.
+            ':' if !is_of_word(before) && before != ':' => match keyword(&rest[1..]) {
+                Some(name) => {
+                    out.push_str(&name.replace('-', "_"));
+                    before = '-';
+                    rest = &rest[1 + name.len()..];
+                    continue;
+                }
+                None => 1,
+            },
             _ if is_of_word(first) => rest.find(|c| !is_of_word(c)).unwrap_or(rest.len()),
             _ => first.len_utf8(),
         };
@@ -96,6 +110,12 @@ fn in_json(
         rest = &rest[taken..];
     }
     out
+}
+
+/// Returns the name at the beginning if it is one of several words joined by `-`.
+fn keyword(text: &str) -> Option<&str> {
+    let name = &text[..text.find(|c| !is_of_word(c)).unwrap_or(text.len())];
+    (name.starts_with(|c: char| c.is_ascii_lowercase()) && name.contains('-')).then_some(name)
 }
 
 /// Returns the length of a quoted text at the beginning.
@@ -138,6 +158,7 @@ mod tests {
         check("metadata.start-line must be", "metadata.start_line must be");
         check("is required, or tool-calls, or x-y", "is required, or tool_calls, or x-y");
         check("must be t or nil, got nil", "must be true or false, got null");
+        check("unpin some, or raise :max-items with x", "unpin some, or raise max_items with x");
         check("give t; don't, :t or nil-x", "give true; don't, :t or nil-x");
     }
 

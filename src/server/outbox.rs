@@ -324,7 +324,7 @@ fn encode(mut message: Outgoing, encoder: &mut Encoder, max_message: usize, buff
             WireError::INVALID_REQUEST,
             format!(
                 "the answer has {bytes} bytes, but at most {longest} can be sent; ask for \
-                 less with :limit, :types or :brief, {advice}"
+                 less, if the method has parameters for that, {advice}"
             ),
         );
         encoder.encode(&Outgoing::Reply(id, Err(error)), buffer);

@@ -15,7 +15,8 @@ impl Value {
             Self::Bool(false) => "false".to_owned(),
             Self::Int(number) => number.to_string(),
             Self::BigInt(digits) => cut(digits),
-            Self::Float(number) | Self::FloatText(number, _) => number.to_string(),
+            // With a point, to tell it from an integer.
+            Self::Float(number) | Self::FloatText(number, _) => format!("{number:?}"),
             Self::Str(text) => format!("\"{}\"", cut(text)),
             Self::RawStr(_) => "a string with raw bytes".to_owned(),
             Self::Symbol(name) => format!("the symbol {}", cut(name)),

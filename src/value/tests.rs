@@ -142,7 +142,7 @@ fn numbers_are_exact_or_refused() {
     check("0.5", 0.5_f32);
     check("10000000000000000000000", 1e22_f64);
     check_error::<u64>("-3", "must be an integer of 0 or more, got -3");
-    check_error::<u64>("1.0", "must be an integer of 0 or more, got 1");
+    check_error::<u64>("1.0", "must be an integer of 0 or more, got 1.0");
     check_error::<u64>("x", "must be an integer of 0 or more, got the symbol x");
     check_error::<u64>("-99999999999999999999", {
         "must be an integer of 0 or more, got -99999999999999999999"

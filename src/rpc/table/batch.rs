@@ -107,7 +107,8 @@ fn why_alone(method: &Method) -> Option<&'static str> {
     match (method.pace, method.change, method.family) {
         (Pace::Aside, ..) => Some("waits for a model, a disk or a person"),
         (Pace::InOrder, Change::Nothing, _) => Some("computes for long"),
-        (.., "server" | "model") => Some("is about the connection or the server"),
+        (.., "model") => Some("is about models"),
+        (.., "server") => Some("is about the connection or the server"),
         (_, Change::AfterWork, "template") => Some("changes files"),
         _ => None,
     }

@@ -94,8 +94,9 @@ pub(crate) fn spelled(error: WireError, dialect: Dialect, method: Option<&Method
 }
 
 fn unknown(name: &str) -> WireError {
+    let asked = name.to_lowercase();
     // Of each method, the nearest of its names.
-    let nearness = |known: &'static str| (strsim::jaro_winkler(name, known), known);
+    let nearness = |known: &'static str| (strsim::jaro_winkler(&asked, known), known);
     let nearest = |method: &'static Method| {
         let names = method.earlier_names().chain([method.name]).map(nearness);
         names.max_by(|a, b| a.0.total_cmp(&b.0))

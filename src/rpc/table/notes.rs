@@ -10,7 +10,8 @@ pub(super) static METHODS: &[Method] = &[
         .doc(
             "Takes notes on a session as it is now, with a template and a model, as `chat` does \
               if `:manage` is on. The notes for a turn are made once and then read from the \
-              store. A failure is reported in the result, not as an error.",
+              store. A failed step is reported in the \
+              result; without a model, the call fails.",
         )
         .result("The outcome: the notes and the messages that follow them, with the prompt.")
         .changes_after_work()
