@@ -25,7 +25,7 @@
   "\\.\\(?:md\\|markdown\\|mkd\\|Rmd\\|qmd\\|org\\)\\'"
   "Regexp for files of such text, for an Emacs without their modes.")
 
-(defun contexture-defun-prose-p ()
+(defun contexture-defun-prose--here-p ()
   "Return non-nil if this buffer's text is divided by headings."
   (or (apply #'derived-mode-p contexture-defun-prose--modes)
       (and (not (derived-mode-p 'prog-mode))
@@ -36,7 +36,7 @@
   (or (derived-mode-p 'org-mode)
       (string-suffix-p ".org" (or buffer-file-name ""))))
 
-(defun contexture-defun-prose-at-point ()
+(defun contexture-defun-prose--at-point ()
   "Return the block or section around point as (BEG END NAME KIND), or nil."
   (if (contexture-defun-prose--org-p)
       (or (contexture-defun-prose--block "^[ \t]*#\\+begin_\\([a-z]+\\)\\(.*\\)$"
@@ -120,7 +120,7 @@ Return nil, at the end of the text, if there is none."
         (setq inside (not inside)))
       inside)))
 
-(defun contexture-defun-prose-cell ()
+(defun contexture-defun-prose--cell ()
   "Return the cell around point, between lines of \"# %%\", or nil."
   (let ((mark "^[ \t]*\\(?:#\\|//\\|--\\|;;\\|%\\)[ \t]*%%[ \t]*\\(.*\\)$"))
     (save-excursion

@@ -427,9 +427,9 @@ Its keys are :beg and :end, its bounds; :name, a string or nil; and
 :kind, such as `:function', `:method', `:class', `:section' or `:block'."
   (save-excursion
     (save-match-data
-      (pcase (if (contexture-defun-prose-p)
-                 (contexture-defun-prose-at-point)
-               (or (contexture-defun--in-code) (contexture-defun-prose-cell)))
+      (pcase (if (contexture-defun-prose--here-p)
+                 (contexture-defun-prose--at-point)
+               (or (contexture-defun--in-code) (contexture-defun-prose--cell)))
         (`(,beg ,end ,name ,kind)
          (list :beg beg :end end :name name :kind kind))))))
 

@@ -1,9 +1,11 @@
 //! The kinds of errors, each with the data that programs get. The reference shows the comments.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+mod codes;
+
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::shapes::ParamPath;
+pub(super) use self::codes::{BadParameter, CODES, UnknownMethod};
 use crate::curation::section::Section;
 use crate::ids::{CheckpointId, ItemId, MemoryId, MessageId, SessionId};
 use crate::names::names;
@@ -323,57 +325,6 @@ pub(super) struct InTurn {
     pub(super) question: MessageId,
     /// Id of the message with the part of the answer that came; `nil` if none was stored.
     pub(super) id: Option<MessageId>,
-}
-
-/// The data of the error −32700.
-#[derive(JsonSchema)]
-#[schemars(inline)]
-#[expect(dead_code, reason = "it only describes data that the dialects make")]
-pub(super) struct Unreadable {
-    /// Column of the error in the line, counted from 1 in characters; absent if the error has no
-    /// place.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    column: Option<u64>,
-}
-
-/// The data of the error −32601.
-#[derive(Serialize, JsonSchema)]
-#[schemars(inline)]
-pub(super) struct UnknownMethod {
-    /// The methods with the nearest names; at most three.
-    pub(super) nearest: Vec<&'static str>,
-}
-
-/// The data of the error −32602.
-#[derive(Serialize, JsonSchema)]
-#[schemars(inline)]
-pub(super) struct BadParameter<'a> {
-    /// Name of the parameter, or path of a member in a parameter; absent if the error is about
-    /// none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) param: Option<ParamPath<'a>>,
-}
-
-/// A function that makes a schema.
-type Made = fn(&mut SchemaGenerator) -> Schema;
-
-/// The codes of errors, their meanings, and their data if they have no `:kind`.
-pub(super) const CODES: [(i32, &str, Option<Made>); 7] = [
-    (WireError::PARSE, "The line could not be read.", Some(made::<Unreadable>)),
-    (WireError::INVALID_REQUEST, "The message is not a request, or is too large.", None),
-    (WireError::METHOD_NOT_FOUND, "No method has this name.", Some(made::<UnknownMethod>)),
-    (
-        WireError::INVALID_PARAMS,
-        "A parameter is missing, unknown or out of range.",
-        Some(made::<BadParameter<'_>>),
-    ),
-    (WireError::INTERNAL, "A defect in the server; the call changed nothing.", None),
-    (WireError::CANCELLED, "The call was cancelled.", None),
-    (WireError::APPLICATION, "The call was understood and refused.", None),
-];
-
-fn made<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
-    generator.subschema_for::<T>()
 }
 
 impl PlainKind {

@@ -48,7 +48,7 @@ fn fields_are_checked_against_the_type_whatever_entries_there_are() {
         let error = client.fails(method, &format!("(:fields (:no-such) {more})"));
         assert_eq!((error.code, error.param()), (-32602, "fields"), "{method}: {error:?}");
         // The message names the members, and each of them is right.
-        let known = error.message.rsplit_once("they have ").unwrap().1.to_owned();
+        let known = error.message.rsplit_once("the entries have ").unwrap().1.to_owned();
         for member in known.split(", ") {
             client.ok(method, &format!("(:fields ({member:?}) {more})"));
         }

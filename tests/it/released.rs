@@ -82,12 +82,13 @@ fn unpacked(home: &Home) -> Option<PathBuf> {
     let mut tar = Command::new("tar");
     tar.args(["-x", "-f"]).arg(home.path("released.tar")).arg("-C").arg(&folder);
     assert!(tar.status().unwrap().success());
-    // One test names the parameters of `configure-session` that are no settings: one more now.
+    // One test names the parameters of `configure-session` that are no settings: two more now.
     let suite = folder.join("tests/elisp/contexture-session-tests.el");
     let text = std::fs::read_to_string(&suite).unwrap();
     let known = "'(\"session\" \"request-key\"";
     assert_eq!(text.matches(known).count(), 1);
-    std::fs::write(suite, text.replace(known, &format!("{known} \"if-version\""))).unwrap();
+    std::fs::write(suite, text.replace(known, &format!("{known} \"if-version\" \"managers\"")))
+        .unwrap();
     Some(folder)
 }
 
