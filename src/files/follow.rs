@@ -131,7 +131,9 @@ fn clearest(looked: &Looked<'_>, places: &[Range<usize>]) -> Option<Range<usize>
         .iter()
         .map(|place| {
             let (before, after) = looked.support(place);
-            (if before > 0 && after > 0 { before + after } else { before.max(after) / 2 }, place)
+            // One line may be a closing bracket, which stands in many places.
+            let is_between = before.min(after) >= CLEAR_MARGIN;
+            (if is_between { before + after } else { before.max(after) / 2 }, place)
         })
         .collect();
     supported.sort_by_key(|(support, _)| std::cmp::Reverse(*support));

@@ -40,6 +40,8 @@
 (remove-context (:id "ctx-1") (has ":removed"))
 (clear-context nil (has ":removed"))
 (drop-manager (:manager "t") (has ":removed 1"))
+(transfer-items (:id "ctx-2" :manager "m" :into "other") (has "ctx-2"))
+(open-layers (:directory "$DIR") (has "folder:"))
 (add-context (:content 7) (error "must be a string"))
 (add-context (:content "x" :colour "red") (error "colour"))
 (no-such-method nil (error "no method"))
