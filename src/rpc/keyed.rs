@@ -49,9 +49,8 @@ enum Known {
 pub(super) enum Turn {
     /// The turn has ended, with this answer.
     Ended(Result<Value, WireError>),
-    /// The turn may begin. Contains the kind of the error with which an earlier call with the key
-    /// failed, if any.
-    MayBegin(Option<String>),
+    /// The turn may begin.
+    MayBegin,
 }
 
 /// The way in which a turn ended.
@@ -113,7 +112,7 @@ impl Keyed {
     /// Binds the key to the parameters of a turn, unless the turn has ended.
     pub(super) async fn begin(&self, engine: &Handle) -> Result<Turn, WireError> {
         let keyed = self.clone();
-        let (begun, failed) = (self.of_turn("begun"), self.of_turn("failed"));
+        let begun = self.of_turn("begun");
         let known = engine.ask(move |engine| {
             match keyed.known(engine)? {
                 Some(Known::Answer(value)) => return Ok(Turn::Ended(Ok(value))),
@@ -125,9 +124,18 @@ impl Keyed {
                 Some(hash) if hash != keyed.hash => return Ok(Turn::Ended(Err(other_params()))),
                 Some(_) => {}
             }
-            Ok(Turn::MayBegin(engine.recorded(&failed)?))
+            Ok(Turn::MayBegin)
         });
         known.await.map_err(engine_error)
+    }
+
+    /// Returns the kind of the error with which an earlier call with the key failed, if any. To be
+    /// asked once the turn has had its session, which an earlier call frees just before it stores
+    /// how it ended.
+    pub(super) async fn failed_before(&self, engine: &Handle) -> Result<Option<String>, WireError> {
+        let failed = self.of_turn("failed");
+        let kind = engine.ask(move |engine| Ok(engine.recorded(&failed)?));
+        kind.await.map_err(engine_error)
     }
 
     /// Stores the outcome of a turn: its answer, or that it was cancelled. Stores only the kind of

@@ -110,16 +110,18 @@ pub(super) fn chat(call: Call, given: ChatParams) -> Result<Step, WireError> {
 /// Takes the turn, unless an earlier call with the same key did.
 async fn turn(call: Call, request: ChatRequest) -> Result<Value, WireError> {
     let (job, engine, key) = (call.job(), call.tools.engine.clone(), call.in_steps.key);
-    let failed_before = match &key {
-        None => None,
-        Some(key) => match key.begin(&engine).await? {
-            Turn::Ended(answer) => return answer,
-            Turn::MayBegin(failed_before) => failed_before,
-        },
-    };
+    if let Some(key) = &key
+        && let Turn::Ended(answer) = key.begin(&engine).await?
+    {
+        return answer;
+    }
     let ending = call.tools.ending.clone();
     let events = Arc::new(Progress { id: call.id, peer: call.peer, effective: call.effective });
     let reply = agent::chat(job, request, events).await;
+    let failed_before = match &key {
+        Some(key) if reply.is_ok() => key.failed_before(&engine).await?,
+        _ => None,
+    };
     let answer = reply.map(|reply| reply::reply(&reply, failed_before.as_deref()));
     let answer = answer.map_err(agent_error);
     if let Some(key) = key {
