@@ -181,7 +181,7 @@
            (item (contexture-ert-with-recording file (funcall body)))
            (text (with-temp-buffer (insert-file-contents file) (buffer-string))))
       (should (string-prefix-p "; A remark.\n> (" text))
-      (dolist (part '("version" "request-key" "> old" "server-info"))
+      (dolist (part '("token-counters" "request-key" "> old" "server-info"))
         (should-not (string-search part text)))
       (should-not (string-search contexture-ert-directory text))
       (should (string-search "< (:method \"context-changed\"" text))
