@@ -565,7 +565,8 @@
     (should (equal (contexture--lighter) " ctx"))
     (contexture-tests--region 1 2)
     (contexture-test-until (string-prefix-p " ctx:1/" (contexture--lighter)))
-    (contexture-request 'add-context '(:manager "a.el" :content "from elsewhere"))
+    (contexture-request 'add-context (list :manager (contexture-current-manager)
+                                            :content "from elsewhere"))
     (contexture-test-until (string-prefix-p " ctx:2/" (contexture--lighter)))
     (contexture-mode -1)))
 
