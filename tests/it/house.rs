@@ -249,6 +249,29 @@ fn sources_that_the_rules_name_exist() {
     }
 }
 
+/// The packages that the lock file of a package says Contexture needs.
+fn locked(file: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+    let lock: toml::Table = text.parse().unwrap();
+    let packages = lock["package"].as_array().unwrap();
+    let ours = packages.iter().find(|it| it["name"].as_str() == Some("contexture")).unwrap();
+    let needed = ours["dependencies"].as_array().unwrap().iter();
+    // A version is there only if the lock file has several of a package.
+    needed.map(|name| name.as_str().unwrap().split(' ').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_fuzz_package_locks_what_the_program_needs() {
+    let manifest: toml::Table = include_str!("../../Cargo.toml").parse().unwrap();
+    let (fuzzed, ours) = (locked("fuzz/Cargo.lock"), locked("Cargo.lock"));
+    for name in manifest["dependencies"].as_table().unwrap().keys() {
+        assert!(fuzzed.contains(name), "fuzz/Cargo.lock lacks {name}: run `cargo check` in fuzz");
+    }
+    for name in fuzzed {
+        assert!(ours.contains(&name), "fuzz/Cargo.lock has {name}: run `cargo check` in fuzz");
+    }
+}
+
 #[test]
 fn standard_output_belongs_to_the_wire() {
     for source in sources() {
