@@ -134,7 +134,7 @@ impl Keyed {
     /// how it ended.
     pub(super) async fn failed_before(&self, engine: &Handle) -> Result<Option<String>, WireError> {
         let failed = self.of_turn("failed");
-        let kind = engine.ask(move |engine| Ok(engine.recorded(&failed)?));
+        let kind = engine.ask(move |engine| engine.recorded(&failed));
         kind.await.map_err(engine_error)
     }
 

@@ -262,7 +262,7 @@ impl Edited {
         let old_before = self.old[..self.item.start].iter().rev().find(|l| !l.trim().is_empty());
         let old_after = self.old[self.item.end..].iter().find(|l| !l.trim().is_empty());
         let texts = || self.lines.iter().map(|line| &line.text);
-        let before = texts().take(body[0]).filter(|l| !l.trim().is_empty()).last();
+        let before = texts().take(body[0]).rfind(|l| !l.trim().is_empty());
         let after = texts().skip(body[body.len() - 1] + 1).find(|l| !l.trim().is_empty());
         let same = |old: Option<&String>, new: Option<&String>| {
             old.map(|line| bare(line)) == new.map(|line| bare(line))
