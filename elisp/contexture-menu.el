@@ -140,8 +140,7 @@ You can type a prefix argument before any of them."
   "Return the heading: this buffer's context, and its size if known."
   (let ((context (contexture--known-context)))
     (format "Context of %s: %s" (contexture--label context)
-            (pcase (or (gethash context contexture--totals)
-                       (contexture--totals-of context))
+            (pcase (contexture--totals-of context)
               (`(,items . ,tokens) (contexture-menu--size items (or tokens 0)))
               (_ "its size appears after the first command")))))
 
@@ -177,18 +176,25 @@ By default it is this buffer's."
     (contexture--with-layers
      (lambda ()
        (let ((context (or context (contexture-current-context))))
-         (contexture-request-async
-          'count-items (contexture--context-params context)
+         (contexture-request-batch-async
+          (mapcar (lambda (manager) `(count-items :manager ,manager))
+                  (contexture--managers context))
           :success (apply-partially #'contexture-menu--fetched context)
           :error #'ignore)))
      #'ignore)))
 
-(defun contexture-menu--fetched (manager summary)
-  "Record the size of MANAGER from SUMMARY; redraw the menu if it is shown."
-  (let ((before (gethash manager contexture--totals)))
-    (contexture--note-totals manager (plist-get summary :count)
-                             (plist-get summary :tokens))
-    (unless (equal before (gethash manager contexture--totals))
+(defun contexture-menu--fetched (context outcomes)
+  "Record the size of CONTEXT from OUTCOMES; redraw the menu if it is shown.
+OUTCOMES has one for each name in CONTEXT."
+  (let ((before (contexture--totals-of context)))
+    (cl-loop for manager in (contexture--managers context)
+             for outcome in outcomes
+             for summary = (plist-get outcome :result)
+             when summary
+             do (contexture--note-totals manager (plist-get summary :count)
+                                         (plist-get summary :tokens)
+                                         (plist-get summary :version)))
+    (unless (equal before (contexture--totals-of context))
       (contexture-menu--redraw))))
 
 (defun contexture-menu--redraw ()

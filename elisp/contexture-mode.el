@@ -101,14 +101,15 @@ the prefix to which you bound the variable `contexture-command-map':
 (defun contexture--fetch-totals ()
   "Ask a running server for the sizes of all contexts."
   (when (contexture-running-p)
+    (clrhash contexture--totals) ; the versions may be another server's
     (contexture-request-async
      'list-managers nil
      :success (lambda (entries)
-                (clrhash contexture--totals)
                 (dolist (entry (contexture--note-labels entries))
                   (contexture--note-totals (plist-get entry :manager)
                                            (plist-get entry :count)
-                                           (plist-get entry :tokens)))))))
+                                           (plist-get entry :tokens)
+                                           (plist-get entry :version)))))))
 
 (defun contexture--totals-changed (method params)
   "Record the size in PARAMS if METHOD says that a context changed."
@@ -118,7 +119,8 @@ the prefix to which you bound the variable `contexture-command-map':
       (contexture--forget-layers))
     (contexture--note-totals (plist-get params :manager)
                              (plist-get params :count)
-                             (plist-get params :tokens))))
+                             (plist-get params :tokens)
+                             (plist-get params :version))))
 
 (defconst contexture--lighter-width 16
   "Maximum width of a context's name in the mode line.")

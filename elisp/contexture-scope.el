@@ -26,7 +26,8 @@
 
 (declare-function contexture--ask "contexture" (method params))
 (declare-function contexture-request-async "contexture-rpc")
-(declare-function contexture--note-totals "contexture" (manager items tokens))
+(declare-function contexture--note-totals "contexture"
+                  (manager items tokens version))
 (declare-function project-root "project" (project))
 
 (defcustom contexture-scope 'project
@@ -177,7 +178,8 @@ Return them."
       (puthash (plist-get layer :manager) (plist-get layer :label)
                contexture--labels)
       (contexture--note-totals (plist-get layer :manager) (plist-get layer :items)
-                               (plist-get layer :tokens)))
+                               (plist-get layer :tokens)
+                               (plist-get layer :version)))
     (when (or (plist-get opened :taken-over) (plist-get opened :elsewhere))
       (contexture--tell-opened-layers opened))
     (with-current-buffer buffer

@@ -177,7 +177,8 @@ REFUSALS are the messages for those that were not."
         (contexture--message "Nothing added to %s%s" (contexture--label manager) refused)
       (let ((count (plist-get (car items) :count))
             (tokens (plist-get (car items) :total-tokens)))
-        (contexture--note-totals manager count tokens)
+        (contexture--note-totals manager count tokens
+                                 (plist-get (car items) :version))
         (contexture--message "Added %s to %s (%s)%s%s"
                  (contexture--count (length items) noun)
                  (contexture--label manager)

@@ -213,7 +213,8 @@ The unanswered calls were just repeated."
      :success
      (lambda (summary)
        (contexture--note-totals manager (plist-get summary :count)
-                                (plist-get summary :tokens))
+                                (plist-get summary :tokens)
+                                (plist-get summary :version))
        (contexture--message "%s" (contexture-tree--added-text walk result summary))))))
 
 (defun contexture-tree--added-text (walk result summary)

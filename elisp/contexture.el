@@ -81,7 +81,8 @@
   "Name of the context that a command of this Emacs changed last.")
 
 (defvar contexture--totals (make-hash-table :test #'equal)
-  "Hash table from a context's name to (ITEMS . TOKENS), as last reported.")
+  "Hash table from a context's name to its size, as last reported.
+A size is (ITEMS TOKENS VERSION); VERSION is that of the context.")
 
 (defun contexture--size (items tokens)
   "Return a phrase for the size of a context of ITEMS with TOKENS."
@@ -270,7 +271,8 @@ METHOD is `add-item' by default."
 (defun contexture--tell-added (manager item replaced)
   "Say that ITEM was added to MANAGER, with REPLACED characters lost."
   (contexture--note-totals manager (plist-get item :count)
-                           (plist-get item :total-tokens))
+                           (plist-get item :total-tokens)
+                           (plist-get item :version))
   (contexture--message "Added %s to %s (%s)%s%s"
            (contexture--description (plist-get item :metadata))
            (contexture--label manager)
@@ -289,10 +291,14 @@ METHOD is `add-item' by default."
   (contexture--message "Nothing added to %s: %s" (contexture--label manager)
            (contexture--error-text problem)))
 
-(defun contexture--note-totals (manager items tokens)
-  "Record that MANAGER holds ITEMS with TOKENS, both numbers."
-  (puthash manager (cons items tokens) contexture--totals)
-  (force-mode-line-update t))
+(defun contexture--note-totals (manager items tokens version)
+  "Record that MANAGER holds ITEMS with TOKENS, both numbers, at VERSION.
+Answers and notifications arrive in any order: an earlier VERSION than
+the one recorded changes nothing."
+  (unless (< (or version 0)
+             (or (nth 2 (gethash manager contexture--totals)) 0))
+    (puthash manager (list items tokens version) contexture--totals)
+    (force-mode-line-update t)))
 
 ;;;###autoload
 (defun contexture-add-region (beg end &optional rectangle)
@@ -476,7 +482,7 @@ If the server does not answer at once, use its last report."
                                  (contexture--managers context)))))
     (when known
       (cons (apply #'+ (mapcar #'car known))
-            (apply #'+ (mapcar (lambda (total) (or (cdr total) 0)) known))))))
+            (apply #'+ (mapcar (lambda (total) (or (cadr total) 0)) known))))))
 
 (autoload 'contexture--candidates "contexture-layers")
 (autoload 'contexture--call-each "contexture-layers")

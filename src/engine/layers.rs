@@ -77,6 +77,8 @@ pub(crate) struct OpenLayer {
     pub tokens: u64,
     /// Capacity in items.
     pub max_items: usize,
+    /// Version of the manager.
+    pub version: u64,
 }
 
 /// A manager, with the number of its items.
@@ -152,11 +154,12 @@ impl Engine {
     ) -> Result<OpenLayer, EngineError> {
         let (items, tokens) = self.size(&manager)?;
         let max_items = self.settings(&manager)?.max_items;
+        let version = self.manager(&manager)?.version();
         let label = match layer {
             Layer::Conversation => "this conversation".to_owned(),
             _ => place::label(&manager, root),
         };
-        Ok(OpenLayer { layer, manager, label, items, tokens, max_items })
+        Ok(OpenLayer { layer, manager, label, items, tokens, max_items, version })
     }
 
     /// Takes over a manager of an earlier version if it has the same items as when they were

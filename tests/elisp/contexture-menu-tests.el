@@ -77,7 +77,7 @@
   (contexture-menu-tests--in-buffer
     (should (equal (contexture-menu--heading)
                    "Context of buffer a.txt: its size appears after the first command"))
-    (contexture--note-totals "a.txt" 3 412)
+    (contexture--note-totals "a.txt" 3 412 7)
     (let ((contexture-token-budget nil))
       (should (equal (contexture-menu--heading)
                      "Context of buffer a.txt: 3 items, 412 tokens")))

@@ -570,6 +570,19 @@
     (contexture-test-until (string-prefix-p " ctx:2/" (contexture--lighter)))
     (contexture-mode -1)))
 
+(ert-deftest contexture-mode-believes-the-newest-size-whatever-arrives-last ()
+  (contexture-tests--with-elisp
+    (contexture-mode)
+    (contexture-tests--region 1 2)
+    (contexture-test-until (string-prefix-p " ctx:1/" (contexture--lighter)))
+    (let* ((manager (contexture-current-manager))
+           (first (nth 2 (gethash manager contexture--totals))))
+      (contexture-request 'add-context (list :manager manager :content "more"))
+      (contexture-test-until (string-prefix-p " ctx:2/" (contexture--lighter)))
+      (contexture--note-totals manager 1 1 first) ; a late answer
+      (should (string-prefix-p " ctx:2/" (contexture--lighter))))
+    (contexture-mode -1)))
+
 (ert-deftest contexture-mode-knows-what-is-there-already ()
   (contexture-tests--with-item
     (clrhash contexture--totals)

@@ -55,6 +55,8 @@ struct LayerShown {
     tokens: u64,
     /// Maximum number of items.
     max_items: usize,
+    /// Version of the manager.
+    version: u64,
 }
 
 /// A manager whose items moved into a layer.
@@ -118,6 +120,7 @@ fn shown(open: OpenLayers) -> Opened {
         items: open.items,
         tokens: open.tokens,
         max_items: open.max_items,
+        version: open.version,
     });
     let taken = open.taken_over.into_iter().filter_map(|held| {
         Some(TakenOver { layer: held.layer?, manager: held.manager, items: held.items })
