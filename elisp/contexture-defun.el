@@ -350,9 +350,16 @@ It is a list of its beginning, end, name and kind."
 
 ;;;; By the mode
 
+(defconst contexture-defun--treesit-p
+  (and (fboundp 'treesit-defun-at-point) (fboundp 'treesit-parent-until)
+       (fboundp 'treesit-parser-list) (fboundp 'treesit-node-children)
+       (fboundp 'treesit-node-parent) (fboundp 'treesit-node-type)
+       (fboundp 'treesit-node-start) (fboundp 'treesit-node-end))
+  "Non-nil if this Emacs has tree-sitter, as Emacs 29 and later may.")
+
 (defun contexture-defun--by-parser ()
   "Return (BEG END) of the definition that tree-sitter sees, or nil."
-  (when (and (fboundp 'treesit-parser-list) (treesit-parser-list))
+  (when (and contexture-defun--treesit-p (treesit-parser-list))
     (let ((node (ignore-errors (treesit-defun-at-point))))
       (while (and node (contexture-defun--plain-value-p node))
         (setq node (treesit-parent-until
