@@ -27,6 +27,9 @@ pub(super) struct ListBuilder {
     items: Vec<Value>,
 }
 
+/// Room for the entries of a map whose length serde does not know: a struct with flattened fields.
+const FLATTENED_FIELDS: usize = 16;
+
 /// The entries of a map so far, the key that waits for its value, and the variant that will hold
 /// the map.
 pub(super) struct MapBuilder {
@@ -146,7 +149,7 @@ impl Serializer for ValueSerializer {
     }
 
     fn serialize_map(self, length: Option<usize>) -> Result<MapBuilder, Error> {
-        let entries = Vec::with_capacity(length.unwrap_or(0));
+        let entries = Vec::with_capacity(length.unwrap_or(FLATTENED_FIELDS));
         Ok(MapBuilder { variant: None, entries, key: None })
     }
 

@@ -1,6 +1,7 @@
 //! Rows for the token usage of windows: one for each of the latest windows, and sums over all
 //! windows.
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Row, params};
 
 use super::super::StoreError;
@@ -135,7 +136,7 @@ impl Writing<'_> {
 /// Reads the columns of [`Spent`], which are null when no model was asked, and the columns of the
 /// window.
 fn usage_of(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
-    let provider: Option<String> = row.get("provider")?;
+    let is_spent = row.get_ref(0)? != ValueRef::Null;
     Ok(UsageRow {
         session: row.get(6)?,
         at: row.get(7)?,
@@ -148,6 +149,6 @@ fn usage_of(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
         messages: row.get(14)?,
         total: row.get(15)?,
         budget: row.get(16)?,
-        spent: provider.map(|_| Spent::of(row)).transpose()?,
+        spent: is_spent.then(|| Spent::of(row)).transpose()?,
     })
 }
