@@ -40,7 +40,7 @@ called.  See `contexture-reconnect-delay' for the time between attempts."
 
 (defcustom contexture-queue-limit (* 64 1024 1024)
   "Maximum number of characters in all calls that wait for an answer.
-Beyond it the server is not keeping up, and new calls are refused."
+Beyond it, new calls are refused until the server has answered others."
   :type 'natnum)
 
 (defcustom contexture-events-buffer-size 0
@@ -55,7 +55,10 @@ Beyond it the server is not keeping up, and new calls are refused."
   "Normal hook run whenever a connection to a server is made, or made again.")
 
 (defvar contexture-disconnected-hook nil
-  "Normal hook run when the connection to the server is closed or lost.")
+  "Normal hook run when the server is left or cannot be reached.
+It runs after `contexture-disconnect', and each time an attempt to connect
+fails.  It does not run for a connection that is lost and made again at
+the first attempt.")
 
 (defvar contexture-notification-functions nil
   "Abnormal hook run for each notification from the server.
@@ -63,10 +66,10 @@ Each function is called with METHOD, a symbol, and PARAMS, a plist.
 Use `contexture-watch' to add one: it also subscribes to notifications.")
 
 (defconst contexture--max-items 1000
-  "The largest capacity of a context that the server allows.")
+  "Largest capacity of a context, in items, that the server allows.")
 
 (defvar contexture--last-replaced 0
-  "Number of characters of the last message that could not be sent.")
+  "Number of characters in the last message that could not be sent.")
 
 ;;;; Words
 
@@ -101,10 +104,10 @@ nil for anything else."
   (let ((needed (and files (+ files pinned))))
     (concat
      (if files
-         (format "%s (%s) do not fit; it holds at most %d"
+         (format "%s (%s) do not fit; the context holds at most %d"
                  (contexture--count files "file") (contexture--count tokens "token")
                  capacity)
-       (format "it is full; it holds at most %d" capacity))
+       (format "the context is full; it holds at most %d" capacity))
      (if (> pinned 0) (format " (%d pinned)" pinned) "")
      (cond ((and needed (<= needed contexture--max-items))
             (format "; raise the limit to %d or more with M-x contexture-set-capacity, \
@@ -142,9 +145,11 @@ connects, and the server keeps them until it ends.  The plist has
   :auth-source  t to look the key up with `auth-source' by the host of
                 the address, or a plist of :host and :user.
                 The key is sent to the server, which keeps it in memory
-  :api-key-env, :api-key-command
-                instead, the environment variable of the server that has
-                the key, or the command that prints it
+  :api-key-env  instead, the environment variable of the server that has
+                the key
+  :api-key-command
+                instead, the command that prints the key
+  :script       the file with the answers of a scripted provider
   :context      Ollama's context length in tokens; its own default is
                 often small
   :answer-tokens
@@ -158,7 +163,7 @@ connects, and the server keeps them until it ends.  The plist has
                 :value-type (plist :tag "Settings")))
 
 (defvar contexture-providers-hook nil
-  "Normal hook run after `contexture-providers' were sent to the server.")
+  "Normal hook run each time the server accepts one of `contexture-providers'.")
 
 (provide 'contexture-base)
 ;;; contexture-base.el ends here

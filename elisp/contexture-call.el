@@ -49,7 +49,8 @@ watched, so that its answer ends the wait at once."
 
 (defun contexture--timeout-text (connection timeout &optional option)
   "Return the message that CONNECTION was silent for TIMEOUT seconds.
-OPTION is the option that sets it, by default `contexture-request-timeout'."
+OPTION is the option that sets TIMEOUT, by default
+`contexture-request-timeout'."
   (if (jsonrpc-running-p connection)
       (format "no answer within %s s (see `%s')" timeout
               (or option 'contexture-request-timeout))
@@ -103,7 +104,8 @@ ADDRESS is the path of a Unix socket, or HOST:PORT."
 
 (defun contexture--server-note (folder)
   "Return (PID . SOCKET) of the server that owns the state FOLDER, or nil.
-They come from the server's note in that folder; SOCKET may be nil."
+Both are in the file that the server writes in FOLDER.  SOCKET is nil if
+the server listens on none."
   (let ((note (expand-file-name "server" folder)))
     (when (file-readable-p note)
       (with-temp-buffer

@@ -86,7 +86,8 @@
 (cl-defstruct (contexture--call (:constructor contexture--make-call)
                                 (:copier nil))
   "A call that has no answer yet.
-OWN calls are those that each connect makes anew."
+OWN is non-nil for a call that the connection repeats itself whenever it
+connects.  DEATHS counts how often the server died during the call."
   id method line own (deaths 0))
 
 (defun contexture--new-connection (target)
@@ -100,7 +101,7 @@ OWN calls are those that each connect makes anew."
                  (if new
                      (list :events-buffer-config (list :size size :format 'lisp))
                    (list :events-buffer-scrollback-size size)))))
-    ;; The newer one makes a buffer even if it puts nothing there: hide it.
+    ;; Newer versions make a buffer even if they put nothing there: hide it.
     (when (and new (<= size 0))
       (setf (slot-value connection '-events-buffer)
             (get-buffer-create " *contexture events*" t)))
@@ -329,7 +330,7 @@ only when the server has been reached."
 
 (defun contexture--register (connection call)
   "Keep CALL until CONNECTION answers it, and send it when possible."
-  (when (and (not (contexture--call-own call)) ; greeting is what mends it
+  (when (and (not (contexture--call-own call)) ; calls wait for the greeting
              (> (+ (oref connection unanswered-size)
                    (length (contexture--call-line call)))
                 contexture-queue-limit))
@@ -387,7 +388,7 @@ Return non-nil if all of it was written, so that there is room for more."
         (let ((text (if (oref connection full) ""
                       (cdr (pop (oref connection outbox))))))
           (not (oset connection full (contexture--write-now process text)))))
-    (error nil)))          ; it is gone: its sentinel does what is needed
+    (error nil)))          ; the process is gone: its sentinel cleans up
 
 (defun contexture--write-now (process text)
   "Write TEXT to PROCESS; return t if some of it did not fit into the pipe.
@@ -442,8 +443,8 @@ Each character is looked at once, however long the line becomes."
 
 (defun contexture--drain (connection)
   "Handle the lines in CONNECTION's inbox.
-An answer to `jsonrpc-request' leaves by a throw; what follows is then
-handled as soon as Emacs is idle."
+An answer to `jsonrpc-request' leaves this function by a throw; the lines
+after it are then handled as soon as Emacs waits for input."
   (unwind-protect
       (while (oref connection inbox)
         (condition-case problem
@@ -482,7 +483,7 @@ Answers to calls that nobody waits for are dropped."
 
 (defun contexture--complain (problem)
   "Report PROBLEM, a condition met in a filter or sentinel.
-An error that left a filter would end a batch Emacs."
+An error that escapes a filter ends a batch Emacs."
   (contexture--message "Contexture: %s" (contexture--problem-text problem)))
 
 (defun contexture--queue-news (connection method params)

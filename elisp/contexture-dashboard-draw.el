@@ -144,7 +144,7 @@ NAME tells it apart from others; HELP says what it does."
     (contexture--label name)))
 
 (defun contexture-dashboard--whereabouts (stats)
-  "Return a phrase for the messages that STATS count as out of view."
+  "Return a phrase for where the messages that STATS count are."
   (let ((parts (cl-loop for (number . words)
                         in `((,(plist-get stats :pruned) . "pruned")
                              (,(plist-get stats :summarized) . "in a summary")
@@ -332,7 +332,7 @@ It is drawn with letters where the display has no block characters."
         :reason (if (plist-get item :pinned) "an item, pinned" "an item")))
 
 (defun contexture-dashboard--largest (parts)
-  "Return the largest of PARTS, in their original order."
+  "Return the largest of PARTS, in the order of PARTS."
   (let ((chosen (seq-take
                  (sort (copy-sequence parts)
                        (lambda (a b) (> (plist-get a :before) (plist-get b :before))))
@@ -377,7 +377,7 @@ REASON."
      "")))
 
 (defun contexture-dashboard--managing (data)
-  "Return the section on the notes in DATA, or nil if there are none."
+  "Return the section on the notes in DATA, or \"\" if there are none."
   (let ((settings (plist-get data :settings))
         (views (plist-get data :views)))
     (if (not (or views (plist-get settings :manage))) ""

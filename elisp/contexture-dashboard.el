@@ -13,10 +13,9 @@
 ;; model's window it fills, what the last windows were made of, how good
 ;; its context is, its checkpoints, and buttons for the usual commands.
 ;;
-;; It is redrawn when the server reports a change, never by the clock.
-;; While no window shows it, it listens to nothing: even the hook that
-;; notices that it is hidden exists only while it is shown.
-;; contexture-dashboard-draw.el makes its text.
+;; The dashboard is redrawn when the server reports a change, never at
+;; fixed times.  While no window shows it, it gets no notifications and has
+;; no global hooks.  contexture-dashboard-draw.el makes its text.
 
 ;;; Code:
 
@@ -47,7 +46,7 @@
   "Reason why the data may be out of date, a string, or nil.")
 
 (defvar-local contexture-dashboard--fixed nil
-  "Non-nil if the user chose this session; nil to follow the current one.")
+  "Id of the session that the user chose; nil to follow the current one.")
 
 (defvar contexture-dashboard-mode-map
   (let ((map (make-sparse-keymap)))
@@ -89,9 +88,10 @@ The dashboard updates itself; \\[revert-buffer] updates it at once.
 
 ;;;###autoload
 (defun contexture-dashboard (&optional session)
-  "Show how full the current session is, and keep that up to date.
-With a prefix argument, choose a SESSION, and keep showing it whichever
-is current.  In a buffer that shows a session, show that session."
+  "Show how full the current session is, and keep the figures up to date.
+With a prefix argument, choose a SESSION and keep showing it, even when
+another becomes the current one.  In a buffer that shows a session, show
+that session."
   (interactive (list (if current-prefix-arg
                          (contexture-session--id
                           (contexture-session--read "Dashboard of"))
@@ -170,7 +170,7 @@ is current.  In a buffer that shows a session, show that session."
 
 (defun contexture-dashboard--concerns-p (method params)
   "Return non-nil if METHOD with PARAMS concerns what this buffer shows.
-It may say that another session is now the current one."
+Unless the user chose a session, news of another current session does."
   (if (eq method 'context-changed)
       (contexture--of-context-p
        (plist-get params :manager)
@@ -354,7 +354,7 @@ BUTTON is the name of the button there, or nil."
           (line-number-at-pos) (current-column))))
 
 (defun contexture-dashboard--position (place)
-  "Return the position of PLACE now."
+  "Return the position that PLACE has in the present text."
   (pcase-let ((`(,name ,line ,column) place))
     (save-excursion
       (or (and name (contexture-dashboard--find name))
@@ -401,8 +401,8 @@ BUTTON is the name of the button there, or nil."
       (user-error "There is no button here; n goes to the next"))))
 
 (defun contexture-dashboard-rollback (&optional checkpoint)
-  "Go back to a checkpoint of the session, by default CHECKPOINT, an id.
-Choose it among those that are shown."
+  "Go back to a checkpoint of the session, chosen among those shown.
+CHECKPOINT, an id, is the default."
   (interactive)
   (let ((checkpoints (or (plist-get contexture-dashboard--data :checkpoints)
                          (user-error "There is no checkpoint yet; c takes one")))

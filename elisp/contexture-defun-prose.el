@@ -113,7 +113,7 @@ Return nil, at the end of the text, if there is none."
 
 (defun contexture-defun-prose--fenced-p ()
   "Return non-nil if this line, which looks like a heading, is in a block."
-  (unless (contexture-defun-prose--org-p)     ; an asterisk always begins one there
+  (unless (contexture-defun-prose--org-p)     ; in Org an asterisk always begins a heading
     (let ((here (point)) (inside nil))
       (goto-char (point-min))
       (while (re-search-forward "^[ \t]*\\(?:```\\|~~~\\)" here t)

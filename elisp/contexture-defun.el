@@ -11,9 +11,9 @@
 
 ;; `contexture-defun-at-point' finds what a programmer calls a definition:
 ;; with its decorators, attributes and documentation comment, its name and
-;; its kind.  A parser of tree-sitter knows best where one is; else the
-;; major mode, if it has rules of its own; else a line that looks like the
-;; head of a definition, and the lines indented below it.  In Org and
+;; its kind.  A tree-sitter parser knows best where a definition is; else
+;; the major mode, if it has rules of its own; else a line that looks like
+;; the head of a definition, with the lines indented below it.  In Org and
 ;; Markdown it is a source block or the section with its heading, and in
 ;; code that is divided by "# %%" the cell.
 
@@ -65,7 +65,7 @@
     ("trait" . :trait) ("impl" . :impl)
     ("module" . :module) ("mod" . :module) ("namespace" . :module)
     ("type" . :type) ("macro_rules!" . :macro) ("macro" . :macro))
-  "Alist from keywords that begin a definition to its kind.")
+  "Alist from a keyword that begins a definition to the definition's kind.")
 
 (defconst contexture-defun--keyword-head
   (concat "[ \t]*" contexture-defun--modifiers
@@ -81,7 +81,7 @@
           "[ \t]*\\(?::[^=\n]*\\)?[=:][ \t]*\\(?:async[ \t]+\\)?"
           "\\(?:function\\_>\\|(.*=>\\|([ \t]*$\\|<[^>\n]*>(.*\\(?:=>\\|(\\)[ \t]*"
           "\\|[[:alpha:]_$][[:alnum:]_$]*[ \t]*=>\\)")
-  "Regexp for a function that is a value with a name, its group.")
+  "Regexp for a function that is the value of a name; its group is the name.")
 
 (defconst contexture-defun--call-head
   (concat "[ \t]*" contexture-defun--modifiers
@@ -94,7 +94,7 @@
   '("if" "for" "while" "switch" "catch" "with" "return" "else" "do" "match" "foreach"
     "using" "lock" "new" "await" "throw" "typeof" "elif" "until" "unless" "case"
     "super" "sizeof" "defer" "go" "select" "loop" "assert" "function" "print")
-  "Words that a parenthesis may follow but that are no names.")
+  "Words that may precede a parenthesis without being a function's name.")
 
 (defconst contexture-defun--lisp-head
   (rx (* blank) "(" (group (* (any alnum "_:/.-")) "def" (* (any alnum "_!*?-")))
@@ -136,7 +136,7 @@
           ((and (memq kind '(:struct :enum :class :module))
                 (string-match-p "\\`[^{]*[;=]" line))
            nil)
-          ((and (memq kind '(:struct :enum)) (string-match-p "(" line)) ; it returns one
+          ((and (memq kind '(:struct :enum)) (string-match-p "(" line)) ; a function
            (and (looking-at contexture-defun--call-head)
                 (contexture-defun--call-found)))
           (t (cons name kind)))))
@@ -255,7 +255,7 @@ Stay if there is none."
 
 (defun contexture-defun--blank-p ()
   "Return non-nil if the indentation of this line says nothing.
-It is blank, or a label or a line of C's preprocessor."
+Such a line is blank, a label, or a directive of C's preprocessor."
   (save-excursion
     (forward-line 0)
     (looking-at-p
@@ -274,7 +274,7 @@ It is blank, or a label or a line of C's preprocessor."
     (looking-at-p "[])}]\\|\\(?:end\\|done\\|fi\\|esac\\)\\_>")))
 
 (defun contexture-defun--opener-p ()
-  "Return non-nil if this line goes on with a head that began above it."
+  "Return non-nil if this line continues a head that began above it."
   (save-excursion
     (back-to-indentation)
     (looking-at-p "{\\|where\\_>")))
@@ -311,7 +311,7 @@ Outside of a mode for programs they may be prose."
 
 (defun contexture-defun--done-p (end depth)
   "Return non-nil if the line before END closes a definition at DEPTH.
-One that also opens something, as in \") {\", does not."
+A line that also opens a block, such as \") {\", does not."
   (save-excursion
     (goto-char end)
     (forward-line -1)
@@ -320,7 +320,7 @@ One that also opens something, as in \") {\", does not."
          (not (looking-at-p ".*[[({:][ \t]*$")))))
 
 (defun contexture-defun--by-indentation ()
-  "Return the smallest definition around point that its head shows, or nil.
+  "Return the smallest definition around point that indentation shows, or nil.
 It is a list of its beginning, end, name and kind."
   (save-excursion
     (let ((here (if (contexture-defun--blank-p) (point) (line-beginning-position)))
@@ -371,7 +371,7 @@ It is a list of its beginning, end, name and kind."
       (and node (list (treesit-node-start node) (treesit-node-end node))))))
 
 (defun contexture-defun--plain-value-p (node)
-  "Return non-nil if NODE declares a value that is no function, in one."
+  "Return non-nil if NODE, in a function, declares a value that is no function."
   (and (member (treesit-node-type node) '("lexical_declaration" "variable_declaration"))
        (not (member (treesit-node-type (treesit-node-parent node))
                     '("program" "export_statement")))
@@ -457,7 +457,7 @@ Its keys are :beg and :end, its bounds; :name, a string or nil; and
 
 (defun contexture-defun--describe (beg end shown)
   "Return the definition from BEG to END with its name and kind.
-SHOWN is what the lines' indentation says of the place."
+SHOWN is the value of `contexture-defun--by-indentation' there."
   (let* ((head (contexture-defun--first-line beg end))
          (here (or (save-excursion (goto-char head) (contexture-defun--head-here))
                    (and shown (= (nth 0 shown) (line-beginning-position))

@@ -89,7 +89,8 @@ The comments at the head of an older FILE are kept."
 
 (defun contexture-ert--decode (line)
   "Return the message that LINE holds, or nil if it holds none.
-A line with something after the message holds none, as for the server."
+A line with something after the message holds none; the server sees it
+likewise."
   (condition-case nil
       (when-let* ((message (contexture--decode line)))
         (and (string-blank-p (substring line (cdr (read-from-string line))))
@@ -98,8 +99,8 @@ A line with something after the message holds none, as for the server."
 
 (defun contexture-ert--recordable (entries)
   "Return ENTRIES without the parts that differ from run to run.
-That is the greeting, which has the version of the server, the last
-ping, which ends a recording, and the keys of requests."
+These are the greeting, which has the version of the server; the last
+ping, which ends a recording; and the request keys."
   (let* ((read (mapcar (lambda (entry)
                          (cons entry (contexture-ert--decode (cadr entry))))
                        entries))
@@ -120,7 +121,7 @@ ping, which ends a recording, and the keys of requests."
   (and (eq (caar pair) 'sent) (plist-get (cdr pair) :method)))
 
 (defun contexture-ert--without-key (entry message)
-  "Return ENTRY, which holds MESSAGE, without the key of a request."
+  "Return ENTRY, which holds MESSAGE, without its request key."
   (if (plist-member (plist-get message :params) :request-key)
       (let ((params (contexture-ert--plist-without
                      (plist-get message :params) :request-key)))
@@ -154,7 +155,7 @@ ping, which ends a recording, and the keys of requests."
       (contexture-ert--answer exchange process line))))
 
 (defun contexture-ert--answer (exchange process line)
-  "Send PROCESS the lines after LINE in EXCHANGE; an error if LINE is not next.
+  "Send PROCESS the lines after LINE in EXCHANGE, or an error if it is not next.
 Calls that the client makes by itself need not be in EXCHANGE."
   (let* ((entry (car (contexture-ert--exchange-entries exchange)))
          (message (contexture-ert--decode line))
@@ -195,7 +196,7 @@ Calls that the client makes by itself need not be in EXCHANGE."
 
 (defun contexture-ert--alike-p (one other)
   "Return non-nil if ONE and OTHER are equal but for the order of keys.
-A key whose value is nil is as good as none."
+A key whose value is nil counts as absent."
   (if (and (contexture-ert--plist-p one) (contexture-ert--plist-p other))
       (cl-loop for key in (append (contexture-ert--keys one)
                                   (contexture-ert--keys other))
@@ -214,7 +215,7 @@ A key whose value is nil is as good as none."
   (cl-loop for key in plist by #'cddr collect key))
 
 (defun contexture-ert--greeting (message)
-  "Return the answer to MESSAGE if the client sends such calls by itself."
+  "Return the answer to MESSAGE if it is a call that each connection makes."
   (when (plist-get message :id)
     (pcase (plist-get message :method)
       ("server-info" '(:name "contexture" :version "replay"))
@@ -231,7 +232,7 @@ A key whose value is nil is as good as none."
 
 (defun contexture-ert--renumbered (line ids)
   "Return LINE with its id replaced by the one that IDS has for it.
-Nothing else changes, not even how it is printed."
+The rest of LINE stays as it is, byte for byte."
   (if (string-prefix-p "(:id " line)
       (pcase-let* ((`(,id . ,end) (read-from-string line (length "(:id ")))
                    (pair (assoc id ids)))

@@ -53,8 +53,8 @@ names, or else the one that Contexture itself would find."
   :type 'number)
 
 (defcustom contexture-ert-record nil
-  "Non-nil means `contexture-ert-with-replay' records instead.
-It then runs the test with a server and writes the file."
+  "Non-nil means that `contexture-ert-with-replay' records an exchange.
+It then runs the test with a server, and writes the file."
   :type 'boolean)
 
 (defconst contexture-ert-time 1700000000
@@ -82,7 +82,7 @@ Each is a list of `sent' or `received', and the line.")
 ;;;; A server
 
 (defmacro contexture-ert-with-server (&rest body)
-  "Run BODY with a new server of its own, and end that afterwards.
+  "Run BODY with a new server of its own, and end the server afterwards.
 The server saves nothing, and its clock stands at
 `contexture-ert-time', so ids and times are the same in each run.  The
 first call starts it.  BODY may begin with keywords:
@@ -221,11 +221,11 @@ Fail after TIMEOUT seconds, showing MESSAGE and FORM."
       (accept-process-output nil 0.01))
     value))
 
-;;;; What was said
+;;;; Messages
 
 (defun contexture-ert--note-line (direction line)
-  "Record that LINE went in DIRECTION.
-It is parsed only on demand, since it may be long."
+  "Record that LINE went in DIRECTION, `sent' or `received'.
+LINE is parsed only on demand, since it may be long."
   (push (list direction (string-trim-right line "\n")) contexture-ert--lines))
 
 (defun contexture-ert-messages ()
@@ -253,8 +253,8 @@ there counts later."
 
 (defun contexture-ert-should-have-called (method &optional params)
   "Fail unless METHOD, a symbol, was called with parameters like PARAMS.
-PARAMS, a property list, may leave out parameters, as may property
-lists in it.  Return the parameters of the first such call.  Wait for
+PARAMS, a property list, may leave out parameters; so may the property
+lists inside PARAMS.  Return the parameters of the first such call.  Wait for
 calls that are still to be sent."
   (let ((find (lambda ()
                 (cl-member-if
@@ -298,7 +298,8 @@ creates are killed."
     `(contexture-ert--call-with-files ,files (lambda () ,@forms) ,@keys)))
 
 (cl-defun contexture-ert--call-with-files (files function &key (project t))
-  "Call FUNCTION in a folder with FILES, which is a PROJECT if non-nil."
+  "Call FUNCTION in a new folder with FILES.
+The folder is a project if PROJECT is non-nil."
   (let* ((folder (contexture-ert--make-folder))
          (contexture-ert-directory folder)
          (default-directory folder)
@@ -362,7 +363,7 @@ BODY with a server, and write FILE."
 
 (defun contexture-ert--check-played (exchange)
   "Fail unless EXCHANGE was played to its end as recorded."
-  (let ((grace 10))            ; what needs no answer may be on its way
+  (let ((grace 10))            ; a notification may still be on its way
     (contexture-ert-wait-until
      (lambda ()
        (or (contexture-ert--exchange-problem exchange)
@@ -393,7 +394,7 @@ if BODY fails.  Comments at the head of an older FILE stay."
          (ert-fail (list 'nothing-to-record file)))
        (contexture-ert-wait-for (contexture-ert--quiet-p)
          :message "a call was not answered")
-       (contexture-request 'ping)       ; after it all news have arrived
+       (contexture-request 'ping)       ; by its answer, all else has arrived
        (contexture-ert--write-exchange
         file (contexture-ert--recordable (reverse contexture-ert--lines))
         contexture-ert-directory)))

@@ -42,7 +42,7 @@
   "Number of the window that is shown; 1 is the last one.")
 
 (defvar-local contexture-explain--reports nil
-  "Reports of the windows up to that one, the last first.")
+  "Reports of the last windows, back to the one shown, the last one first.")
 
 (defvar contexture-explain-mode-map
   (let ((map (make-sparse-keymap)))
@@ -82,7 +82,7 @@ before the last.  SESSION, an id, defaults to this buffer's session, else
 the current one."
   (interactive (list (prefix-numeric-value current-prefix-arg)))
   (when (and back (< back 1))
-    (user-error "1 is the last window, 2 the one before"))
+    (user-error "Windows are counted from 1, the last one"))
   (contexture-explain--fetch (or back 1) (or session contexture-session--shown) nil))
 
 (defun contexture-explain--fetch (back session buffer)
@@ -133,7 +133,7 @@ started; ask something first"))
     (2 "The window before the last")
     (_ (format "The window %d before the last" (1- back)))))
 
-;;;; The account
+;;;; The report
 
 (defun contexture-explain--summary (report)
   "Return the summary of the window of REPORT."
@@ -251,7 +251,7 @@ If the strategy scores, the parts with the lowest scores come first."
     (_ (propertize "-" 'face 'contexture-explain-dropped))))
 
 (defun contexture-explain--tokens (part)
-  "Return the tokens of PART before and, if that differs, after."
+  "Return the tokens of PART, and what is left of them if that differs."
   (let ((before (plist-get part :before))
         (after (plist-get part :after)))
     (if (eql before after)
@@ -345,8 +345,8 @@ If the strategy scores, the parts with the lowest scores come first."
           (t (user-error "There is nothing more to show here")))))
 
 (defun contexture-explain--close ()
-  "Close the line at point, or the one it was opened from.
-Return nil if it is not open."
+  "Close the line at point, or the line that the text at point belongs to.
+Return nil if that line is not open."
   (let ((inhibit-read-only t))
     (beginning-of-line)
     (when (get-text-property (point) 'contexture-explain-detail)
@@ -381,7 +381,7 @@ Return nil if it is not open."
                 (contexture-explain--insert part units messages))))))))))
 
 (defun contexture-explain--first-messages (part)
-  "Return parameters that choose the messages of PART, unless they are too many."
+  "Return parameters that choose the messages of PART; if too many, the first."
   (let ((params (contexture-explain--messages part)))
     (if (> (or (plist-get part :units) 1) contexture-explain--most)
         (list :ids (list (plist-get params :from)))

@@ -10,12 +10,12 @@
 ;;; Commentary:
 
 ;; For completion: the files below a folder, listed by another process
-;; in the background, and cached.  A caller gets an answer at once: the
-;; names so far during the first listing, and later the last complete
-;; list, while an outdated one is renewed.
+;; in the background, and cached.  A caller gets an answer at once: during
+;; the first listing the names found so far, and later the last complete
+;; list.  An outdated list is renewed meanwhile.
 ;;
-;; Git lists its work trees, with what is not yet committed and without
-;; what is ignored; find(1) the rest.  Folders on other machines have no
+;; Git lists its work trees, including files that are not yet committed and
+;; without ignored ones; find(1) lists all other folders.  Folders on other machines have no
 ;; list.  This file knows nothing of completion.
 
 ;;; Code:
@@ -37,8 +37,8 @@
                                       (:copier nil))
   "The files below ROOT, or in ROOT alone if SHALLOW.
 NAMES are relative to ROOT, the last found first, and DONE is non-nil if
-they are complete.  PROCESS is finding NEW ones, and REST is the
-beginning of an unfinished name.  TIME is when the last listing began."
+they are complete.  PROCESS makes the next listing, in NEW, and REST is
+the beginning of an unfinished name.  TIME is when that listing began."
   root shallow names done process new (rest "") time)
 
 (defvar contexture-files--lists (make-hash-table :test #'equal)

@@ -16,7 +16,7 @@
 ;;
 ;; It needs gptel 0.9.9 or later and uses that hook, `gptel-fsm-info' with
 ;; `:data' and `:buffer', `gptel-use-context', `gptel-system-prompt' and
-;; `gptel-prompt-prefix-string'; it changes and advises nothing in gptel.
+;; `gptel-prompt-prefix-string'.  It changes no function of gptel.
 
 ;;; Code:
 
@@ -44,13 +44,13 @@ the context, and a message says so."
 ;;;###autoload
 (define-minor-mode contexture-gptel-mode
   "Send the context of the buffer with each request of gptel.
-Those are the layers of the buffer where you call gptel (see
-`contexture-scope'): what you marked in any file of its project is sent.
-In a chat buffer, you can choose another context with
-`contexture-switch'.  gptel's option `gptel-use-context' says whether it
-goes into the system message or the prompt; if that is nil, nothing is
-sent.  At most `contexture-token-budget' tokens are sent.  The echo area
-shows what was sent."
+That is the context of the buffer where you call gptel, with all of its
+layers (see `contexture-scope'), so what you added in any file of its
+project is sent.  In a chat buffer, you can choose another context with
+`contexture-switch'.  gptel's option `gptel-use-context' says whether the
+context goes into the system message or the prompt; if that option is
+nil, nothing is sent.  At most `contexture-token-budget' tokens are sent.
+The echo area shows what was sent."
   :global t
   :group 'contexture
   (setq contexture-gptel--told nil)
@@ -63,8 +63,8 @@ shows what was sent."
 
 (defun contexture-gptel--turn-on ()
   "Join gptel, or wait until it is loaded.
-Its hook must not be touched before that: gptel would then not set the
-default value."
+Do not touch gptel's hook before that: gptel would then not set the
+hook's default value."
   (cond ((boundp 'gptel-prompt-transform-functions)
          (add-hook 'gptel-prompt-transform-functions
                    #'contexture-gptel--transform t))
@@ -74,7 +74,7 @@ default value."
         (t
          (add-hook 'after-load-functions #'contexture-gptel--loaded)
          (unless (locate-library "gptel")
-           (message "Contexture: gptel is not installed; install it, and its requests \
+           (message "Contexture: gptel is not installed; once it is, its requests \
 get the context")))))
 
 (defun contexture-gptel--loaded (_file)

@@ -1,4 +1,4 @@
-;;; contexture-info.el --- Show what is connected  -*- lexical-binding: t; -*-
+;;; contexture-info.el --- Show the server in use  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The Contexture authors
 
@@ -23,7 +23,7 @@
 (defvar contexture-doctor-timeout)
 
 (defconst contexture-info-buffer "*contexture: info*"
-  "Name of the buffer that shows what is connected.")
+  "Name of the buffer that shows the server in use.")
 
 (defvar contexture-info-mode-map
   (let ((map (make-sparse-keymap)))
@@ -82,7 +82,7 @@
 set-up.\n")))
 
 (defun contexture-info--show-in (buffer text)
-  "Show TEXT in BUFFER, if that is still there."
+  "Show TEXT in BUFFER, if BUFFER is still live."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer (contexture-info--show text))))
 
@@ -115,7 +115,7 @@ set-up.\n")))
       ("Connected" . ,(contexture-info--transport pid))
       ("State" . ,(if-let* ((folder (plist-get info :state)))
                       (abbreviate-file-name folder)
-                    "none is kept"))
+                    "not saved"))
       ("Tokens" . ,(format "counted by %s"
                            (contexture--name (plist-get info :token-counter))))
       ("Capacity" . ,(format "%s for each context, unless configured"

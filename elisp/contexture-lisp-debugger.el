@@ -13,9 +13,9 @@
 ;; and the notes of the compiler.
 ;;
 ;; Asks the image for the frames, then for their places, then for the
-;; variables of frames whose source is here; the others are mostly the
-;; Lisp's own and would cost tokens.  Short definitions of those frames
-;; become part of the text.
+;; variables of the frames whose source Emacs finds; the other frames are
+;; mostly the Lisp's own and would cost tokens.  Short definitions that
+;; contain a frame become part of the text.
 
 ;;; Code:
 
@@ -42,7 +42,7 @@
 
 (defconst contexture-lisp--client-frame
   "\\`(\\(?:([^)\n]* :in \\)?\\(?:swank\\|slynk\\)[^ :]*:"
-  "Matches the first frame, from the top, that belongs to the client.")
+  "Regexp for a frame that belongs to SLIME or SLY itself.")
 
 ;;;; Errors
 
@@ -76,7 +76,7 @@
                   more)))))))))))
 
 (defun contexture-lisp--debugger (client)
-  "Return the debugger of CLIENT: this buffer, or the only one."
+  "Return the debugger of CLIENT: this buffer, or the only one that is open."
   (let* ((mode (contexture-lisp--client-debugger-mode client))
          (all (cl-remove-if-not
                (lambda (buffer)
@@ -93,7 +93,7 @@
           (t (car all)))))
 
 (defun contexture-lisp--prune (backtrace)
-  "Return BACKTRACE as plists, without the client's own frames."
+  "Return BACKTRACE as plists, up to the first frame of the client's own code."
   (let ((frames (mapcar (lambda (frame)
                           (list :number (nth 0 frame)
                                 :text (string-trim (nth 1 frame))))
@@ -114,7 +114,7 @@
 
 (defun contexture-lisp--locate (client frames locations)
   "Return FRAMES with the `:file', `:line' and `:source' of their LOCATIONS.
-Those have the form of CLIENT."
+LOCATIONS are in the form of CLIENT."
   (contexture-lisp--with-visits
     (cl-loop for frame in frames
              for location in locations
@@ -138,7 +138,8 @@ Those have the form of CLIENT."
 
 (defun contexture-lisp--with-locals (frames locals)
   "Return FRAMES, with the variables from LOCALS in frames with a file.
-An element of LOCALS is a list of variables, and tags, which are ignored."
+Each element of LOCALS is a list of variables and a list of tags; the tags
+are ignored."
   (cl-loop for frame in frames
            collect (if-let* ((variables (and (plist-get frame :file)
                                              (car (pop locals)))))
@@ -153,7 +154,8 @@ An element of LOCALS is a list of variables, and tags, which are ignored."
                                     contexture-lisp--longest-value nil nil t)))
 
 (defun contexture-lisp--send-error (client facts frames more)
-  "Add the error with FACTS and FRAMES from CLIENT; MORE means more frames."
+  "Add the error with FACTS and FRAMES from CLIENT.
+MORE non-nil means that there are more frames."
   (let ((place (cl-find-if (lambda (frame) (plist-get frame :file)) frames))
         (definitions (contexture-lisp--definitions-text frames))
         (connection (plist-get facts :connection)))
@@ -176,7 +178,7 @@ An element of LOCALS is a list of variables, and tags, which are ignored."
        '(:language "text"))))))
 
 (defun contexture-lisp--error-text (facts frames more)
-  "Return the error with FACTS, a plist, and FRAMES as text for people.
+  "Return the error with FACTS, a plist, and FRAMES as readable text.
 MORE non-nil means that there are more frames."
   (concat
    (plist-get facts :message) "\n"
@@ -205,7 +207,7 @@ MORE non-nil means that there are more frames."
 
 (defun contexture-lisp--definitions-text (frames)
   "Return the definitions that FRAMES are in, the innermost first, as text.
-Each is there once; long ones are left out."
+Each definition occurs once; long ones are left out."
   (let ((definitions
          (seq-take
           (seq-uniq
@@ -261,8 +263,8 @@ Each is there once; long ones are left out."
                 '(:language "text")))))))
 
 (defun contexture-lisp--notes (client beg end)
-  "Return the overlays of notes of CLIENT between BEG and END, in order.
-Of notes around a whole definition, only the innermost count."
+  "Return the overlays of CLIENT's notes between BEG and END, in order.
+If none begins there, return only the innermost one that begins before."
   (let* ((property (contexture-lisp--client-note-property client))
          (notes (sort (cl-remove-if-not
                        (lambda (overlay) (overlay-get overlay property))
@@ -278,7 +280,7 @@ Of notes around a whole definition, only the innermost count."
     (list :start-line (apply #'min lines) :end-line (apply #'max lines))))
 
 (defun contexture-lisp--note-text (client overlay)
-  "Return the note of CLIENT that OVERLAY has, with its line."
+  "Return the text of the note of CLIENT at OVERLAY, with its line."
   (let ((note (overlay-get overlay (contexture-lisp--client-note-property client)))
         (beg (overlay-start overlay)))
     (format "line %d: %s: %s\n    %s\n%s"

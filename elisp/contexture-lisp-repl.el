@@ -64,7 +64,8 @@ its session already has the text"))
 (defun contexture-lisp--interactions (client count)
   "Return the last COUNT interactions of this REPL of CLIENT, oldest first.
 Each is a plist of `:prompt', `:input', `:output', and `:value' or
-`:error'.  One that still runs is left out, unless it is in a debugger."
+`:error'.  An interaction that still runs is left out, unless it is in a
+debugger."
   (save-restriction
     (widen)
     (let ((end (point-max))
@@ -94,7 +95,7 @@ Each is a plist of `:prompt', `:input', `:output', and `:value' or
 
 (defun contexture-lisp--interaction (client start end)
   "Return the interaction of CLIENT from START, a prompt, to END, or nil.
-It is nil if nothing was sent, or there is no result yet."
+Return nil if nothing was sent, or if there is no result yet."
   (pcase-let* ((`(,prompt ,input ,output ,rest)
                 (contexture-lisp--parts client start end))
                (outcome (contexture-lisp--outcome client rest (= end (point-max)))))
@@ -109,8 +110,8 @@ It is nil if nothing was sent, or there is no result yet."
 
 (defun contexture-lisp--parts (client start end)
   "Return prompt, input, output and the rest between START and END, as texts.
-CLIENT's text properties tell them apart.
-Input that the program read is part of its output."
+CLIENT's text properties tell them apart.  Input that a running program
+reads is part of its output."
   (let ((position start) seen prompt input output rest)
     (while (< position end)
       (let* ((next (next-property-change position nil end))
@@ -183,7 +184,7 @@ LAST non-nil means that no prompt follows; then ask CLIENT's debugger."
                        sly-mrepl-indent-and-complete-symbol))
       (define-key map (vector 'remap command) #'completion-at-point))
     map)
-  "Keymap of REPLs in which prose is written.")
+  "Keymap of `contexture-lisp--agent-mode'.")
 
 (defvar-local contexture-lisp--autodoc nil
   "Client whose argument lists were shown in this buffer before.")
@@ -206,7 +207,8 @@ argument lists are shown."
              (contexture-lisp--ask client 'autodoc nil))))))
 
 (defvar contexture-lisp--on nil
-  "Alist from each client whose mode is on to the key's former binding.")
+  "Alist from each client whose mode is on to a list (KEY BINDING).
+KEY is the event that the mode bound, and BINDING its former binding.")
 
 (defun contexture-lisp--agent-client ()
   "Return the client whose mode is on and whose REPL this buffer is, or nil."
@@ -222,7 +224,7 @@ argument lists are shown."
               (equal (contexture-lisp--ask client 'type connection) "Contexture")))))
 
 (defun contexture-lisp--free-agents ()
-  "Turn `contexture-lisp--agent-mode' on in the REPLs of Contexture."
+  "Turn `contexture-lisp--agent-mode' on in REPLs connected to Contexture."
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (when-let* ((client (contexture-lisp--agent-client)))
@@ -233,7 +235,7 @@ argument lists are shown."
 
 (defun contexture-lisp--tell-directory (client)
   "Tell Contexture the directory of this REPL of CLIENT.
-The conversation shows the items of the project that it belongs to."
+The conversation shows the items of that directory's project."
   (unless (file-remote-p default-directory)
     (contexture-lisp--ask
      client 'send (contexture-lisp--ask client 'buffer-connection)

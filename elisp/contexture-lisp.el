@@ -11,7 +11,7 @@
 
 ;; What `contexture-slime' and `contexture-sly' share: calls to a Lisp
 ;; image, the locations of its definitions, and the commands that use
-;; whichever client is connected.  Loading this needs neither client.
+;; the client that is connected.  Loading this needs neither client.
 ;;
 ;; Calls to an image never wait, except the completion of a name, which
 ;; ends at the next key.  Calls catch their errors in the image, since an
@@ -45,31 +45,31 @@ on.  After a change, turn the mode off and on again."
                                        (:copier nil))
   "A client of Lisp images: its names and its functions."
   (feature nil :documentation "Feature that it provides, a symbol.")
-  (name nil :documentation "Its name for people.")
+  (name nil :documentation "Its name, as shown to the user.")
   (prefix nil :documentation "Package of its functions in the image.")
   (completions nil :documentation "Function in the image that completes a symbol.")
-  (connections nil :documentation "Returns all open connections.")
-  (current nil :documentation "Returns the connection of this buffer, or nil.")
-  (type nil :documentation "Returns the kind of Lisp of a connection.")
-  (version nil :documentation "Returns the version of that Lisp.")
-  (send nil :documentation "Sends (CONNECTION FORM PACKAGE THREAD CONTINUATION).")
-  (package nil :documentation "Returns the package at point, or that of a connection.")
-  (symbol nil :documentation "Returns the name of the symbol at point, or nil.")
-  (filename nil :documentation "Returns the name that Emacs has for a file of the image.")
-  (offset nil :documentation "Returns the position of a location in this buffer.")
+  (connections nil :documentation "Function returning all open connections.")
+  (current nil :documentation "Function returning this buffer's connection, or nil.")
+  (type nil :documentation "Function returning the kind of Lisp at a connection.")
+  (version nil :documentation "Function returning the version of the Lisp at a connection.")
+  (send nil :documentation "Function evaluating a form: \
+(CONNECTION FORM PACKAGE THREAD CONTINUATION).")
+  (package nil :documentation "Function returning the package at point, or that of a connection.")
+  (symbol nil :documentation "Function returning the name of the symbol at point, or nil.")
+  (filename nil :documentation "Function returning Emacs's name for a file of the image.")
+  (offset nil :documentation "Function returning the position of a location in this buffer.")
   (repl-mode nil :documentation "The major mode of its REPLs.")
-  (repl nil :documentation "Returns the REPL of a connection, or nil.")
-  (kind nil :documentation "Returns the kind of REPL text at a position: \
-`prompt', `input', `output' or nil.")
-  (buffer-connection nil :documentation "Returns this buffer's own connection.")
+  (repl nil :documentation "Function returning the REPL of a connection, or nil.")
+  (kind nil :documentation "Function from a position to `prompt', `input', `output' or nil.")
+  (buffer-connection nil :documentation "Function returning this buffer's own connection.")
   (debugger-mode nil :documentation "The major mode of its debuggers.")
-  (debugger nil :documentation "Returns the facts of this debugger's error, a plist.")
+  (debugger nil :documentation "Function returning the facts of this debugger's error, a plist.")
   (inspector-mode nil :documentation "The major mode of its inspectors.")
   (note-property nil :documentation "The property of overlays of compiler notes.")
-  (prefix-map nil :documentation "Returns the keymap behind its prefix.")
+  (prefix-map nil :documentation "Function returning the keymap behind its prefix.")
   (repl-hook nil :documentation "Hook that runs in new REPLs.")
-  (autodoc nil :documentation "Returns whether argument lists are shown here, \
-and turns that on or off."))
+  (autodoc nil :documentation "Function returning whether argument lists are shown; \
+it also switches them."))
 
 (defun contexture-lisp--ask (client slot &rest arguments)
   "Call the function in SLOT of CLIENT with ARGUMENTS."
@@ -122,19 +122,20 @@ buffer's context."
     (contexture-lisp--ask
      client 'send connection form (contexture-lisp--ask client 'package connection) thread
      (lambda (result)
-       ;; A process filter may call this, which must not wait and cannot ask.
+       ;; A process filter may call this; it must neither wait nor ask the user.
        (run-at-time 0 nil #'contexture-lisp--answered
                     buffer manager then result)))
     nil))
 
 (defun contexture-lisp--answered (buffer manager then result)
-  "Call THEN with the value in RESULT, in BUFFER, adding to MANAGER."
+  "Call THEN with the value in RESULT; it adds to the context MANAGER.
+THEN runs in BUFFER if that is still live, else in the current buffer."
   (with-current-buffer (if (buffer-live-p buffer) buffer (current-buffer))
     (let ((contexture-manager manager))
       (condition-case problem
           (pcase result
             (`(:ok ,value) (funcall then value))
-            (_ (user-error "Nothing added: the Lisp did not answer")))
+            (_ (user-error "Nothing added: the Lisp aborted the request")))
         ((user-error quit)
          (contexture--message "%s" (error-message-string problem)))))))
 
@@ -153,8 +154,8 @@ buffer's context."
 
 (defun contexture-lisp--completions (client connection package prefix)
   "Return the symbols that begin with PREFIX, from CONNECTION of CLIENT.
-They are looked up in PACKAGE.  A key press ends the wait, as does a
-second."
+They are looked up in PACKAGE.  The wait ends after a second, or when a
+key is pressed."
   (let ((deadline (+ (float-time) 1))
         completions done)
     (contexture-lisp--ask
@@ -174,7 +175,7 @@ second."
 
 (defun contexture-lisp--at-location (client location function)
   "Call FUNCTION with point at LOCATION, and return its value.
-Return nil if the text is not here.  LOCATION is in the form of CLIENT.
+Return nil if Emacs cannot find the text.  LOCATION is in the form of CLIENT.
 A file that is opened for this stays open; see
 `contexture-lisp--with-visits'."
   (when-let* ((buffer (and (eq (car-safe location) :location)
@@ -260,8 +261,8 @@ closed soon."
 
 (defun contexture-lisp--add-definition (client name definitions known)
   "Add one of DEFINITIONS, pairs of name and location, of the symbol NAME.
-KNOWN is a plist of CLIENT's other facts about it, which are added if the
-source is not here."
+KNOWN is a plist of CLIENT's other facts about the symbol, which are added
+if Emacs cannot find the source."
   (contexture-lisp--with-visits
     (let ((found (cl-loop for (label location) in definitions
                           for params = (contexture-lisp--capture client name location known)
@@ -271,13 +272,13 @@ source is not here."
             ((or (plist-get known :arglist) (plist-get known :docstring))
              (contexture--add (contexture-lisp--describe name known)))
             (definitions (contexture--user-error
-                          "Neither source nor documentation of %s is here" name))
+                          "Emacs finds neither source nor documentation of %s" name))
             (t (contexture--user-error "%s knows no definition of %s"
                            (plist-get known :lisp) name))))))
 
 (defun contexture-lisp--capture (client name location known)
   "Return parameters that add the definition of NAME at LOCATION, or nil.
-KNOWN is a plist of CLIENT's other facts about it."
+KNOWN is a plist of CLIENT's other facts about the symbol."
   (contexture-lisp--at-location
    client location
    (lambda ()
@@ -308,8 +309,8 @@ If there are several, the user chooses."
   '((add-symbol "s" (name)
      "Add the definition of NAME to this buffer's context, as the Lisp knows it.
 Interactively, NAME is the symbol at point, or one that you type.  The
-image says where the source is; if it is not here, the argument list and
-the documentation are added."
+image says where the source is; if Emacs cannot find it, the argument list
+and the documentation are added."
      (list (contexture-lisp--read-symbol client)))
     (add-history "h" (count)
      "Add the last COUNT interactions of the REPL to this buffer's context.
@@ -344,8 +345,9 @@ client itself that of `client' in INTERACTIVE.")
 
 (defmacro contexture-lisp--define-commands (feature name client)
   "Define the commands of CLIENT, and the keymap that its mode uses.
-FEATURE, a symbol, is part of their names, and NAME is the client's name
-for people.  CLIENT is the variable with the `contexture-lisp--client'."
+FEATURE, a symbol, is part of the commands' names, and NAME is the
+client's name as shown to the user.  CLIENT is the variable with the
+`contexture-lisp--client'."
   `(progn
      ,@(cl-loop for command in contexture-lisp--commands
                 collect (contexture-lisp--definition command feature name client))
@@ -377,7 +379,7 @@ FEATURE, NAME and CLIENT are as in `contexture-lisp--define-commands'."
     (contexture-lisp--switch client (symbol-value mode)
                              (symbol-value (contexture-lisp--command feature 'map)))))
 
-;;;; Whichever client is connected
+;;;; The client that is connected
 
 (defun contexture-lisp--clients ()
   "Return the clients that are connected to a Lisp, this buffer's first."
@@ -413,14 +415,14 @@ FEATURE, NAME and CLIENT are as in `contexture-lisp--define-commands'."
 ;;;###autoload
 (defun contexture-lisp-add-history ()
   "Add the latest interaction of the Lisp REPL to this buffer's context.
-With a prefix argument, that many."
+With a prefix argument, add that many."
   (interactive)
   (contexture-lisp--dispatch 'add-history))
 
 ;;;###autoload
 (defun contexture-lisp-add-error ()
   "Add the error and the backtrace of the Lisp debugger to the context.
-With a prefix argument, that many frames."
+With a prefix argument, add that many frames."
   (interactive)
   (contexture-lisp--dispatch 'add-error))
 

@@ -39,8 +39,8 @@
 
 (defvar-local contexture-list--made nil
   "Cache of the rows of the items shown.
-The car is what they depend on: the minute and the columns.  The cdr is
-a hash table from an item to its row and its pair of id and line.")
+The car is what the rows depend on: the minute and the columns.  The cdr
+is a hash table from an item to its row and its pair of id and line.")
 
 (defvar-local contexture-list--width nil
   "Width of the window that the columns were computed for.")
@@ -59,7 +59,7 @@ a hash table from an item to its row and its pair of id and line.")
 (defun contexture-list--draw ()
   "Show the items, redrawing only what changed."
   (let ((inhibit-read-only t)
-        ;; Of 255 ms for a thousand items, 220 were collections of garbage.
+        ;; Garbage collection took 220 of 255 ms for a thousand items.
         (gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024)))
         (items (contexture-list--shown-items)))
     (contexture-list--drop-tags)
@@ -84,7 +84,7 @@ a hash table from an item to its row and its pair of id and line.")
    tabulated-list-sort-key))
 
 (defun contexture-list--make-rows (items)
-  "Return pairs of id and line for ITEMS, or one with a remark if it is nil.
+  "Return pairs of id and line for ITEMS, or one pair with a remark if none.
 Items that were drawn in this minute keep their lines."
   (let* ((now (truncate (float-time)))
          (key (list (/ now 60) tabulated-list-format))
@@ -156,7 +156,8 @@ removes them)"))
       (goto-char (point-min))
       (unless (equal heading (buffer-substring-no-properties
                               (point) (line-beginning-position 2)))
-        ;; Before the old one goes, so that point stays below them.
+        ;; Insert the new heading before deleting the old one, so that point
+        ;; stays below both.
         (insert heading)
         (add-face-text-property (point-min) (point) 'tabulated-list-fake-header t)
         (delete-region (point) (line-beginning-position 2))))
@@ -216,7 +217,7 @@ WINDOW is nil for point itself."
 (defun contexture-list--restore-place (place)
   "Restore PLACE, an element of the value of `contexture-list--places'.
 Point, and the top of its window if it has one, return to the same item
-or, if it is gone, to the same line."
+or, if that item is gone, to the same line."
   (pcase-let* ((`(,window ,id ,line ,column ,start-id ,start-line) place)
                (position (contexture-list--place-position id line column)))
     (if (null window)

@@ -60,7 +60,7 @@ It runs in this buffer.  Items that left the context are skipped."
 
 (defun contexture-list-visit ()
   "Go to where the item at point came from.
-If that is gone, show the item's text instead."
+If its source is gone, show the item's text."
   (interactive)
   (when (mouse-event-p last-input-event)
     (mouse-set-point last-input-event))
@@ -76,7 +76,7 @@ If that is gone, show the item's text instead."
         (contexture-list-item--go-to-line line)))))
 
 (defun contexture-list-item--source-buffer (metadata)
-  "Return a buffer with the file, or else the buffer, METADATA names, or nil."
+  "Return a buffer with the file, or else the buffer, that METADATA names, or nil."
   (let ((file (plist-get metadata :filename))
         (buffer (plist-get metadata :buffer)))
     (cond ((and file (find-buffer-visiting file)))
@@ -136,7 +136,8 @@ If that is gone, show the item's text instead."
   (replace-regexp-in-string "%" "%%" (concat " " text)))
 
 (defun contexture-list-item--mode (metadata)
-  "Return the major mode that METADATA names, if it is safe to show a text."
+  "Return the major mode for text with METADATA, if it is a safe one.
+Else return `fundamental-mode'."
   (let* ((names (list (plist-get metadata :mode)
                       (plist-get metadata :language)
                       (contexture--file-mode
@@ -227,8 +228,8 @@ Select it unless the user went elsewhere meanwhile."
 
 (defun contexture-list-edit-finish ()
   "Save this buffer's text as the item's, and leave.
-If the item was changed elsewhere meanwhile, nothing is overwritten; a
-message says so, and you can repeat the command to overwrite it."
+If the item was changed elsewhere meanwhile, nothing is overwritten: a
+message says so, and you can repeat the command to overwrite that change."
   (interactive)
   (contexture-list-item--check-editing)
   (cond ((not (buffer-modified-p))
@@ -264,8 +265,8 @@ your text is still here"))
          (contexture-list-item--display current)
          (contexture--message "%s"
                   (substitute-command-keys
-                   "The item was changed elsewhere meanwhile, see the other \
-window; \\[contexture-list-edit-finish] again overwrites that")))
+                   "The item was changed elsewhere meanwhile; the other window \
+shows it, and \\[contexture-list-edit-finish] again overwrites it")))
         (t (contexture-list-item--send))))
 
 (defun contexture-list-item--not-saved (&optional _problem)

@@ -69,7 +69,7 @@ its own order; \\<contexture-list-mode-map>\\[contexture-list-unsort] shows that
 
 (defun contexture-list-order--move (step)
   "Move the item at point by STEP lines, 1 or -1, in the context too.
-The list does not wait for the server, so that keys can follow fast."
+The list does not wait for the server, so you can type keys fast."
   (when tabulated-list-sort-key
     (contexture--user-error "The list is sorted by %s, so you would not see the move; \
 %s shows the context's order"
@@ -140,7 +140,7 @@ Without any, move the item at point."
 ;;;; Filtering
 
 (defun contexture-list-filter-type (type)
-  "Show only the items of TYPE, a type or the way they were taken.
+  "Show only the items of TYPE, a type or an origin such as diff.
 Empty input shows all types."
   (interactive (list (contexture-list-order--choose
                       "type" #'contexture-list--kinds)))
@@ -187,7 +187,7 @@ them in the prompt."
   "Return REGEXP, or signal an error if it is invalid."
   (condition-case problem
       (progn (string-match-p regexp "") regexp)
-    (invalid-regexp (contexture--user-error "That is not a regexp: %s" (cadr problem)))))
+    (invalid-regexp (contexture--user-error "This is not a regular expression: %s" (cadr problem)))))
 
 (defun contexture-list-order--filter (kind value)
   "Show only the items whose KIND has VALUE, in addition to other filters.

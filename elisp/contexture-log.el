@@ -32,7 +32,7 @@
                      :filter #'contexture--log :sentinel #'ignore))
 
 (defun contexture--log (process text)
-  "Append TEXT, written by PROCESS, to the log, and trim that."
+  "Append TEXT, written by PROCESS, to the log; cut a log that is too long."
   (when (buffer-live-p (process-buffer process))
     (with-current-buffer (process-buffer process)
       (goto-char (point-max))
@@ -43,7 +43,7 @@
 (defun contexture--last-words (process)
   "Return the last line that PROCESS wrote to stderr, or nil."
   (when-let* ((log (process-get process 'contexture-log)))
-    ;; It is dead, but what it wrote may not have been read yet.
+    ;; The process is dead, but Emacs may not have read all of its output.
     (let ((tries 5))
       (while (and (> tries 0) (accept-process-output log 0.02 nil t))
         (setq tries (1- tries))))

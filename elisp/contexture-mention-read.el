@@ -10,7 +10,7 @@
 ;;; Commentary:
 
 ;; `contexture-mention-in-string' tells which files, items and symbols a
-;; text mentions, for whoever sends that text to a model.
+;; text mentions, for code that sends the text to a model.
 
 ;;; Code:
 

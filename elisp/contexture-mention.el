@@ -22,8 +22,8 @@
 ;;
 ;; Nothing here waits for a disk: contexture-files.el lists files in the
 ;; background, and a running server is asked for items.  The first
-;; completion of a project waits for them a moment, or until a key is
-;; pressed; later ones use what is there.
+;; completion of a project waits a moment for both, or until a key is
+;; pressed; later ones use what has arrived.
 
 ;;; Code:
 
@@ -79,7 +79,7 @@ Type more of the name to see others."
 TIME is when they were asked for, and STATE is `asked' or `known'.")
 
 (defvar contexture-mention--quoted nil
-  "Names of files used last, and their candidates.")
+  "Cache of the last list of file names and the candidates made from it.")
 
 (defvar-local contexture-mention--symbols nil
   "The symbols of this buffer, as (TIME TICK . NAMES).")
@@ -99,8 +99,8 @@ TIME is when they were asked for, and STATE is `asked' or `known'.")
 (cl-defstruct (contexture-mention--session (:constructor contexture-mention--make-session)
                                            (:copier nil))
   "One completion: in BUFFER, after START, of what is below ROOT.
-FILES is a list of contexture-files.el, ITEMS a table from names to the
-items of MANAGER, and SYMBOLS are names.  TABLE caches the result, as
+FILES is a `contexture-files--list' or nil, ITEMS a table from names to
+the items of MANAGER, and SYMBOLS are names.  TABLE caches the result, as
 (FILES INPUT . CANDIDATES)."
   buffer start root files manager items symbols table)
 
@@ -111,7 +111,7 @@ automatically, run BODY to its end."
   (declare (indent 0) (debug t))
   `(if (memq this-command '(completion-at-point indent-for-tab-command))
        (progn ,@body)
-     ;; A key makes it t, which is no list.
+     ;; After a key, `while-no-input' returns t, which is no list.
      (car-safe (while-no-input (list (progn ,@body))))))
 
 ;;;; The modes
@@ -257,7 +257,7 @@ Completion does not wait for it again."
   (> (float-time (time-subtract nil time)) 1))
 
 (defun contexture-mention--wait (done)
-  "Wait until DONE returns non-nil, for a moment, or until a key is pressed."
+  "Wait a moment for DONE to return non-nil, or until a key is pressed."
   (let ((end (+ (float-time) contexture-mention--patience)))
     (contexture-mention--giving-way
       (while (not (or (funcall done) (> (float-time) end)))
@@ -336,7 +336,7 @@ common prefix of the first ones must not be used."
 
 (defun contexture-mention--input (session)
   "Return the text typed after the `@' of SESSION, or the empty string.
-It is not known when completing in the minibuffer."
+The text is not known when completing in the minibuffer."
   (with-current-buffer (contexture-mention--session-buffer session)
     (let ((start (contexture-mention--session-start session)))
       (if (<= start (point) (line-end-position))
@@ -480,7 +480,7 @@ named by its id."
          found)))))
 
 (defun contexture-mention--find-symbols ()
-  "Return the names in this buffer's imenu and in the tags that are loaded."
+  "Return the names in this buffer's imenu index and in the tags that are loaded."
   (require 'contexture-symbol)
   (let ((plain (concat "\\`" contexture-mention--plain "+\\'")))
     (cl-loop for name in (append (save-excursion
@@ -490,7 +490,7 @@ named by its id."
              collect (propertize name 'contexture-symbol t))))
 
 (defun contexture-mention--tags ()
-  "Return the names of all tags, if a command has read them already."
+  "Return the names of all tags that some command has read already."
   (cl-loop for file in (bound-and-true-p tags-table-list)
            for buffer = (get-file-buffer file)
            for table = (and buffer
@@ -500,8 +500,8 @@ named by its id."
 
 (defun contexture-mention--symbol-prefix (session)
   "Return the prefix to look up Emacs Lisp symbols with in SESSION, or nil.
-It is nil outside of Emacs Lisp, and for one letter, which matches too
-many."
+Return nil outside of Emacs Lisp, and for a single letter, which matches
+too many symbols."
   (when (with-current-buffer (contexture-mention--session-buffer session)
           (derived-mode-p 'emacs-lisp-mode 'inferior-emacs-lisp-mode))
     (let ((input (contexture-mention--input session)))

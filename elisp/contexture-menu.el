@@ -11,7 +11,7 @@
 
 ;; `contexture-menu' shows the commands with their keys, which are those of
 ;; `contexture-command-map', and the context they work on.  Its heading
-;; shows the size as last known; if a server runs, its answer updates the
+;; shows the last known size; if a server runs, its answer updates the
 ;; heading.  The menu never waits.
 ;;
 ;; Written for transient 0.3.7, which comes with Emacs 28, and later ones.

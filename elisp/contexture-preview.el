@@ -45,8 +45,8 @@ The major mode is a Markdown mode, if one is installed.
 ;;;###autoload
 (defun contexture-preview (manager)
   "Show the context MANAGER, a name or a list of names, as the model gets it.
-By default they are this buffer's layers; with a prefix argument, choose
-one.  If this buffer has nothing, choose from what there is."
+By default these are this buffer's layers; with a prefix argument, choose
+a context.  If this buffer's context is empty, another one is offered."
   (interactive (list (contexture--manager-to-show current-prefix-arg)))
   (let ((rendered (contexture--ask 'render-items
                                    (contexture--context-params manager)))

@@ -77,7 +77,7 @@ as the commentary of this file says."
 
 (defun contexture--judge-probe (heard process function)
   "Call FUNCTION with the outcome of HEARD, the output of PROCESS.
-PROCESS is nil if the time is over."
+PROCESS is nil if it did not answer in time."
   (let* ((line (car (split-string heard "\n")))
          (message (ignore-errors (contexture--decode line)))
          (info (plist-get message :result)))

@@ -12,8 +12,8 @@
 ;; Sends `contexture-providers' to each server that Emacs connects to,
 ;; before the waiting calls, so that a restarted server knows them too.
 ;; Keys in `auth-source' are looked up outside of the process filter,
-;; since that may ask for a passphrase; Emacs then keeps the function that
-;; returns the key, never the key.  Buffers that show messages leave keys
+;; since a look-up may ask for a passphrase; Emacs then keeps the function
+;; that returns the key, never the key.  Buffers that show messages leave keys
 ;; out (see `contexture--redact').
 
 ;;; Code:
@@ -71,7 +71,7 @@ The user gets a message once the server knows the provider.")
 
 (defun contexture-provider--tell (connection entry)
   "Send ENTRY of `contexture-providers' to CONNECTION's server.
-If its key must be looked up first, that happens in a moment."
+If its key must be looked up first, the entry is sent after that."
   (condition-case problem
       (let* ((params (contexture-provider--params entry))
              (place (contexture-provider--place entry))
@@ -265,8 +265,8 @@ key, never for the key itself.  This adds SETTINGS to
       (contexture-request-async 'ping))))
 
 (defun contexture-provider--forget-key (place)
-  "Look up the key at PLACE, which may be nil, again.
-Also clear what auth-source remembers about its host."
+  "Forget the key at PLACE, which may be nil, so that it is looked up again.
+Also clear what auth-source remembers about the host of PLACE."
   (when place
     (require 'auth-source)
     (remhash place contexture-provider--secrets)

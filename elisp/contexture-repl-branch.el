@@ -75,7 +75,7 @@ everything as it was."
   "Branch from the message at point, by default the last, into a new session.
 At a question, the new session ends before it and has the question at
 its prompt to be changed.  The new session is called NAME, which a
-prefix argument asks for; its items are those of that time."
+prefix argument asks for; its context has the items of that time."
   (interactive
    (list (and current-prefix-arg (read-string "Name of the new session: "))))
   (contexture-repl--check-idle)

@@ -23,7 +23,7 @@
 
 (declare-function compilation-buffer-p "compile" (buffer))
 
-;;;; What is asked about
+;;;; The code to ask about
 
 (defun contexture-repl-code--bounds ()
   "Return the bounds of the region, or else of the definition around point."
@@ -69,7 +69,7 @@ TEXT is the code between fences, below a line that names its source."
 
 (defun contexture-repl-code--ask (template taken &rest fields)
   "Ask the question that TEMPLATE makes of TAKEN and FIELDS.
-TAKEN is what `contexture-repl-code--take' returned."
+TAKEN is a value of `contexture-repl-code--take'."
   (let* ((buffer (contexture-repl-code--session))
          (language (contexture-repl-code--language))
          (fields (apply #'contexture--plist
@@ -112,7 +112,7 @@ If something else was asked meanwhile, put TEXT at the prompt."
   "Have a model explain the region or the definition around point.
 With a prefix argument, ask QUESTION about it instead."
   (interactive
-   (list (and current-prefix-arg (read-string "What about it? "))))
+   (list (and current-prefix-arg (read-string "Question about this code: "))))
   (contexture-repl-code--ask
    "explain" (contexture-repl-code--take (contexture-repl-code--bounds))
    :question (and question (not (string-blank-p question)) question)))
@@ -142,7 +142,7 @@ With a prefix argument, ask QUESTION about it instead."
 ;;;###autoload
 (defun contexture-fix-error (error)
   "Have a model fix the region or the definition around point.
-ERROR says what is wrong with it.  Interactively, it is Flymake's
+ERROR says what is wrong with the code.  Interactively, it is Flymake's
 diagnostic at point; in a compilation, it is the error at point, for the
 code that it names; otherwise you are asked."
   (interactive (list nil))
@@ -189,7 +189,7 @@ code that it names; otherwise you are asked."
   "Ask QUESTION about the region or the definition around point.
 If QUESTION is empty, the text goes to the prompt of the session, where
 you can write more."
-  (interactive (list (read-string "Ask about it: ")))
+  (interactive (list (read-string "Ask about this code: ")))
   (let ((taken (contexture-repl-code--take (contexture-repl-code--bounds))))
     (if (string-blank-p question)
         (let ((buffer (save-window-excursion (contexture-repl) (current-buffer))))
@@ -206,7 +206,7 @@ you can write more."
   "Have a model rewrite the region or the definition around point.
 INSTRUCTION says how.  Then `contexture-repl-apply' in the session shows
 what would change, and applies what you accept."
-  (interactive (list (read-string "Rewrite it how? ")))
+  (interactive (list (read-string "Rewrite this code how? ")))
   (when (string-blank-p instruction)
     (user-error "Say how to rewrite it"))
   (let ((taken (contexture-repl-code--take (contexture-repl-code--bounds))))

@@ -118,7 +118,7 @@ It may also fail later; see `contexture-repl--running'."
                                              contexture-manager)
                                 :id (plist-get (car found) :id))
             (lambda (_) (contexture--message "Removed %s" name))))
-        (_ (contexture--user-error "%s are called %s; use one of the ids %s"
+        (_ (contexture--user-error "%d items are called %s; use one of the ids %s"
                        (length found) name
                        (mapconcat (lambda (it) (plist-get it :id)) found ", ")))))))
 
@@ -132,7 +132,7 @@ It may also fail later; see `contexture-repl--running'."
 
 (defun contexture-repl--do-retry (_)
   "Ask the last question again."
-  (let ((contexture-repl--running nil)) ; the question goes back, and is enough
+  (let ((contexture-repl--running nil)) ; only the question goes back to the prompt
     (contexture-repl-retry)))
 
 (defun contexture-repl--do-stats (_)
@@ -273,7 +273,7 @@ lists those there are" name))))))))))
                   (mapconcat #'identity contexture-repl--phases ", ")))
     (contexture-repl--choose :phase (and (not (equal name "off"))
                                          (intern (concat ":" name))))
-    (message (if (equal name "off") "No particular phase" "In the phase %s") name)))
+    (message (if (equal name "off") "No phase is set" "The phase is now %s") name)))
 
 (defun contexture-repl--do-session (name)
   "Switch to the session NAME."
@@ -381,7 +381,7 @@ This is a function for `completion-at-point-functions'."
     (insert " ")))
 
 (defun contexture-repl--complete-argument (command start)
-  "Complete the argument of COMMAND, which begins at START."
+  "Complete the argument of COMMAND; the argument begins at START."
   (let ((table (pcase command
                  ("template" (cons "off" contexture-repl--templates))
                  ("model" (contexture-repl--await-models) (contexture-repl--model-table))

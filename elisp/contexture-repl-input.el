@@ -179,7 +179,7 @@ If the file cannot be written, only tell the user."
     (setq contexture-repl--new-history nil)))
 
 (defun contexture-repl--forget-kept (session)
-  "Forget the saved data of SESSION, a name that is no longer used."
+  "Delete the saved data of SESSION, a name that is no longer used."
   (contexture-repl--save session nil nil))
 
 (defun contexture-repl--with-entry (key value alist)
@@ -216,7 +216,7 @@ If the file cannot be written, only tell the user."
   "Maximum number of a session's answers whose usage is saved.")
 
 (defun contexture-repl--keep-usage (id text)
-  "Save TEXT, the usage of the answer with ID, which the log does not have."
+  "Save TEXT, the usage of the answer with ID; the log does not have it."
   (when id
     (setq contexture-repl--settings
           (plist-put contexture-repl--settings :usage

@@ -31,11 +31,11 @@
 
 (defvar-local contexture-repl--untrusted nil
   "Alist from the name of each untrusted template to its file.
-They are the project's own, as last reported.")
+These are the project's own templates, as last reported.")
 
 (defvar-local contexture-repl--models nil
   "Alist from the name of a provider to its models, or `asked'.
-The value is `asked' until they are known.")
+The value is `asked' until the models are known.")
 
 (defconst contexture-repl--patience 0.5
   "Maximum number of seconds that completion waits for lists of models.")
@@ -138,8 +138,8 @@ affected."
 
 (defun contexture-repl--wanting (template then)
   "Call THEN in this buffer once TEMPLATE may be used.
-If it is one of the project's own that is not trusted, ask about that
-first, once."
+If TEMPLATE belongs to the project, and the project is not trusted, ask
+once whether to trust the project before that."
   (if (not (assoc template contexture-repl--untrusted)) (funcall then)
     (require 'contexture-trust)
     (let ((buffer (current-buffer)))
@@ -154,8 +154,8 @@ first, once."
              (funcall then))))))))
 
 (defun contexture-repl--keep-template (before refused)
-  "Restore the templates of BEFORE, older settings, in place of REFUSED.
-Keep what was chosen since."
+  "Restore the template of BEFORE, older settings, in place of REFUSED.
+Do nothing if another template was chosen since."
   (when (equal (plist-get contexture-repl--settings :template) refused)
     (contexture-repl--choose :template (plist-get before :template))
     (contexture-repl--choose :manage (plist-get before :manage))))
@@ -247,7 +247,7 @@ Keep what was chosen since."
                            "")))))
       ("disabled" (format "No notes: %s"
                           (or (plist-get management :reason)
-                              (format "the template %s covers no runs" template))))
+                              (format "the template %s takes notes on no turns" template))))
       ("failed" (contexture-repl--failed-managing-text management)))))
 
 (defun contexture-repl--tokens-change (management)
@@ -351,7 +351,7 @@ It is computed each time, since models come in while the user chooses."
 
 (defun contexture-repl--ask-models ()
   "Ask each provider for its models, unless they are known.
-Nothing waits for the answers."
+Emacs does not wait for the answers."
   (dolist (provider (contexture-repl--known-providers))
     (let ((name (plist-get provider :name)))
       (unless (assoc name contexture-repl--models)

@@ -363,8 +363,8 @@ DECISION is `once', `always' (for this tool in this session), or
 
 (defun contexture-repl--rule (approval decision)
   "Send the DECISION on APPROVAL, and show it in place of the block.
-It is shown as done once the server agrees.  The decision is valid for
-this server only: after a crash, a new server asks again, with other
+Show the decision as made once the server has accepted it.  It is valid
+for this server only: after a crash, a new server asks again, with other
 numbers."
   (unless (memq approval contexture-repl--approvals)
     (user-error "You have already decided on this"))

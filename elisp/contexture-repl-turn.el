@@ -144,7 +144,7 @@ Do nothing if it was cancelled meanwhile."
 
 (defun contexture-repl--chat-params (text &rest more)
   "Return the parameters of `chat' for TEXT in this buffer, with MORE.
-Leave out those that the server does not know."
+Leave out parameters that the server does not know."
   (let ((settings contexture-repl--settings))
     (cl-loop for (key value) on
              (append (contexture--plist
@@ -160,8 +160,8 @@ Leave out those that the server does not know."
 
 (defun contexture-repl--managing-params (text)
   "Return the parameters about notes for a turn with TEXT.
-They agree with the header line, if anything was chosen there; the server
-itself handles a template that TEXT names."
+These are the choices in the header line, if there are any.  A template
+that TEXT names is left to the server."
   (let ((settings contexture-repl--settings))
     (when (and (plist-member settings :manage)
                (not (contexture-repl--directive-p text)))
@@ -399,7 +399,7 @@ M-x contexture-configure-provider looks it up again. Then, " again))
 (defun contexture-repl-cancel ()
   "Stop the answer that is coming in; keep what has come.
 Use it again to give up on a server that does not answer.  While you are
-changing an earlier question, this leaves that as it was."
+changing an earlier question, this leaves that question as it was."
   (interactive)
   (let ((turn contexture-repl--turn))
     (cond ((bound-and-true-p contexture-repl--editing)

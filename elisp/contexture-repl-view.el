@@ -108,7 +108,8 @@ where the code in it came from, see contexture-repl-block.el."
 
 (defvar-local contexture-repl--preparing nil
   "Preparation of a turn, as (WHAT . QUESTION), or nil.
-If the value has changed when that is done, the turn was cancelled.")
+If the value has changed when the preparation is done, the turn was
+cancelled.")
 
 (declare-function contexture-repl-approve "contexture-repl-tool" (decision))
 (declare-function contexture-repl-tools "contexture-repl-tool" (what &optional tool))
@@ -175,7 +176,7 @@ Point stays in place, and the change is not recorded for undo."
 ;;;; Messages
 
 (defun contexture-repl--add-message (role text &rest slots)
-  "Draw TEXT, said by ROLE, as the last message, and return that.
+  "Draw TEXT, said by ROLE, as the last message, and return the message.
 SLOTS are more slots of the message."
   (let ((message (apply #'contexture-repl--begin-message role slots)))
     (contexture-repl--add-text message text)
@@ -312,8 +313,8 @@ SLOTS are more slots of the message."
 
 (defun contexture-repl--width ()
   "Return the width of a line in this buffer.
-Keep point in place: Emacs finds out by selecting the window, and with it
-that window's point."
+Keep point in place: Emacs measures the width by selecting the window,
+which sets point to that window's point."
   (if-let* ((window (get-buffer-window nil t)))
       (save-excursion (window-max-chars-per-line window))
     80))
@@ -322,8 +323,8 @@ that window's point."
 
 (defun contexture-repl--show-end ()
   "Scroll windows that show only the prompt although they have room above.
-That happens after a long text at the prompt was sent or deleted; without
-this, what is drawn above would not be visible."
+Such windows result from sending or deleting a long text at the prompt;
+what is drawn above the prompt would not be visible in them."
   (dolist (window (get-buffer-window-list nil nil t))
     (when (> (window-start window) contexture-repl--tail)
       (let ((start (save-excursion
@@ -427,7 +428,7 @@ this, what is drawn above would not be visible."
    (when contexture-repl--approvals
      (list (propertize (contexture-repl--header-part
                         (substitute-command-keys
-                         "may it? \\<contexture-repl-mode-map>\\[contexture-repl-approve]")
+                         "approve? \\<contexture-repl-mode-map>\\[contexture-repl-approve]")
                         #'contexture-repl-approve "decide what the model asks for")
                        'face 'warning)
            "  "))))

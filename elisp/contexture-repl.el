@@ -31,7 +31,7 @@
 (defcustom contexture-repl-own-context nil
   "Non-nil means give each new session its own context.
 Otherwise it shares the context of the buffer where you start it, so that
-the model sees what you mark there."
+the model sees what you add there."
   :type 'boolean
   :group 'contexture-repl)
 
@@ -123,7 +123,7 @@ and \\[contexture-repl-apply] applies it to the code that you asked about.
   (add-hook 'kill-buffer-hook #'contexture-repl--leave nil t)
   (add-hook 'window-size-change-functions #'contexture-repl--resized nil t)
   (contexture-mention-mode)
-  ;; Before mentions, for which a template would be none.
+  ;; Before mentions, which would not complete the name of a template.
   (add-hook 'completion-at-point-functions #'contexture-repl--complete-directive -90 t)
   (contexture-repl--watch))
 
@@ -169,8 +169,8 @@ does not exist is started."
 
 (defun contexture-repl--context-to-show ()
   "Return the context of this buffer that a new conversation shows.
-With layers, they are those for everywhere and for the project, to which
-the conversation belongs."
+With layers, it consists of the one for everywhere and that of the
+project, to which the conversation belongs."
   (contexture--in-asking-buffer
     (or (contexture--fixed-context)
         (contexture--names-of
@@ -244,7 +244,7 @@ the conversation belongs."
    (or (plist-get contexture-repl--session :project)
        (expand-file-name default-directory))))
 
-;;;; What was said
+;;;; The conversation
 
 (defun contexture-repl-redraw (&optional all)
   "Redraw the session from the server's data.
@@ -366,7 +366,7 @@ nil if the call is not shown."
     (add-to-invisibility-spec 'contexture-markup))
   (force-window-update (current-buffer)))
 
-;;;; What the server tells
+;;;; Notifications of the server
 
 (defun contexture-repl--watch ()
   "Listen to notifications about sessions."

@@ -78,10 +78,10 @@ Emacs package, then for `contexture' in the variable `exec-path', then in
     add-context update-context remove-context move-context pin-context
     clear-context refresh-context switch-session prune-context
     auto-manage-context summarize-context manage-context)
-  "Methods that take a request key, so that they are not applied twice.
-All of the server's are here, then their earlier names, but not
-`configure-session', which also reads settings, and gives the same when
-it is repeated.")
+  "Methods whose calls carry a request key, so that none is applied twice.
+These are the server's methods that change something, followed by their
+earlier names.  `configure-session' is left out: it also reads settings,
+and a repeated call of it changes nothing more.")
 
 (defvar contexture--connection nil
   "Connection in use, or nil before the first call.")
@@ -149,8 +149,8 @@ in its sources, or set `contexture-server-command'")))
   "Call METHOD, a symbol, with PARAMS, a plist, and return at once.
 SUCCESS is called with the result, ERROR with a plist of `:code',
 `:message' and `:data'; both outside of any process filter.  Without
-ERROR the message is shown.  While the server cannot be reached, the call
-is kept, and repeated later.  Return the call's id."
+ERROR the message is shown.  While the server cannot be reached, Emacs
+keeps the call and sends it later.  Return the call's id."
   (let ((success (or success #'ignore))
         (failure (or error #'contexture-show-error)))
     (contexture--call (contexture-current-connection)
@@ -177,7 +177,7 @@ answer is still to come."
 (defun contexture--tell-waiting ()
   "Say that the server has not answered yet, unless it is known to be away."
   (when (contexture-running-p)
-    (message "Contexture: waiting for the server; this is done when it answers")))
+    (message "Contexture: waiting for the server; the command ends when it answers")))
 
 (cl-defun contexture-request (method &optional params
                                      &key (timeout contexture-request-timeout))
@@ -205,8 +205,9 @@ this in timers and filters, where waiting blocks everything else."
 (defun contexture-request-batch (calls &optional atomic)
   "Make CALLS in one message and return their outcomes in order.
 Each of CALLS is a pair (METHOD . PARAMS), and each outcome a plist of
-`:result' or `:error'.  Each call is made for itself, unless ATOMIC is
-non-nil: then the first that fails undoes all, and its error is signaled."
+`:result' or `:error'.  A call that fails does not affect the others,
+unless ATOMIC is non-nil: then the first failure undoes them all, and its
+error is signaled."
   (plist-get (contexture-request 'batch (contexture--batch calls atomic))
              :results))
 
@@ -230,16 +231,16 @@ ATOMIC is as in `contexture-request-batch'."
     ,@(and atomic '(:atomic t))))
 
 (defconst contexture--page-bytes 65536
-  "Size of the answers in which `contexture-request-pages' fetches a list.")
+  "Maximum size, in bytes, of the answers to `contexture-request-pages'.")
 
 (defconst contexture--newest-first-methods '(list-items get-context get-messages)
-  "Methods whose first page has the end of the list.")
+  "Methods whose first page has the newest entries, from the end of the list.")
 
 (cl-defun contexture-request-pages (method &optional params &key success error)
   "Fetch the whole list that METHOD with PARAMS returns, in short answers.
 SUCCESS is called with the list, ERROR as in `contexture-request-async'.
-Other calls can be answered between the pages.  Entries that are too long
-for a page are fetched by their ids."
+The server can answer other calls between the pages.  Entries that are
+too long for a page are fetched by their ids."
   (let (parts)
     (cl-labels
         ((ask (params)
@@ -270,7 +271,7 @@ for a page are fetched by their ids."
       (ask params))))
 
 (defun contexture-notify (method &optional params)
-  "Send METHOD, a symbol, with PARAMS as a notification, without an answer.
+  "Send METHOD, a symbol, with PARAMS as a notification, which has no answer.
 Do nothing if no server is connected."
   (jsonrpc-notify (contexture-current-connection) method params))
 
@@ -278,7 +279,7 @@ Do nothing if no server is connected."
   "Call FUNCTION for the server's notifications, now and after reconnects.
 Its arguments are METHOD, a symbol, and PARAMS, a plist.  TOPICS is a
 list of symbols to subscribe to besides `context-changed'; every function
-gets the notifications that any of them wants.  No server is started."
+gets the notifications that any of them wants.  This starts no server."
   (setf (alist-get function contexture--watched-topics nil t) topics)
   (add-hook 'contexture-notification-functions function)
   (when contexture--connection
@@ -293,7 +294,7 @@ End the subscriptions that only FUNCTION wanted."
     (contexture--subscribe contexture--connection)))
 
 (defun contexture--wanted-topics ()
-  "Return the names of all topics that functions here watch."
+  "Return the names of all topics that some function watches."
   (when contexture-notification-functions
     (cons "context-changed"
           (sort (delete-dups

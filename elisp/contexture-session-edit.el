@@ -66,7 +66,7 @@ does not record its source; use `contexture-add-region' to keep that."
 (defun contexture-session-checkpoint (&optional text)
   "Take a checkpoint of the session, to which you can go back.
 TEXT describes it."
-  (interactive (list (read-string "Checkpoint before: ")))
+  (interactive (list (read-string "Describe the checkpoint: ")))
   (contexture-session--call
    'checkpoint
    (contexture-session--params
@@ -141,17 +141,18 @@ Later messages leave the conversation and stay in the log;
 ;;;###autoload
 (defun contexture-session-undo-rollback ()
   "Undo the last rollback of the session.
-Messages since it leave the conversation and stay in the log."
+Messages added since that rollback leave the conversation and stay in the
+log."
   (interactive)
   (contexture-session--call
    'undo-rollback (contexture-session--params)
    (lambda (result)
-     (contexture--message "The rollback of session %s is undone: %s again%s"
+     (contexture--message "The rollback of session %s is undone: %s restored%s"
               (plist-get result :session)
               (contexture--count (plist-get result :turns-restored) "turn")
               (let ((lost (or (plist-get result :turns-lost) 0)))
                 (if (> lost 0)
-                    (format ", %s since it lost" (contexture--count lost "turn"))
+                    (format ", %s made since then lost" (contexture--count lost "turn"))
                   ""))))))
 
 ;;;###autoload
@@ -338,7 +339,7 @@ This undoes prunings and summaries.  Newer messages stay in view."
     (:token-threshold :type integer :doc "tokens of history below which all is sent")
     (:tools :type names :doc "the tools that models may use")
     (:allowed-tools :type names :doc "the tools that need no approval"))
-  "Descriptions of the settings that have no range.")
+  "Descriptions of the settings that the server does not describe itself.")
 
 (defun contexture-session--settings (result)
   "Return all settings of RESULT, of `configure-session', as plists."

@@ -21,7 +21,7 @@
   "Last result of `session-stats' for the current session, or nil.")
 
 (defvar contexture-session-line--asking nil
-  "Non-nil while the server is asked; `again' if it changed meanwhile.")
+  "Non-nil while the server is asked; `again' if a session changed meanwhile.")
 
 ;;;###autoload
 (define-minor-mode contexture-session-mode-line-mode
@@ -83,7 +83,7 @@ During that call, changes are only noted."
           :error (lambda (_) (contexture-session-line--answered nil))))))
 
 (defun contexture-session-line--answered (stats)
-  "Show STATS, which the server answered, or nothing if they are nil."
+  "Show STATS, the server's answer, or nothing if STATS is nil."
   (let ((again (eq contexture-session-line--asking 'again)))
     (setq contexture-session-line--asking nil)
     (when contexture-session-mode-line-mode

@@ -120,7 +120,7 @@ the end."
 
 (defun contexture-session-transcript--fetch (session view &optional message buffer)
   "Fetch the messages of SESSION in VIEW, and show them.
-Point goes to MESSAGE, an id.  They are shown in BUFFER, if given."
+Point goes to MESSAGE, an id.  BUFFER, if given, shows the messages."
   (contexture-session--call
    'session-stats (list :session session)
    (lambda (stats)
@@ -252,7 +252,7 @@ nil."
         (if (eq contexture-session--view :log) :conversation :log))
   (revert-buffer))
 
-;;;; Some messages
+;;;; Single messages
 
 (defconst contexture-session--message-buffer "*contexture: message*"
   "Name of the buffer that shows single messages.")
@@ -283,7 +283,7 @@ nil."
   "History of searches in sessions.")
 
 (defvar-local contexture-session--query nil
-  "Query of this buffer.")
+  "Query whose hits this buffer shows.")
 
 (defvar contexture-session-search-mode-map
   (let ((map (make-sparse-keymap)))
@@ -378,7 +378,7 @@ The best hits come first; RET shows one in its session."
 ;;;###autoload
 (defun contexture-session-export (session &optional format file)
   "Export all messages of SESSION, by default the current one.
-FORMAT is `markdown', a transcript for people, or `json', which
+FORMAT is `markdown', a readable transcript, or `json', which
 `contexture-session-import' reads.  The text is shown in a buffer; with
 a prefix argument it is written to FILE, as JSON if its name ends in
 \".json\"."

@@ -166,7 +166,7 @@ C-c C-t turns them on.\n")))))
                 (contexture-session--show-error problem))))))
 
 (defun contexture-session-views--show-found (view views)
-  "Show the one of VIEWS that is VIEW with its texts, or else VIEW."
+  "Show the one of VIEWS with the id of VIEW, with its texts, or else VIEW."
   (contexture-session-views--show
    (or (cl-find (plist-get view :view) views :test #'equal
                 :key (lambda (it) (plist-get it :view)))

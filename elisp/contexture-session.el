@@ -215,7 +215,7 @@ context MANAGER, a name or a list of layers."
    #'contexture-session--tell-opened))
 
 (defun contexture-session--tell-opened (session)
-  "Show SESSION as the current one, and say so."
+  "Tell the user and all watching functions that SESSION is the current one."
   (contexture-session--announce session "open-session")
   (if (plist-get session :created-now)
       (contexture--message "Started session %s%s" (plist-get session :session)

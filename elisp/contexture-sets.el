@@ -9,13 +9,12 @@
 
 ;;; Commentary:
 
-;; What one does with whole contexts and by name: `contexture-switch'
-;; says which one this buffer's commands work on, `contexture-save-set'
-;; and its kin keep copies under a name, and `contexture-remove'
-;; and `contexture-clear' take out items without a detour through the
-;; list, `contexture-refresh' reads their files again,
-;; `contexture-set-capacity' makes room, and `contexture-undo' takes back
-;; whatever was done.
+;; Commands for whole contexts.  `contexture-switch' chooses the context
+;; that this buffer's commands work on; `contexture-save-set' and its kin
+;; keep copies under a name; `contexture-remove' and `contexture-clear'
+;; remove items without opening the list; `contexture-refresh' reads the
+;; items' files again; `contexture-set-capacity' changes how many items a
+;; context holds; and `contexture-undo' undoes the last change.
 
 ;;; Code:
 
@@ -81,8 +80,8 @@ the message; MANAGER is by default the one to which this buffer adds."
                          (substitute-command-keys "\\[contexture-undo]"))))))
 
 (defun contexture-sets--read-item (ask)
-  "Return the item at point, or a chosen one if that is unclear or ASK.
-Items of these lines come before those of the whole file."
+  "Return the item at point; let the user choose if that is unclear, or if ASK.
+An item of lines around point is preferred to one of the whole file."
   (let* ((manager (contexture-current-context))
          (items (or (contexture--ask 'list-items
                                      (append (contexture--context-params manager)
@@ -231,9 +230,9 @@ its file stays as it is and is shown as stale."
          (count (lambda (&rest kinds)
                   (cl-count-if (lambda (outcome) (memq outcome kinds)) outcomes)))
          (parts (cl-loop for (words . kinds) in '(("changed" :updated)
-                                                  ("moved in its file" :moved)
-                                                  ("no longer found there" :stale)
-                                                  ("without its file" :missing))
+                                                  ("moved within the file" :moved)
+                                                  ("no longer found in the file" :stale)
+                                                  ("whose file is gone" :missing))
                          for number = (apply count kinds)
                          when (> number 0) collect (format "%d %s" number words))))
     (format "Read the files of %s again: %s" (contexture--label manager)
@@ -242,7 +241,7 @@ its file stays as it is and is shown as stale."
 ;;;###autoload
 (defun contexture-set-capacity (items)
   "Set the capacity of this buffer's context to ITEMS, from 1 to 1000.
-If it holds more, the oldest that are not pinned leave it;
+If it holds more, the oldest items that are not pinned leave it;
 `contexture-undo' brings them back."
   (interactive (list (contexture-sets--read-capacity)))
   (unless (and (natnump items) (<= 1 items contexture--max-items))
@@ -376,8 +375,8 @@ They may be part of names, which complete with TAB."
 ;;;###autoload
 (defun contexture-switch (manager)
   "Make this buffer's commands work on the context named MANAGER.
-It need not exist yet.  If MANAGER is nil, or with empty input or a
-prefix argument, `contexture-scope' decides again."
+That context need not exist yet.  If MANAGER is nil, or with empty input
+or a prefix argument, `contexture-scope' decides again."
   (interactive
    (progn (contexture-sets--check-buffer)
           (list (unless current-prefix-arg (contexture-sets--read-manager)))))
@@ -411,7 +410,7 @@ prefix argument, `contexture-scope' decides again."
                               (mapcar #'car alist) 'contexture-manager
                               (contexture-sets--annotate
                                alist #'contexture-sets--manager-text))
-                             nil 'confirm)))) ; that a new one is meant
+                             nil 'confirm)))) ; ask before taking a new name
     (or (plist-get (cdr (assoc chosen alist)) :manager) chosen)))
 
 (defun contexture-sets--managers ()

@@ -54,7 +54,7 @@ CONTINUATION is called with (:ok VALUE) or (:abort REASON)."
     (slime-current-package)))
 
 (defun contexture-slime--kind (position)
-  "Return the kind of a REPL's text at POSITION."
+  "Return the kind of a REPL's text at POSITION, a symbol or nil."
   (cond ((get-text-property position 'slime-repl-prompt) 'prompt)
         ((get-text-property position 'slime-repl-old-input) 'input)
         ((get-text-property position 'slime-repl-output) 'output)))
@@ -80,8 +80,8 @@ CONTINUATION is called with (:ok VALUE) or (:abort REASON)."
 
 (defun contexture-slime--autodoc (&rest switch)
   "Return whether argument lists are shown in this buffer.
-With SWITCH, a list of one element, turn them on or off.  The variable of
-SLIME's own mode stays non-nil once it was on."
+With SWITCH, a list of one element, turn them on or off.  SLIME leaves the
+variable of its mode non-nil when the mode is turned off, so reset it."
   (when switch
     (slime-autodoc-mode (if (car switch) 1 0))
     (unless (car switch)

@@ -54,7 +54,7 @@ CONTINUATION is called with (:ok VALUE) or (:abort REASON)."
     (sly-current-package)))
 
 (defun contexture-sly--kind (position)
-  "Return the kind of a REPL's text at POSITION."
+  "Return the kind of a REPL's text at POSITION, a symbol or nil."
   (pcase (get-text-property position 'field)
     ('sly-mrepl-input 'input)
     ;; Input that a program has read is in no field.

@@ -64,7 +64,7 @@ METADATA is a plist of further facts."
 ;;;; Rectangles
 
 (defun contexture-sources--block-selection ()
-  "Return (BEG END t) if a rectangle is selected, also one of Evil, or nil."
+  "Return (BEG END t) if a rectangle, or a block of Evil, is selected, or nil."
   (cond ((and (bound-and-true-p rectangle-mark-mode) (use-region-p))
          (list (region-beginning) (region-end) t))
         ((and (eq (bound-and-true-p evil-state) 'visual)
@@ -75,8 +75,8 @@ METADATA is a plist of further facts."
 
 (defun contexture-sources--capture-rectangle (beg end)
   "Return parameters that add the rectangle with corners at BEG and END.
-Its lines and columns, counted from 1 and inclusive, are in the
-metadata.  Padding of shorter lines is left out."
+The metadata has its lines and columns, counted from 1, the last ones
+included.  Padding of shorter lines is left out."
   (require 'rect)
   (let ((rows (list nil)) columns)
     (save-excursion
@@ -117,7 +117,7 @@ else the whole buffer."
 
 (defun contexture-sources--add-dired ()
   "Add the marked files of this Dired buffer, or the one at point.
-For directories, which the server walks, ask what to take."
+Ask once what to add of directories; the server walks them."
   (let ((files (or (ignore-errors (dired-get-marked-files))
                    (user-error "There is no file here")))
         mode)
@@ -167,7 +167,7 @@ NOUN names what each of them adds."
 
 (defun contexture-sources--tell-all (manager noun items refusals)
   "Say that ITEMS, the newest first, each a NOUN, were added to MANAGER.
-REFUSALS are the messages for those that were not."
+REFUSALS are the error messages for items that were not added."
   (let ((evicted (cl-loop for item in items
                           sum (length (plist-get item :evicted))))
         (refused (if refusals
@@ -208,7 +208,7 @@ With a prefix argument, choose one from the kill ring."
   "Return the latest kill, or signal an error if there is none."
   (condition-case nil
       (current-kill 0 t)
-    (error (user-error "Nothing was killed yet"))))
+    (error (user-error "The kill ring is empty"))))
 
 ;;;; Diagnostics
 
@@ -297,8 +297,8 @@ version control program runs in the background."
 
 (defun contexture-sources--start-diff (backend target buffer)
   "Write the differences of TARGET from its last commit into BUFFER.
-BACKEND does so, except that this runs Git itself, since `vc-git-diff'
-waits for it."
+BACKEND writes them, except for Git: `vc-git-diff' would wait for Git, so
+this function starts Git itself."
   (let ((coding-system-for-read (vc-coding-system-for-diff target)))
     (if (eq backend 'Git)
         (make-process :name "contexture diff" :buffer buffer :noquery t
@@ -332,8 +332,8 @@ with a prefix argument, this adds the whole project")))
 
 (defun contexture-sources--when-finished (buffer function)
   "Call FUNCTION when the process of BUFFER, if it has one, has ended.
-A dead process may still have unread output: only its sentinel says that
-all of it is here."
+A dead process may still have unread output; when its sentinel runs, all
+output has arrived."
   (let ((process (get-buffer-process buffer)))
     (if (null process)
         (funcall function)
@@ -412,7 +412,7 @@ with a prefix argument, this adds all errors")))
 
 (defun contexture-sources--message-here ()
   "Return the compilation message that begins on this line, or nil.
-Anything less than an error or warning belongs to the message before it."
+A message below `compilation-skip-threshold' belongs to the one before."
   (let* ((beg (line-beginning-position))
          (next (next-single-char-property-change
                 beg 'compilation-message nil (line-end-position)))
@@ -434,8 +434,8 @@ That is this line, or the nearest above it in the same paragraph."
 
 (defun contexture-sources--error-text (position)
   "Return the lines of the error that begins at POSITION.
-They end at the next error or an empty line.  The line above is one of
-them if it is the headline of the error."
+They end before the next error or empty line.  The line above POSITION is
+included if it is the headline of the error."
   (save-excursion
     (goto-char position)
     (let ((beg (if (contexture-sources--headline-p)
@@ -450,8 +450,8 @@ them if it is the headline of the error."
 
 (defun contexture-sources--headline-p ()
   "Return non-nil if the line above is the headline of this line's error.
-It is if no line since the last empty line is an error; the matches of
-`grep' have no headlines."
+It is one if no line since the last empty line is an error; the matches
+of `grep' have no headlines."
   (and (not (derived-mode-p 'grep-mode))
        (not (bobp))
        (save-excursion

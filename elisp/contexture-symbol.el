@@ -150,7 +150,7 @@ Interactively, that is the symbol at point, or one that you type."
                   choices)))))
 
 (defun contexture-symbol--marker (item)
-  "Return the marker of the xref ITEM, or nil if its source is not here.
+  "Return the marker of the xref ITEM, or nil if Emacs has no source.
 Never let Emacs ask where its own C sources are."
   (require 'find-func)
   (let ((find-function-C-source-directory

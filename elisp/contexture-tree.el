@@ -25,7 +25,8 @@
 (cl-defstruct (contexture-tree--walk (:constructor contexture-tree--make-walk)
                                      (:copier nil))
   "A directory that is being added to a context.
-ASKED and FORGOTTEN are the states of cancelling it."
+ASKED is non-nil if the server was asked to cancel it, and FORGOTTEN if
+Emacs no longer waits for an answer."
   connection id root manager unsaved asked forgotten)
 
 (defvar contexture-tree--walks nil
@@ -152,7 +153,7 @@ Use it again to give up on a server that does not answer."
 
 (defun contexture-tree--send-cancel (walk)
   "Ask the server to stop WALK.
-The answer to WALK's own call shows whether that came in time."
+The answer to WALK's own call shows whether this request came in time."
   (jsonrpc-notify (contexture-tree--walk-connection walk) 'cancel
                   (list :id (contexture-tree--walk-id walk))))
 

@@ -45,7 +45,7 @@ the marks of interlinear annotations.")
 
 (defun contexture-visible--hidden-p (char)
   "Return non-nil if CHAR, by itself, is invisible.
-Emacs shows bytes that are not text."
+Bytes that are not text are visible: Emacs shows them as escapes."
   (cond ((< char ?\s) t)
         ((< char #x7f) nil)
         ((< char #xa0) t)
@@ -76,7 +76,7 @@ Emacs shows bytes that are not text."
 
 (defun contexture-visible--right-p (text index)
   "Return non-nil if the hidden character of TEXT at INDEX belongs there.
-It does if it changes how ordinary text looks: a joiner between letters
+It belongs there if it changes how ordinary text looks: a joiner between letters
 that join, a selector after a character with variants, a part of an
 emoji."
   (let ((char (aref text index))
@@ -166,7 +166,8 @@ which shows them as ^A or \\200.  The text does not change."
                (from (max (point-min) (- at 8)))
                (around (buffer-substring-no-properties from (min (point-max) (+ at 8)))))
           (if (contexture-visible--right-p around (- at from))
-              ;; What comes after it may have come later.
+              ;; An earlier call may have escaped it, when the next character was
+              ;; not there yet.
               (remove-text-properties at (1+ at) '(display nil))
             (put-text-property at (1+ at) 'display
                                (contexture-visible--escape (char-after at)))))))))

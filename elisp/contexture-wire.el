@@ -28,7 +28,7 @@
 (defconst contexture--no-text
   (format "[%c-%c%c-%c%c-%c]" #xd800 #xdfff #x110000 #x3fff7f #x3fff80 #x3fffff)
   "Regexp for one character that UTF-8 cannot express.
-They are the surrogates, everything after the last Unicode character,
+Such characters are the surrogates, everything after the last Unicode character,
 and the raw bytes, which need their own range in a regexp.")
 
 (defvar contexture--replaced 0

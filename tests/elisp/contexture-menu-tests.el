@@ -119,16 +119,16 @@
     (contexture-test-message "files of buffer a\\.txt again: nothing has changed$"
       (contexture-refresh))
     (contexture-test-file "b.txt" "zero" "one" "two")
-    (contexture-test-message "again: 1 moved in its file$"
+    (contexture-test-message "again: 1 moved within the file$"
       (contexture-refresh))
     (should (equal (contexture-test-metadata (contexture-test-only-item)
                                              :start-line :end-line)
                    '(3 3)))
     (contexture-test-file "b.txt" "zero")
-    (contexture-test-message "again: 1 no longer found there$"
+    (contexture-test-message "again: 1 no longer found in the file$"
       (contexture-refresh))
     (delete-file "b.txt")
-    (contexture-test-message "again: 1 without its file$"
+    (contexture-test-message "again: 1 whose file is gone$"
       (contexture-refresh))))
 
 ;;;; Making room
@@ -174,7 +174,7 @@
     (contexture-add-file buffer-file-name 1 1)
     (contexture-request 'pin-context '(:manager "a.txt" :id "ctx-1"))
     (contexture-test-message
-        "^Nothing added to buffer a\\.txt: it is full; it holds at most 1 (1 \
+        "^Nothing added to buffer a\\.txt: the context is full; it holds at most 1 (1 \
 pinned); unpin or remove some, or raise the limit with M-x contexture-set-capacity$"
       (contexture-add-file buffer-file-name 2 2))))
 
@@ -187,7 +187,7 @@ or a listing")))
       (should (equal (contexture--error-text
                       `( :message "…" :data ( :kind :capacity-full :count ,count
                                               :tokens 9 :capacity 50 :pinned 2)))
-                     (format "%d files (9 tokens) do not fit; it holds at most 50 \
+                     (format "%d files (9 tokens) do not fit; the context holds at most 50 \
 (2 pinned)%s" count end))))))
 
 (provide 'contexture-menu-tests)

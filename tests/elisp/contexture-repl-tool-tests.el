@@ -47,7 +47,7 @@
       (should (string-search "(car x)" shown))
       (should (string-suffix-p "  [y] once  [a] always  [n] refuse\n" shown)))
     (should (equal mode-line-process ":approve?"))
-    (should (string-search "may it? C-c C-y" (contexture-repl-test-header)))
+    (should (string-search "approve? C-c C-y" (contexture-repl-test-header)))
     (should-not (contexture-repl-tool-tests--contents))
     (contexture-repl-approve 'once)
     (contexture-repl-test-wait)
@@ -152,7 +152,7 @@
       (should (string-search "  add_text: allowing it once...\n"
                              (contexture-repl-test-shown)))
       (should-not (string-search "[y] once" (contexture-repl-test-shown)))
-      (should-not (string-search "may it?" (contexture-repl-test-header)))
+      (should-not (string-search "approve?" (contexture-repl-test-header)))
       (contexture-test-user-error "No request is waiting"
         (contexture-repl-approve 'once)))
     (contexture-repl-test-wait)

@@ -228,7 +228,7 @@ An answer that is nil takes the default."
       (contexture-session-tests--answering '("chk-1 the refactoring")
         (call-interactively #'contexture-session-rollback)))
     (should (= 2 (length (contexture-request 'get-messages))))
-    (contexture-test-message "The rollback of session work is undone: 2 turns again"
+    (contexture-test-message "The rollback of session work is undone: 2 turns restored"
       (contexture-session-undo-rollback))
     (should (= 5 (length (contexture-request 'get-messages))))))
 
@@ -308,7 +308,7 @@ An answer that is nil takes the default."
     (contexture-request 'checkpoint)
     (contexture-session-tests--fill "work" "c" "d")
     (contexture-request 'rollback)
-    (contexture-test-message "is undone: 1 turn again" (contexture-session-undo))
+    (contexture-test-message "is undone: 1 turn restored" (contexture-session-undo))
     (should (= 4 (length (contexture-request 'get-messages))))
     (contexture-test-message "Nothing to undo" (contexture-session-undo))))
 
