@@ -9,9 +9,9 @@
 
 ;;; Commentary:
 
-;; What people read and choose about the layers of a buffer (see
-;; contexture-scope.el): what was taken over into one, what may be meant
-;; but is elsewhere, and where to add or to look.
+;; What users see and choose about the layers of a buffer (see
+;; contexture-scope.el): items that moved into a layer, contexts that are in
+;; no layer but may be expected there, and where to add or to look.
 
 ;;; Code:
 
@@ -23,7 +23,7 @@
 
 (defun contexture--tell-opened-layers (opened)
   "Tell what OPENED, a result of `open-layers', took over and left elsewhere.
-Each is told once."
+Each context that is left elsewhere is mentioned once."
   (contexture--note-labels (plist-get opened :elsewhere))
   (when-let* ((taken (plist-get opened :taken-over)))
     (contexture--forget-layers)
@@ -38,9 +38,9 @@ Each is told once."
     (contexture--message "Contexture: %s" (contexture--elsewhere-text elsewhere))))
 
 (defun contexture--taken-over-text (taken)
-  "Return a phrase for TAKEN, the contexts that moved into layers."
+  "Return a phrase for TAKEN, the contexts whose items moved into layers."
   (mapconcat (lambda (held)
-               (format "%s of %s belong to the %s now"
+               (format "moved %s of %s to the %s"
                        (contexture--count (plist-get held :items) "item")
                        (contexture--visible (plist-get held :manager))
                        (contexture--name (plist-get held :layer))))
@@ -48,12 +48,13 @@ Each is told once."
 
 (defun contexture--elsewhere-text (elsewhere)
   "Return a phrase for ELSEWHERE, the contexts that are in no layer."
-  (concat (mapconcat (lambda (held)
+  (concat "not in any layer of this buffer: "
+          (mapconcat (lambda (held)
                        (format "%s of %s"
                                (contexture--count (plist-get held :items) "item")
                                (contexture--label (plist-get held :manager))))
                      elsewhere ", ")
-          " are in no layer of this buffer; "
+          "; "
           (substitute-command-keys "C-u \\[contexture-list] shows them")))
 
 (defun contexture--choose-layer (layers)
@@ -69,8 +70,8 @@ Each is told once."
     (cdr (assoc chosen names))))
 
 (defun contexture--candidates (entries)
-  "Return an alist from names for people to the contexts of ENTRIES, plists.
-Of contexts with one label, each is shown with its whole name."
+  "Return an alist from labels to the names of the contexts ENTRIES, plists.
+Contexts that share a label are shown with their whole names."
   (let ((labels (mapcar (lambda (entry)
                           (or (plist-get entry :label) (plist-get entry :manager)))
                         entries)))

@@ -69,7 +69,7 @@
     (define-key map "/n" #'contexture-list-filter-name)
     (define-key map "/c" #'contexture-list-filter-contents)
     (define-key map "//" #'contexture-list-unfilter)
-    ;; They set widths, but here widths follow the window.
+    ;; In `tabulated-list-mode' these set widths; here widths follow the window.
     (define-key map "{" #'undefined)
     (define-key map "}" #'undefined)
     (define-key map [mouse-2] #'contexture-list-visit)
@@ -114,9 +114,9 @@ name or contents.
 ;;;###autoload
 (defun contexture-list (manager)
   "List the items of the context MANAGER, a name or a list of names.
-By default they are this buffer's layers, each with a section; with a
-prefix argument, choose one context.  If this buffer has nothing, choose
-from what there is."
+By default these are this buffer's layers, each with a section; with a
+prefix argument, choose one context.  If this buffer's context is empty,
+another one is offered."
   (interactive (list (contexture--manager-to-show current-prefix-arg)))
   (let ((buffer (get-buffer-create contexture-list-buffer)))
     (with-current-buffer buffer
@@ -169,7 +169,7 @@ from what there is."
         (contexture-list--update)))))
 
 (defun contexture-list--update-buffer ()
-  "Update the list, whichever buffer is current."
+  "Update the list from any buffer."
   (when-let* ((buffer (get-buffer contexture-list-buffer)))
     (with-current-buffer buffer
       (contexture-list--update-capacity)
@@ -177,7 +177,7 @@ from what there is."
 
 (defun contexture-list--update-capacity ()
   "Ask for the capacity of the context; the next update shows it.
-Layers have room for all that the server can hold, so it is not shown."
+Several layers have no common capacity, so none is shown for them."
   (let ((buffer (current-buffer))
         (manager contexture-manager))
     (contexture-request-async
@@ -195,8 +195,8 @@ Layers have room for all that the server can hold, so it is not shown."
 
 (defun contexture-list--update (&optional tell)
   "Fetch this list's items and show them.
-With TELL, tell the user if they do not come soon.  During an update,
-changes are only noted, so that a burst of changes costs two updates."
+With TELL, tell the user if the items do not come soon.  During an update,
+changes are only noted, so that many changes in a row cost two updates."
   (if contexture-list--updating
       (unless (eq contexture-list--updating 'outdated)
         (setq contexture-list--updating 'again))
@@ -215,7 +215,7 @@ changes are only noted, so that a burst of changes costs two updates."
                 (contexture-list--updated buffer nil nil))))))
 
 (defun contexture-list--updated (buffer manager items)
-  "Show in BUFFER the ITEMS fetched for MANAGER; nil means they failed to come.
+  "Show in BUFFER the ITEMS fetched for MANAGER; nil means that fetching failed.
 Do not show them if the list is already newer."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
@@ -231,8 +231,8 @@ Do not show them if the list is already newer."
 
 (defun contexture-list--keep-same (items)
   "Return ITEMS, reusing the old objects of unchanged items.
-Their lines need not be made again.  Lines of unsaved text depend on the
-file too, so these items are not reused."
+Lines of reused objects need not be made again.  Items of unsaved text are
+not reused, since their lines depend on the file too."
   (let ((known (make-hash-table :test #'equal)))
     (dolist (item contexture-list--items)
       (puthash (plist-get item :id) item known))

@@ -54,16 +54,16 @@
 It does up to Emacs 28, where overlays are made of markers.")
 
 (defvar contexture-marks--fetching (make-hash-table :test #'equal)
-  "Hash table from the name of each context that is being fetched to t.
-The value `again' means that it changed meanwhile.")
+  "Hash table from each context that is being fetched to t.
+The value `again' means that the context changed meanwhile.")
 
 (defvar-local contexture-marks--margin nil
-  "Former left margin while it is ours, else nil.
-It is a list of a list with the former local value of
-`left-margin-width'; the inner list is empty if there was none.")
+  "Former left margin while the marks use it, else nil.
+The value is a list of one list, which holds the former local value of
+`left-margin-width', or is empty if there was none.")
 
 (defvar-local contexture-marks--eldoc-was-off nil
-  "Non-nil if ElDoc was turned on here for our sake.")
+  "Non-nil if ElDoc was turned on in this buffer for the marks.")
 
 (put 'contexture-marks--margin 'permanent-local t)
 (put 'contexture-marks--eldoc 'permanent-local-hook t)
@@ -106,7 +106,7 @@ It is a list of a list with the former local value of
    (buffer-list)))
 
 (defun contexture-marks--clear-all ()
-  "Remove all marks, since there is no server to vouch for them."
+  "Remove all marks, since no server says whether they are still right."
   (dolist (buffer (contexture-marks--buffers))
     (with-current-buffer buffer (contexture-marks--clear))))
 
@@ -140,8 +140,8 @@ It is a list of a list with the former local value of
 
 (defun contexture-marks--fetch (&optional context)
   "Fetch the items of CONTEXT, by default this buffer's, and mark them.
-While that runs, a change is only noted, so that a burst of changes costs
-two calls.  No server is started."
+Until the answer comes, a change is only noted, so that many changes in a
+row cost two calls.  This starts no server."
   (when (contexture-running-p)
     (let ((context (or context (contexture--known-context))))
       (cond ((null context)

@@ -21,8 +21,9 @@
 
 (defcustom contexture-token-budget nil
   "Maximum number of tokens that a context should have, or nil for no budget.
-Nothing is cut; `contexture-mode' shows the tokens beside it, in the face
-`contexture-over-budget' above 80 percent."
+`contexture-mode' shows the tokens beside it, in the face
+`contexture-over-budget' above 80 percent.  Only `contexture-gptel-mode'
+leaves out what exceeds the budget."
   :type '(choice (const :tag "No budget" nil) (natnum :tag "Tokens"))
   :group 'contexture)
 
@@ -42,10 +43,10 @@ Nothing is cut; `contexture-mode' shows the tokens beside it, in the face
 ;;;###autoload
 (define-minor-mode contexture-mode
   "Show the context of this buffer while you edit.
-The mode line shows its items and tokens, such as \"ctx:3/412\", those of
-all layers of the buffer, or the name in brackets of the context that you
-chose with `contexture-switch', and
-`contexture-token-budget' if that is set.  Lines that are in the context
+The mode line shows the items and tokens of all layers of the buffer, such
+as \"ctx:3/412\", and `contexture-token-budget' if that is set.  If you
+chose another context with `contexture-switch', its name follows in
+brackets, as in \"ctx[shared]:3/412\".  Lines that are in the context
 have a mark in the fringe, or in the margin of a terminal; with point on
 such a line the echo area says more.  All this appears once a command has
 reached the server, and follows every change, whoever makes it.
@@ -152,7 +153,7 @@ The buffer's own layers need no name."
 
 (defun contexture--budget-lighter (name items tokens)
   "Return the text for NAME and ITEMS with TOKENS, and the budget.
-It is a list, since the mode line gives a string one face."
+The result is a list, since the mode line gives a string one face."
   (let ((text (format "%d/%d" tokens contexture-token-budget)))
     (list (format "%s:%d " name items)
           (if (> (* 5 tokens) (* 4 contexture-token-budget))
@@ -164,8 +165,8 @@ It is a list, since the mode line gives a string one face."
 ;;;###autoload
 (define-minor-mode contexture-global-mode
   "Turn `contexture-mode' on in each buffer that visits a file.
-Turned off, it turns `contexture-mode' off only where it had turned it
-on."
+When you turn this mode off, it turns `contexture-mode' off only where it
+had turned it on."
   :global t
   :group 'contexture
   (if contexture-global-mode

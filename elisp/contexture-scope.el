@@ -12,8 +12,8 @@
 ;; The layers of a buffer: the contexts whose items it sends, from the
 ;; general to the special, and the one among them to which its commands
 ;; add.  The server gives them their names (method `open-layers'), which
-;; say which project or file is meant; people see labels.  A buffer asks
-;; once and keeps the answer.
+;; say which project or file is meant; users see labels.  A buffer asks once
+;; and keeps the answer.
 
 ;;; Code:
 
@@ -32,11 +32,11 @@
 
 (defcustom contexture-scope 'project
   "Layer to which commands add, unless `contexture-manager' is set.
-`project' means the project of the buffer or, outside of projects, its
-folder; `buffer' the buffer's file, or the buffer if it has none, or the
-conversation; `shared' the layer for everywhere.  What is sent are the
-items of all these layers.  With a prefix argument, the commands that add
-ask for the layer.
+`project' means the layer of the buffer's project or, outside of projects,
+of its folder.  `buffer' means the layer of the buffer's file, of the
+buffer itself if it visits no file, or of the conversation.  `shared'
+means the layer for everywhere.  The items of all these layers are sent.
+With a prefix argument, the commands that add ask for the layer.
 
 A function is called without arguments in the buffer, and returns the
 name of the only context that the buffer then uses."
@@ -64,7 +64,7 @@ KEY is the value of `contexture--layers-key' at that time.")
   "Name of the context that belongs to no buffer.")
 
 (defvar contexture--labels (make-hash-table :test #'equal)
-  "Hash table from a context's name to what the server calls it for people.")
+  "Hash table from a context's name to its label, which users see.")
 
 (defvar contexture--project-roots (make-hash-table :test #'equal)
   "Hash table from a directory to its project's root.
@@ -74,7 +74,7 @@ Directories without a project are not cached: they may get one.")
   "Number of buffers that have got a number.")
 
 (defvar contexture--emacs-number nil
-  "Text that no other Emacs has, for numbers of buffers.")
+  "Prefix of the numbers of this Emacs's buffers; no other Emacs has it.")
 
 (defvar contexture--choosing-layer
   '(contexture-add-dwim contexture-add-region contexture-add-buffer
@@ -94,7 +94,7 @@ Directories without a project are not cached: they may get one.")
   (or (buffer-base-buffer) (current-buffer)))
 
 (defmacro contexture--in-asking-buffer (&rest body)
-  "Run BODY in the buffer that commands are about."
+  "Run BODY in the buffer on whose context commands work."
   (declare (indent 0) (debug t))
   `(with-current-buffer (contexture--asking-buffer)
      (with-current-buffer (if contexture-manager (current-buffer)
@@ -221,20 +221,20 @@ The first is for everywhere and the last the conversation's own."
                                       (t :conversation)))))
 
 (defun contexture--layer-to-add (layers)
-  "Return the name of the one of LAYERS that `contexture-scope' says."
+  "Return the name of the one of LAYERS that `contexture-scope' chooses."
   (or (and (not (eq contexture-scope 'buffer)) (contexture--layer layers :project))
       (contexture--layer layers :file :buffer :conversation)))
 
 (defun contexture-current-context ()
   "Return the name of this buffer's context, or the list of all its layers.
-They are what is sent, from the general to the special."
+The layers are in order, from the general to the special."
   (contexture--in-asking-buffer
     (or (contexture--fixed-context)
         (contexture--names-of (contexture--layers)))))
 
 (defun contexture--known-context ()
   "Return the value of `contexture-current-context' without any call.
-It is nil if the layers are not known yet."
+Return nil if the layers are not known yet."
   (contexture--in-asking-buffer
     (or (contexture--fixed-context)
         (contexture--names-of (contexture--known-layers)))))
@@ -264,7 +264,7 @@ Remote directories are not searched: that may take long."
           (puthash default-directory (expand-file-name (project-root project))
                    contexture--project-roots)))))
 
-;;;; Names for people
+;;;; Labels
 
 (defun contexture--label (context)
   "Return the name of CONTEXT, one name or a list of layers, for messages."

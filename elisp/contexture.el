@@ -54,9 +54,9 @@
 ;; Only these commands add something.  Each says what it added, where to,
 ;; and the cost in tokens.  The text comes from the buffer, so it includes
 ;; unsaved edits.  `contexture-scope' says where it goes: by default to the
-;; project's context.  A buffer sends what is there, what belongs to its
-;; file alone, and what is for everywhere.  Under narrowing only the visible text is
-;; taken, with its line numbers in the whole buffer.
+;; project's context.  A buffer sends the items of that context, those of
+;; its file alone, and those for everywhere.  Under narrowing, only the
+;; visible text is taken, with its line numbers in the whole buffer.
 
 ;;; Code:
 
@@ -139,8 +139,8 @@ An END at the start of a line does not count that line."
                    t)))
 
 (defun contexture--whole-p (beg end origin)
-  "Return non-nil if BEG to END, taken as ORIGIN says, is a whole file.
-Such an item has no lines, and is refreshed as a whole."
+  "Return non-nil if BEG to END, taken as ORIGIN says, is a whole buffer.
+The item then records no lines, and is refreshed as a whole."
   (and (memq origin '(:file :buffer))
        (save-restriction
          (widen)
@@ -148,7 +148,7 @@ Such an item has no lines, and is refreshed as a whole."
 
 (defun contexture--partial-p (beg end)
   "Return non-nil if the text from BEG to END is not whole lines.
-The server then also looks for it within lines."
+The server then also looks for the text within lines."
   (save-excursion
     (save-restriction
       (widen)
@@ -202,7 +202,7 @@ A symbol that was added by name is shown by that name."
           (t (format "%s:%d-%d" place start end)))))
 
 (defun contexture--place (metadata)
-  "Return the file, or else the buffer, in METADATA, as text for people."
+  "Return the file, or else the buffer, in METADATA, as text to show."
   (contexture--visible
    (if-let* ((file (plist-get metadata :filename)))
        (contexture--short-name file (plist-get metadata :project))
@@ -225,7 +225,7 @@ A symbol that was added by name is shown by that name."
 Text that was never saved cannot match its file, and the server cannot
 look at files on other machines."
   (cond ((contexture--item-remote-p metadata) "remote")
-        ;; The server says stale of a file that was written just before.
+        ;; The server also reports stale for a file that was written just before.
         ((and (memq state '(:fresh :stale))
               (contexture--item-unsaved-p metadata timestamp))
          "unsaved")
@@ -238,7 +238,7 @@ written since."
   (and (plist-get metadata :modified)
        (let ((attributes (file-attributes (plist-get metadata :filename))))
          (not (and attributes
-                   (time-less-p (1+ timestamp) ; it was cut down to whole seconds
+                   (time-less-p (1+ timestamp) ; it is in whole seconds
                                 (file-attribute-modification-time attributes)))))))
 
 (defun contexture--item-remote-p (metadata)
@@ -441,7 +441,7 @@ chooses one."
 
 (defun contexture--manager-to-show (ask)
   "Return this buffer's context, a name or a list of layers; or one chosen if ASK.
-If this buffer has none, say where there is something and offer that."
+If this buffer's context is empty, offer the contexts that have items."
   (let ((own (contexture-current-context)))
     (cond (ask (contexture--read-manager t))
           ((or contexture-manager
@@ -455,8 +455,8 @@ If this buffer has none, say where there is something and offer that."
           (t contexture--last-manager))))
 
 (defun contexture--own-or-offered (own)
-  "Return the layers OWN if they hold anything, else what the user chooses.
-If there is nothing anywhere, return OWN."
+  "Return the layers OWN if they have items, else what the user chooses.
+If no context has items, return OWN."
   (if (contexture--holds-anything-p own)
       own
     (let ((all (cl-remove-if (lambda (entry) (eql 0 (plist-get entry :count)))
@@ -521,8 +521,8 @@ OWN is the current buffer's context, a name or a list of layers."
 ;;;###autoload
 (defun contexture-copy (manager)
   "Copy the context MANAGER to the kill ring, as Markdown.
-It is a name or a list of names, by default this buffer's layers.  With a
-prefix argument, or if it is empty, choose one."
+MANAGER is a name or a list of names, by default this buffer's layers.
+With a prefix argument, or if those layers are empty, choose one."
   (interactive (list (contexture--read-manager current-prefix-arg)))
   (let ((text (contexture--markdown manager)))
     (kill-new text)
@@ -532,8 +532,8 @@ prefix argument, or if it is empty, choose one."
 ;;;###autoload
 (defun contexture-insert (manager)
   "Insert the context MANAGER at point, as Markdown.
-It is a name or a list of names, by default this buffer's layers.  With a
-prefix argument, or if it is empty, choose one."
+MANAGER is a name or a list of names, by default this buffer's layers.
+With a prefix argument, or if those layers are empty, choose one."
   (interactive
    (progn (barf-if-buffer-read-only)
           (list (contexture--read-manager current-prefix-arg))))

@@ -234,7 +234,7 @@
       (funcall add "mixed" "here" one "a.el")
       (funcall add "mixed" "there" two "a.el")
       (contexture-layers-test-visiting one "NEWS"
-        (contexture-test-message "1 item of NEWS belong to the file now"
+        (contexture-test-message "moved 1 item of NEWS to the file"
           (contexture--layers))
         (should (equal (contexture-layers-test-contents) '("of the project" "of the file")))
         ;; It is told once.
@@ -246,7 +246,7 @@
       (contexture-layers-test-visiting two "NEWS"
         (rename-buffer "mixed" t)
         (setq contexture--layers nil)
-        (contexture-test-message "2 items of mixed are in no layer"
+        (contexture-test-message "not in any layer of this buffer: 2 items of mixed"
           (contexture--layers))
         (setq contexture--layers nil)
         (contexture--layers)
