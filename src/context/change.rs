@@ -36,14 +36,14 @@ pub struct Settings {
     pub max_items: usize,
 }
 
-/// The change of a named set. The numbers are those of stored sets; `None` stands for no set.
+/// The change of a named set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetChange {
     /// Name of the set.
     pub name: String,
-    /// Stored set under this name before the change.
+    /// Number of the stored set under this name before the change; `None` if there was none.
     pub before: Option<u64>,
-    /// Stored set under this name after the change.
+    /// Number of the stored set under this name after the change; `None` if there is none.
     pub after: Option<u64>,
 }
 
@@ -60,7 +60,7 @@ pub struct Change {
     pub set: Option<SetChange>,
     /// Version that the change gives the manager; 0 while it is only planned.
     pub version: u64,
-    /// The other manager, if items went there or came from there.
+    /// Name of the other manager, if items were moved to it or from it.
     pub partner: Option<String>,
 }
 

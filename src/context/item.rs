@@ -107,7 +107,8 @@ names! {
 }
 
 impl Item {
-    /// Returns why a live item no longer has the text of its source, if that is known.
+    /// Returns the reason why a live item does not have the present text of its source; `None` if
+    /// it has that text, or is not live.
     pub fn stale(&self) -> Option<&str> {
         self.metadata.text(STALE).filter(|_| self.live)
     }
@@ -127,7 +128,7 @@ impl Item {
     }
 }
 
-/// Metadata name for why a live item no longer has the text of its source.
+/// Metadata name for the reason why a live item does not have the present text of its source.
 pub(crate) const STALE: &str = "stale";
 /// Metadata name for the time of a snapshot, in Unix seconds.
 pub(crate) const AS_OF: &str = "as-of";
@@ -156,14 +157,14 @@ impl Serialize for Metadata {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0.is_empty() {
             true => serializer.serialize_unit(),
-            // As a datum, whose keys keep their spelling.
+            // As a value: the keys of a value keep their spelling.
             false => Value::Map(self.0.clone()).serialize(serializer),
         }
     }
 }
 
 impl Metadata {
-    /// Names that mean something here. Others are the client's own.
+    /// Names that the server understands. All other names are the client's own.
     pub const NAMES: [&str; 13] = [
         "filename",
         "project",
@@ -180,8 +181,8 @@ impl Metadata {
         "as-of",
     ];
 
-    /// Creates metadata from what a client gave. Names that mean something here are spelled in
-    /// kebab-case, the others as they came; of equal names the first counts.
+    /// Creates metadata from what a client gave. Names that the server understands are spelled in
+    /// kebab-case, and other names as the client spelled them; of equal names the first counts.
     pub fn of(given: impl IntoIterator<Item = (Key, Value)>) -> Self {
         let mut entries: Vec<(Key, Value)> = Vec::new();
         let mut seen = HashSet::new();
@@ -251,7 +252,7 @@ impl Metadata {
         self.text("origin").and_then(Origin::from_name)
     }
 
-    /// Returns the file's name for people: relative to `:project` if that folder contains it.
+    /// Returns the file's name to show: relative to `:project` if that folder contains the file.
     pub fn display_name(&self) -> Option<&str> {
         let name = self.filename()?;
         let inside = self

@@ -137,8 +137,8 @@ impl Manager {
         Ok(change)
     }
 
-    /// Plans to replace the content of an item, to make it the newest, and to remove those that
-    /// became part of it.
+    /// Plans to replace the content of an item, to make it the newest, and to remove the `absorbed`
+    /// items, which became part of it.
     ///
     /// # Errors
     /// [`ManagerError::NoSuchItem`].
@@ -351,7 +351,8 @@ impl Manager {
     }
 }
 
-/// Returns a rank strictly between two neighbours, or beyond the only one.
+/// Returns a rank strictly between two neighbours, or beyond the only one; `None` if no rank is
+/// left.
 fn rank_between(before: Option<i64>, after: Option<i64>) -> Option<i64> {
     match (before, after) {
         (None, None) => Some(RANK_STEP),

@@ -1,4 +1,5 @@
-//! The items kept for the model, and their rendering. Pure: no files, no clock, no wire.
+//! The items kept for the model, and their rendering. Pure: no files, no clock, no client
+//! protocol.
 
 pub(crate) mod change;
 pub(crate) mod filter;

@@ -1,15 +1,15 @@
-//! Names of managers that stand for a place: a project, a folder, a file or a buffer. All of them
-//! are made and read here.
+//! Names of managers that stand for a place: a project, a folder, a file or a buffer. This module
+//! makes and reads all of them.
 //!
 //! A name says where a place is and, for a place in a project, the remote that the project comes
-//! from, so that two projects never share a context by chance. It is made for programs; people see
-//! its [`label`].
+//! from, so that two projects never share a context by chance. Names are for programs; users see
+//! the [`label`].
 
 use super::manager::MAX_CAPACITY;
 
 /// Name of the manager that belongs to no place.
 pub(crate) const SHARED: &str = "*shared*";
-/// Text between a place and the remote of its project. No absolute path has it.
+/// Text between a place and the remote of its project. No absolute path contains it.
 const REMOTE: &str = "//";
 /// Text between the name of a buffer and its number.
 const NUMBER: &str = "#";
@@ -44,7 +44,7 @@ pub(crate) struct Place<'a> {
 impl Kind {
     const ALL: [Self; 4] = [Self::Project, Self::Folder, Self::File, Self::Buffer];
 
-    /// Returns the beginning of the names of such managers.
+    /// Returns the prefix of the names of managers of such places.
     fn prefix(self) -> &'static str {
         match self {
             Self::Project => "project:",
@@ -92,12 +92,13 @@ impl<'a> Place<'a> {
         without.iter().chain(&folder).map(Self::manager).collect()
     }
 
-    /// Returns whether both are at one spot, whatever the remote; buffers are if they have one name.
+    /// Returns whether both places are at the same spot, whatever their remotes. Two buffers are at
+    /// the same spot if they have the same name.
     pub(crate) fn is_at(&self, other: &Self) -> bool {
         self.kind == other.kind && self.spot() == other.spot()
     }
 
-    /// Returns the beginning that the names of all managers at this spot share.
+    /// Returns the prefix that the names of all managers at this spot share.
     pub(crate) fn beginning(&self) -> String {
         let mark = if self.kind == Kind::Buffer { NUMBER } else { "" };
         format!("{}{}{mark}", self.kind.prefix(), self.spot())
@@ -110,7 +111,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Returns the name of the place for people; that of a file is relative to `root`, if inside.
+    /// Returns the name to show for the place; a file inside `root` is named relative to `root`.
     fn label(&self, root: Option<&str>) -> String {
         let last = self.name.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("/");
         match self.kind {
@@ -130,8 +131,8 @@ pub(crate) fn numbered(buffer: &str, number: &str) -> String {
     format!("{buffer}{NUMBER}{number}")
 }
 
-/// Returns what people call a manager; one that stands for no place has just its name. The name of
-/// a file is relative to `root`, the name of a project's folder, if it is inside.
+/// Returns the label of a manager, as users see it. A manager that stands for no place is shown by
+/// its name; a file inside `root`, a project's folder, is named relative to `root`.
 pub(crate) fn label(manager: &str, root: Option<&str>) -> String {
     match Place::of(manager) {
         _ if manager == SHARED => "everywhere".to_owned(),
@@ -140,8 +141,8 @@ pub(crate) fn label(manager: &str, root: Option<&str>) -> String {
     }
 }
 
-/// Returns the capacity of a manager that nobody configured, given that of other managers. What
-/// people mark at a place must not push out what they marked before.
+/// Returns the capacity of a manager that nobody configured, given that of other managers. A place
+/// gets the largest one, so that a new item there hardly ever evicts an earlier one.
 pub(crate) fn capacity(manager: &str, others: usize) -> usize {
     if Place::of(manager).is_some() { others.max(MAX_CAPACITY) } else { others }
 }

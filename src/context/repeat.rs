@@ -1,5 +1,5 @@
-//! Finds out whether a live item is already there: the same lines, some of them, or the whole file.
-//! Pure.
+//! Finds out whether a manager already has a live item: the same lines, some of them, or the whole
+//! file. Pure.
 
 use std::sync::Arc;
 
@@ -7,33 +7,33 @@ use super::item::{Item, ItemId, Metadata};
 use crate::names::names;
 
 names! {
-    /// Relation of an added live item to those that were there.
+    /// Relation of an added live item to the live items that were there.
     #[cfg_attr(feature = "server", schemars(rename = "ItemRepeat"))]
     Repeat {
-        /// It was there, and is the last item now.
+        /// The item was there already; it is the last item now.
         Same => "same",
-        /// An item with some of its lines was extended, and is the last item now.
+        /// An item with some of the same lines was extended; it is the last item now.
         Extended => "extended",
     }
 }
 
-/// What becomes of a live item that is already there.
+/// The result of adding a live item that is already there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Merged {
-    /// The item that it becomes a new version of.
+    /// Item of which the added one becomes a new version.
     pub into: ItemId,
-    /// Other items that are part of it now.
+    /// Other items that are part of that item now.
     pub absorbed: Vec<ItemId>,
-    /// The text now.
+    /// Text of that item now.
     pub content: Arc<str>,
-    /// First and last line, unless it is a whole file.
+    /// First and last line of the text; `None` for a whole file.
     pub lines: Option<(u64, u64)>,
-    /// How it was there.
+    /// Relation of the added item to those that were there.
     pub repeat: Repeat,
 }
 
-/// Returns what becomes of a live item with this content and metadata; `None` if it is new. Of
-/// several items that it repeats, the newest remains.
+/// Returns the result of adding a live item with this content and metadata; `None` if it is new. If
+/// it repeats several items, the newest of them remains.
 pub(crate) fn merged<'a>(
     items: impl Iterator<Item = &'a Item>,
     content: &Arc<str>,
@@ -93,7 +93,8 @@ impl Block {
         (start <= end && lines.len() as u64 == end - start + 1).then_some(lines)
     }
 
-    /// Returns all lines of both, if they overlap and agree on the lines that both have.
+    /// Returns the lines of both blocks as one, if the blocks overlap and agree on the lines that
+    /// they share.
     fn union(&self, other: &Self) -> Option<Self> {
         let ((a, b), (c, d)) = (self.range, other.range);
         if a > d || c > b {
@@ -118,7 +119,7 @@ impl Block {
     }
 }
 
-/// Returns, for each item, the live item of the whole file that has its text as well, if any.
+/// Returns, for each item, the live item of a whole file that contains the item's text, if any.
 pub(crate) fn covered<'a>(items: &[&'a Item]) -> Vec<Option<ItemId>> {
     let whole = |item: &&&'a Item| item.live && item.metadata.lines().is_none();
     let by = |item: &Item| {

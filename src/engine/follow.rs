@@ -1,4 +1,5 @@
-//! Items that follow their sources: new versions of them, and those that are added again.
+//! Live items, which follow their sources: replaces them by newer versions, and merges an item that
+//! is added again with the one that is there.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,18 +13,18 @@ use crate::context::repeat::{self, Merged, Repeat};
 use crate::ids::ItemId;
 use crate::tokens::Counter;
 
-/// How a live item that was added was already there.
+/// The way in which an added live item repeats what was there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Again {
-    /// Its relation to the item that was there.
+    /// Relation of the added item to the items that were there.
     pub repeat: Repeat,
-    /// Items that became part of it.
+    /// Items that became part of the merged one.
     pub absorbed: Vec<ItemId>,
 }
 
 impl Engine {
-    /// Adds an item. A live one that is already there, or of which some lines are, becomes one with
-    /// what is there, and the newest. `counter` counts the lines of both.
+    /// Adds an item. A live item that is already there, whole or in part, is merged with the one
+    /// that is there, which becomes the newest. `counter` counts the tokens of the merged text.
     ///
     /// # Errors
     /// Those of [`add`](Self::add).
@@ -67,14 +68,14 @@ impl Engine {
         Ok((added, Some(Again { repeat, absorbed })))
     }
 
-    /// Notes that the caller has an item's text in an unsaved buffer, or no longer.
+    /// Notes that the caller has an item's text in an unsaved buffer, or no longer has it there.
     pub(crate) fn hold(&mut self, item: &Item) {
         self.held.note(item, self.sessions.caller);
     }
 
     /// Replaces versions of items, each in its manager, by newer ones that have the text of their
-    /// sources. An item that was changed or removed meanwhile stays as it is. Returns those items
-    /// that still exist, as they are then.
+    /// sources. An item that was changed or removed meanwhile stays as it is. Returns the present
+    /// versions of those items that still exist.
     ///
     /// # Errors
     /// [`EngineError::Store`].

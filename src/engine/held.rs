@@ -6,15 +6,16 @@ use super::reach::Caller;
 use crate::context::item::Item;
 use crate::ids::ItemId;
 
-/// Name of the change by which items follow their sources. It is no step of its own for `undo`.
+/// Name of the change by which items follow their sources. `undo` does not count it as a
+/// step.
 pub(crate) const FOLLOW: &str = "refresh";
 
-/// The connections that have items in unsaved buffers. Files do not count for these items.
+/// The connections that have items in unsaved buffers. Such an item does not follow its file.
 #[derive(Default)]
 pub(super) struct Held(HashMap<ItemId, Caller>);
 
 impl Held {
-    /// Notes who gave this version of an item.
+    /// Notes the caller that gave this version of an item.
     pub(super) fn note(&mut self, item: &Item, caller: Caller) {
         match caller {
             Caller::Connection(_) if item.live && item.is_unsaved() => {

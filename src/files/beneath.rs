@@ -54,10 +54,10 @@ pub struct Opened {
 /// A name resolved for a project.
 #[derive(Debug)]
 pub(crate) struct Named {
-    /// Set when the name leads to a place within the project. A name that cannot be resolved counts
+    /// True if the name leads to a place within the project. A name that cannot be resolved counts
     /// as outside, unless it is merely missing from the project.
     pub is_inside: bool,
-    /// The file, or why it cannot be opened.
+    /// The file, or the reason why it cannot be opened.
     pub file: Result<Opened, FileError>,
 }
 
@@ -94,7 +94,7 @@ impl Beneath {
     /// counts as its target.
     ///
     /// # Errors
-    /// [`FileError::Outside`], or the system's error for a name within the folder.
+    /// [`FileError::Outside`], or the reason why a file within the folder cannot be opened.
     pub fn open(&self, name: &Path) -> Result<Opened, FileError> {
         let handle = self.resolved(name)?;
         // Also when the kernel kept the name inside, so that both methods return the same path.
@@ -175,12 +175,13 @@ impl Opened {
         &self.path
     }
 
-    /// Returns the folder that it was opened in and may not leave, by the name that was given.
+    /// Returns the folder in which the file was opened and which its name may not leave, as it was
+    /// given; `None` if it was opened by [`Opened::at`].
     pub fn within(&self) -> Option<&Path> {
         self.within.as_deref()
     }
 
-    /// Checks that it is a regular file of at most `limit` bytes, without opening it.
+    /// Checks that this is a regular file of at most `limit` bytes, without opening it.
     ///
     /// # Errors
     /// [`FileError::TooLarge`], or the error for the kind of file it is.

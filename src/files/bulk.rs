@@ -1,4 +1,5 @@
-//! Reads the files that a walk found, one after the other. It must not know what they are used for.
+//! Reads the files that a walk found, one after the other. Must not know what
+//! the files are used for.
 
 use std::ops::ControlFlow;
 
@@ -13,8 +14,8 @@ use super::{
 /// at a time. Returns the files that could not be read; add them to the walk's own with
 /// [`Skipped::merge`].
 ///
-/// Calls `progress` every 200 files and at the end, with the files and bytes read so far. Its
-/// `Break` stops the reading, after some files were handed over. Errors: `cancelled` only.
+/// Calls `progress` every 200 files and at the end, with the files and bytes read so far. If it
+/// returns `Break`, the reading stops, after some files were handed over. Errors: `cancelled` only.
 pub(crate) fn read_each(
     walk: &Walk,
     options: &ReadOptions,

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Error from reading a file. Each variant has its own kind on the wire. Messages name the path,
-/// quoted and escaped, and the next step.
+/// Error from reading a file. Each variant has its own kind in the protocol. Messages name the
+/// path, quoted and escaped, and the next step.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// There is nothing at this path.
@@ -13,14 +13,14 @@ pub enum FileError {
         /// Requested path.
         path: PathBuf,
     },
-    /// The system refuses to read it.
+    /// The file exists, but cannot be read.
     #[error(
-        "cannot read {path:?}: {source}; check its permissions, or send the text with add-item"
+        "cannot read {path:?}: {source}; check its name and permissions, or send the text with add-item"
     )]
     Unreadable {
         /// Requested path.
         path: PathBuf,
-        /// Error of the system.
+        /// Reason why it cannot be read.
         source: io::Error,
     },
     /// The file is not UTF-8 text.
@@ -136,7 +136,7 @@ pub(crate) enum TreeError {
 }
 
 impl FileError {
-    /// Returns the kind by which the wire reports this error.
+    /// Returns the kind of this error in the protocol.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Missing { .. } => "file-missing",
@@ -155,7 +155,7 @@ impl FileError {
 }
 
 impl TreeError {
-    /// Returns the kind by which the wire reports this error.
+    /// Returns the kind of this error in the protocol.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Root(error) => error.kind(),

@@ -88,7 +88,7 @@ pub(super) enum Look {
     Folder,
     /// Anything else, last changed at this time in Unix milliseconds.
     Changed(i64),
-    /// The system did not tell.
+    /// Unknown: asking the operating system failed.
     Unknown,
 }
 
@@ -156,9 +156,9 @@ pub(super) fn holds_at(item: &Item, text: &str, (start, end): (u64, u64)) -> boo
         && part.contains(&*content)
 }
 
-/// Returns whether the item is made of whole lines. A region that began or ended inside a line says
-/// so in its metadata, because its text does not show it: `foo` may be a line, or a part of
-/// `foobar`.
+/// Returns the extent that a match of the item must cover. A region that began or ended inside a
+/// line says so in its metadata, because its text does not show it: `foo` may be a line, or a part
+/// of `foobar`.
 pub(super) fn cover(item: &Item) -> Cover {
     match item.metadata.get("partial") {
         Some(Value::Bool(true)) => Cover::Anything,

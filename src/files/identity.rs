@@ -14,8 +14,8 @@ const MAX_CONFIG_BYTES: u64 = 1 << 20;
 pub struct Identity {
     /// Real path of the folder, without links.
     pub project: String,
-    /// URL of its Git remote, `origin` if there is one, without user and password. For a worktree
-    /// or submodule, the line that says where its repository is.
+    /// URL of the project's Git remote, `origin` if there is one, without user and password. For a
+    /// worktree or submodule, the line that says where its repository is.
     pub remote: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Prints a tree of files with their sizes and tokens, for people and models. Pure.
+//! Prints a tree of files with their sizes and tokens, for users and models. Pure.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -50,8 +50,8 @@ struct Entry<'a> {
     file: &'a ListedFile,
 }
 
-/// Prints the entries below a folder. They are sorted and at least one, and their first `depth`
-/// names are printed already.
+/// Prints the entries below a folder. `entries` is sorted and not empty; the first `depth` names of
+/// each entry are printed already.
 fn print_below(text: &mut String, level: usize, depth: usize, entries: &[Entry<'_>]) {
     for group in entries.chunk_by(|one, other| one.names[depth] == other.names[depth]) {
         if group[0].names.len() == depth + 1 {
@@ -108,7 +108,7 @@ fn counted(count: u64, noun: &str) -> String {
     text
 }
 
-/// Formats a size for people: `999 B`, `1.0 kB`, `34.1 MB`. Halves round up.
+/// Formats a size in bytes: `999 B`, `1.0 kB`, `34.1 MB`. Halves round up.
 fn size(bytes: u64) -> String {
     if bytes < 1000 {
         return format!("{bytes} B");

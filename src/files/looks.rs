@@ -1,5 +1,5 @@
-//! Remembers which files were looked at for which items, so that those that did not change need
-//! not be read again.
+//! Remembers which items were compared with their files, so that files that have not changed since
+//! are not read again.
 
 use std::collections::HashMap;
 use std::fs::Metadata;
@@ -11,23 +11,24 @@ use std::time::SystemTime;
 use super::freshness::file_of;
 use crate::context::item::{Item, ItemId};
 
-/// Number of items above which those that no longer exist are forgotten.
+/// Number of remembered items from which on items that no longer exist are forgotten.
 const KEPT: usize = 4096;
-/// Age in milliseconds from which a change of a file counts. Within a tick of the clock, a file may
-/// change again without a sign.
+/// Age in milliseconds that a file's last change must have for a comparison to be remembered.
+/// Within a tick of the clock, a file may change again and keep its time.
 const SETTLED_MS: u128 = 50;
 
-/// What was looked at: for each item, the version and the file as it was.
+/// The comparisons that were made: for each item, its version and the stamp of its file.
 #[derive(Default)]
 pub(crate) struct Looks(Mutex<HashMap<ItemId, (Weak<Item>, Stamp)>>);
 
-/// Signs of a change of a file, without reading it; of the folder's index in Git if it is gone.
+/// The attributes of a file that tell of a change without reading it. If the file is gone, those of
+/// the index of its Git work tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stamp(Vec<(u64, u64, u64, i64, i64, i64, i64)>);
 
 impl Looks {
-    /// Returns the stamp of an item's file, unless this version of the item was looked at since
-    /// its file last changed. `None` also if the item has no file.
+    /// Returns the stamp of an item's file. Returns `None` if this version of the item was compared
+    /// since its file last changed, or if the item has no file.
     pub(crate) fn unseen(&self, item: &Arc<Item>) -> Option<Stamp> {
         let stamp = Stamp::of(&file_of(item)?);
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,7 +65,7 @@ impl Stamp {
         })
     }
 
-    /// Returns whether the last change is old enough that another would leave a sign.
+    /// Returns whether the last change is so old that another one would change the stamp.
     fn is_settled(&self) -> bool {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let now = now.map_or(0, |now| now.as_millis());

@@ -2,8 +2,8 @@
 //! file.
 //!
 //! This is the only module that touches the user's files. Its functions take plain data, block, and
-//! return: call them on a blocking thread. It must not know the engine, the wire or the store; of
-//! the rest of the program it only names the types of an item.
+//! return: call them on a blocking thread. It must not know the engine, the protocol or the store;
+//! of the rest of the program it names only the types of items and templates, and small helpers.
 
 mod beneath;
 mod bulk;

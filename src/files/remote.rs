@@ -26,8 +26,8 @@ pub(crate) fn remote_of(root: &Path) -> Option<String> {
     address(&load(&folder.join("config"), MAX_GIT_BYTES).ok()?)
 }
 
-/// Returns the name of a file without symbolic links. Of a file that does not exist, the folder must
-/// exist; without it the name stays the same.
+/// Returns the name of a file without symbolic links. If the file does not exist, only the links in
+/// its folder's name are resolved; if the folder does not exist either, the name stays the same.
 pub(crate) fn true_name(path: &Path) -> PathBuf {
     let in_folder = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
     path.canonicalize().ok().or_else(in_folder).unwrap_or_else(|| path.to_path_buf())

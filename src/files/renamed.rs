@@ -1,6 +1,6 @@
-//! Asks Git where a file went that is gone.
+//! Asks Git for the present name of a file that is gone.
 //!
-//! Only reads the history and the index: looking at the work tree could run the filters that a
+//! Reads only the history and the index: looking at the work tree could run the filters that a
 //! project sets. Runs no hook, no pager and no helper, and reaches no network.
 
 use std::io::Read;
@@ -9,13 +9,13 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Maximum time for one question to Git.
+/// Maximum time for one call of Git.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Time between two looks at whether Git has ended.
+/// Time between two checks whether Git has ended.
 const STEP: Duration = Duration::from_millis(2);
-/// Number of commits in which a renaming is looked for.
+/// Maximum number of commits that are read, counting only those that rename a file.
 const COMMITS: &str = "500";
-/// Number of renamings that are followed.
+/// Maximum number of renamings of one file that are followed.
 const RENAMINGS: usize = 8;
 
 /// Returns the present name of a file that is gone, if it was renamed in a Git work tree: in the

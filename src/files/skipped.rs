@@ -33,8 +33,8 @@ pub(crate) struct Skipped {
     /// Number of entries left out for each reason. An ignored folder counts once, whatever it
     /// contains.
     pub total: BTreeMap<SkipReason, u64>,
-    /// The first [`MAX_NAMED_SKIPS`] of them: paths relative to the root. Folders end with a slash;
-    /// names that are not UTF-8 are lossy.
+    /// Paths of the first [`MAX_NAMED_SKIPS`] entries left out, relative to the root, with the
+    /// reasons. Folders end with a slash; names that are not UTF-8 are lossy.
     pub named: Vec<(String, SkipReason)>,
 }
 
@@ -47,7 +47,7 @@ impl Skipped {
         }
     }
 
-    /// Adds the entries left out by a later step, after those that are here.
+    /// Adds the entries left out by a later step, after those that are here already.
     pub(crate) fn merge(&mut self, later: Self) {
         for (reason, count) in later.total {
             *self.total.entry(reason).or_default() += count;

@@ -33,7 +33,7 @@ pub struct Listed {
     pub name: String,
     /// Place where it was found.
     pub source: Source,
-    /// Set when it may be used; templates of an untrusted project may not.
+    /// True if the template may be used; those of an untrusted project may not.
     pub is_trusted: bool,
 }
 
@@ -51,7 +51,7 @@ pub enum FindError {
         /// Names that exist.
         known: Vec<String>,
     },
-    /// Only an untrusted project has one.
+    /// Only an untrusted project has a template of this name.
     #[error(
         "the template {name:?} is the project's own, and {} is not trusted; look at its \
          {PROJECT_FOLDER}, then trust it with M-x contexture-trust-project, or in a shell with \
@@ -64,7 +64,7 @@ pub enum FindError {
         /// Folder of the project.
         project: PathBuf,
     },
-    /// Its file cannot be read.
+    /// The template's file cannot be read.
     #[error("cannot read the template {}: {cause}", crate::visible::visible_path(path))]
     Unreadable {
         /// Path of the file.
@@ -72,7 +72,7 @@ pub enum FindError {
         /// Description of the problem.
         cause: String,
     },
-    /// Its file is too large.
+    /// The template's file is too large.
     #[error(
         "the template {} has more than {MAX_TEMPLATE_BYTES} bytes",
         crate::visible::visible_path(path)
@@ -81,7 +81,7 @@ pub enum FindError {
         /// Path of the file.
         path: PathBuf,
     },
-    /// It is not well-formed.
+    /// The template is not well-formed.
     #[error(transparent)]
     Malformed(#[from] TemplateError),
 }
@@ -164,7 +164,7 @@ impl TemplateFolders {
     }
 }
 
-/// Path of a template's file, and the opened file or why it cannot be opened.
+/// Path of a template's file, and the opened file or the reason why it cannot be opened.
 type Found = (PathBuf, Result<Opened, FileError>);
 
 impl Project {

@@ -16,8 +16,8 @@ use ignore::{DirEntry, WalkBuilder};
 use super::read::{check_regular, refused};
 use super::{Beneath, DEFAULT_MAX_FILE_BYTES, FileError, SkipReason, Skipped, TreeError};
 
-/// Default maximum number of entries in a walk: five times those of a large repository. Each takes
-/// some 300 bytes during the walk.
+/// Default maximum number of entries in a walk: five times as many as in a large repository. Each
+/// entry takes some 300 bytes during the walk.
 pub(crate) const DEFAULT_MAX_TREE_ENTRIES: u64 = 500_000;
 
 /// Number of entries between two reports of progress.
@@ -31,9 +31,9 @@ const VERSION_CONTROL: &[&str] = &[".git", ".hg", ".svn", ".bzr", "_darcs", ".jj
 pub(crate) struct TreeOptions {
     /// Maximum size of an included file in bytes.
     pub max_file_bytes: u64,
-    /// Include names that begin with a dot, except those of version control.
+    /// True to include names that begin with a dot, except those of version control.
     pub hidden: bool,
-    /// Follow symbolic links inside the tree; the root is always followed.
+    /// True to follow symbolic links inside the tree; a root that is a link is always followed.
     pub follow_links: bool,
     /// Maximum number of entries; a walk that meets more stops with an error.
     pub max_entries: u64,
@@ -87,9 +87,9 @@ impl Default for TreeOptions {
 /// left out. Rules from above `root` apply only when it lies in a Git repository; outside a
 /// repository, `.gitignore` files inside the tree still apply. A folder left out is one entry in
 /// `skipped` and is not opened. A `root` that is a file is taken even if it is ignored. Does not
-/// check whether a file is text; [`read_all`](super::read_all) does.
+/// check whether a file is text; [`read_each`](super::read_each) does.
 ///
-/// Calls `progress` every 200 entries and at the end; its `Break` stops the walk.
+/// Calls `progress` every 200 entries and at the end; if it returns `Break`, the walk stops.
 ///
 /// Errors: the kinds of [`FileError`] for a root that is missing, unreadable, or neither file nor
 /// directory; `cancelled`; `tree-too-large`. Problems below the root are no errors.

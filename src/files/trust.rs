@@ -32,7 +32,7 @@ pub struct Trusted {
     /// Identity of the project.
     #[serde(flatten)]
     pub identity: Identity,
-    /// Time since which it is trusted, in Unix milliseconds.
+    /// Time since which the project is trusted, in Unix milliseconds.
     pub since_ms: i64,
 }
 
@@ -42,9 +42,9 @@ names! {
     Standing {
         /// The project is the same.
         Same => "same",
-        /// Another repository, or none, is at its place.
+        /// Another repository, or none, is at the project's place.
         Other => "other",
-        /// Nothing is at its place.
+        /// Nothing is at the project's place.
         Gone => "gone",
     }
 }
@@ -60,7 +60,7 @@ pub enum TrustError {
     Unwritable {
         /// Path of the file.
         path: PathBuf,
-        /// Error of the system.
+        /// Reason why it cannot be written.
         cause: io::Error,
     },
     /// The list cannot be parsed.

@@ -1,7 +1,7 @@
 //! Determines the language of an item, as the info string of a Markdown fence names it.
 //!
-//! It looks at the item's metadata, file name and content, and never at the file. The signs of each
-//! language are data, in `table.txt`.
+//! This module looks at the item's metadata, file name and content, and never at the file.
+//! The signs of each language are data, in `table.txt`.
 
 mod content;
 mod table;

@@ -19,8 +19,8 @@ pub(crate) struct Piece<'a> {
     pub item: &'a Item,
     /// True if it is dropped only after all unpinned items.
     pub pinned: bool,
-    /// Time from which on it counts; of two items the earlier one is dropped first. Pieces of one
-    /// time count in their order.
+    /// Time that decides the age of the item: of two items, the one with the earlier time is
+    /// dropped first. If the times are equal, the piece that comes first is dropped first.
     pub since: i64,
 }
 

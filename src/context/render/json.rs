@@ -1,6 +1,6 @@
-//! JSON: one object, for programs. Contents are verbatim. Names are verbatim once they are parsed,
-//! with hidden characters written as JSON escapes. Has only the metadata that the other formats
-//! show; `list-items` returns all of it.
+//! JSON: one object, for programs. Contents are verbatim. So are names once the JSON is parsed:
+//! their hidden characters are written as JSON escapes. The object has only the metadata that the
+//! other formats show; `list-items` returns all of it.
 
 use serde::Serialize;
 

@@ -1,8 +1,8 @@
 //! Renders items as text for a model, in one of four formats. The same items give the same bytes.
 //!
-//! This module knows items and languages, and no manager, wire or file. A text is a header, one
-//! section per item with separators in between, and a footer, so that code with a budget can build
-//! a text from parts.
+//! This module knows items and languages, but no managers, files or client protocols. A text is a
+//! header, one section per item with separators in between, and a footer, so that code with a
+//! budget can build a text from parts.
 
 pub(crate) mod budget;
 mod cut;
@@ -125,8 +125,8 @@ fn push_annotation(item: &Item, out: &mut String) {
     out.push(')');
 }
 
-/// Appends ` [as of DATE]` for a snapshot, and why a stale item is stale. Appends nothing for other
-/// items.
+/// Appends ` [as of DATE]` for a snapshot, and for a stale item also the reason. Appends nothing
+/// for other items.
 fn push_age(item: &Item, out: &mut String) {
     let Some(date) = date_of(item) else { return };
     push_display(out, format_args!(" [as of {date}"));

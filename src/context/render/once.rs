@@ -1,4 +1,4 @@
-//! Renders items within a budget, those that another item covers only once.
+//! Renders items within a budget, without items whose text is part of another rendered item.
 
 use super::Format;
 use super::budget::{BudgetTooSmall, Fitted, Piece, fit};
@@ -8,7 +8,7 @@ use crate::context::repeat::covered;
 use crate::tokens::Counter;
 
 /// Renders items as [`fit`] does, without those whose whole file is rendered too. If the file does
-/// not fit, they are rendered.
+/// not fit as a whole, its items are rendered.
 ///
 /// # Errors
 /// Those of [`fit`].

@@ -7,11 +7,11 @@ use crate::context::item::ItemId;
 pub struct ItemVerdict {
     /// Id of the item.
     pub id: ItemId,
-    /// Tokens of its section, counted by itself; 0 if it is not in the text.
+    /// Tokens of the item's section, counted by itself; 0 if the item is not in the text.
     pub tokens: u64,
     /// Outcome for the item.
     pub fate: ItemFate,
-    /// Reason, as a phrase for people.
+    /// Reason for the outcome, as a readable phrase.
     pub reason: String,
 }
 
@@ -45,7 +45,8 @@ pub(super) enum Reason {
 }
 
 impl Reason {
-    /// Returns the phrase for people. It names `budget`, in tokens, where the budget decided.
+    /// Returns the reason as a readable phrase, which names `budget`, in tokens, where the budget
+    /// decided.
     pub(super) fn phrase(self, budget: Option<u64>) -> String {
         let within = budget.map_or_else(|| "any number of".to_owned(), |tokens| tokens.to_string());
         match self {

@@ -31,8 +31,8 @@ pub(super) struct AddContext {
     metadata: Option<Value>,
     /// Exempt the item from eviction; defaults to `nil`.
     pinned: Option<bool>,
-    /// Follow the file: bring the item up to date whenever it is shown or rendered. The same lines
-    /// again, or some of them, become one item. Defaults to `nil`.
+    /// Follow the file: bring the item up to date whenever it is shown or rendered. If some of the
+    /// lines are in another live item already, the two become one. Defaults to `nil`.
     live: Option<bool>,
     /// Leave the content out of the result.
     brief: Option<bool>,
@@ -53,7 +53,7 @@ pub(super) fn add_item(call: Call, given: AddContext) -> Result<Step, WireError>
     add_one(&call, "add-context", given.manager, item, given.brief)
 }
 
-/// A live item must have a file.
+/// Checks that the metadata of a live item names a file by an absolute path.
 pub(super) fn check_live(metadata: &Metadata) -> Result<(), WireError> {
     match metadata.filename().is_some_and(|name| name.starts_with('/')) {
         true => Ok(()),
@@ -196,7 +196,7 @@ pub(super) struct PinContext {
 pub(super) struct Pinned {
     /// Ids of the items.
     ids: Vec<ItemId>,
-    /// True if they are exempt from eviction now.
+    /// True if the items are exempt from eviction now.
     pinned: bool,
 }
 

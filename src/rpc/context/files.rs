@@ -33,8 +33,8 @@ pub(super) struct AddFile {
     max_file_bytes: Option<i64>,
     /// Exempt the item from eviction; defaults to `nil`.
     pinned: Option<bool>,
-    /// Follow the file: bring the item up to date whenever it is shown or rendered. The same lines
-    /// again, or some of them, become one item. Defaults to `nil`.
+    /// Follow the file: bring the item up to date whenever it is shown or rendered. If some of the
+    /// lines are in another live item already, the two become one. Defaults to `nil`.
     live: Option<bool>,
     /// Leave the content out of the result.
     brief: Option<bool>,

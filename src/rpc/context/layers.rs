@@ -34,8 +34,9 @@ pub(super) struct OpenLayersCall {
     number: Option<Short>,
     /// Name or id of a session whose own manager is the last layer.
     session: Option<Name>,
-    /// Names that the managers had before layers: of the buffer, and of the project's folder. Items
-    /// there that all belong to the file or to the project move into its layer.
+    /// Names that the managers had before there were layers: that of the buffer, and that of the
+    /// project's folder. If all items of such a manager belong to the file, or else to the project,
+    /// they move into that layer.
     formerly: Option<Vec<ManagerName>>,
 }
 
@@ -45,9 +46,9 @@ pub(super) struct OpenLayersCall {
 struct LayerShown {
     /// The layer.
     layer: Layer,
-    /// Name of its manager.
+    /// Name of the layer's manager.
     manager: String,
-    /// Name for people, such as `project app`.
+    /// Label to show, such as `project app`.
     label: String,
     /// Number of items.
     items: usize,
@@ -71,13 +72,13 @@ struct TakenOver {
     items: u64,
 }
 
-/// A manager that may be meant but belongs to no layer.
+/// A manager that belongs to no layer, but whose items the caller may expect.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ManagerElsewhere")]
 struct Elsewhere {
     /// Name of the manager.
     manager: String,
-    /// Name for people.
+    /// Label to show.
     label: String,
     /// Number of items.
     items: u64,
@@ -144,7 +145,7 @@ struct Spot {
 }
 
 impl Spot {
-    /// Looks at the disk.
+    /// Finds the places of a call on the disk.
     fn of(given: &OpenLayersCall) -> Result<Self, WireError> {
         let folder = match (&given.root, &given.directory) {
             (Some(root), _) => Some((Kind::Project, true_name(root))),
@@ -210,8 +211,9 @@ impl Spot {
         compared.collect()
     }
 
-    /// Returns the layer that all items belong to. An item without a file belongs anywhere, but one
-    /// must say where it is from. The name of the project's folder says so by itself.
+    /// Returns the layer that all items belong to. An item without a file belongs to any layer, but
+    /// at least one item must say where it is from. A manager with the name of the project's folder
+    /// belongs to the project, whatever its items are.
     fn layer_of(&self, manager: &str, items: &[Arc<Item>], names: &mut TrueNames) -> Option<Layer> {
         let (kind, root) = self.folder.as_ref()?;
         if manager.ends_with('/') && names.of(manager) == *root {
@@ -249,8 +251,8 @@ struct Found {
     is_named: bool,
 }
 
-/// Returns an operation that reads the managers of these names. Those of files also may have a name
-/// that Emacs made unique, such as `NEWS<app>`.
+/// Returns an operation that reads the managers of these names. The manager of a file may also have
+/// a name that Emacs made unique, such as `NEWS<app>`.
 fn former_managers(
     names: Vec<String>,
     is_file: bool,
@@ -320,7 +322,7 @@ pub(super) struct Transfer {
     #[serde(default, deserialize_with = "given_list")]
     ids: Option<Vec<ItemId>>,
     manager: Option<ManagerName>,
-    /// Manager to move them to.
+    /// Manager to move the items to.
     into: Name,
 }
 
@@ -330,13 +332,13 @@ pub(super) struct Transfer {
 pub(super) struct Transferred {
     /// Ids of the items, which stay the same.
     ids: Vec<ItemId>,
-    /// Manager that has them now.
+    /// Manager that has the items now.
     into: String,
     /// Number of items in that manager.
     count: usize,
     /// Tokens of these items.
     total_tokens: u64,
-    /// Ids of the items evicted for them, oldest first.
+    /// Ids of the items evicted to make room, oldest first.
     evicted: Vec<ItemId>,
 }
 

@@ -48,7 +48,7 @@ struct ItemUpdate {
 pub(super) struct UpdatedItems {
     /// Number of items that changed.
     updated: usize,
-    /// Ids of items that are not live or do not exist any more, and stay as they are.
+    /// Ids of items that stay as they are, since they are not live or no longer exist.
     skipped: Vec<ItemId>,
 }
 
@@ -140,7 +140,7 @@ pub(super) struct FreezeItems {
 pub(super) struct FrozenItems {
     /// Ids of the items.
     ids: Vec<ItemId>,
-    /// True if they are snapshots now.
+    /// True if the items are snapshots now.
     frozen: bool,
 }
 

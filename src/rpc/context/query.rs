@@ -28,10 +28,10 @@ use crate::wire::message::WireError;
 pub(super) struct GetContext {
     manager: Option<ManagerName>,
     /// Several managers instead of one, from the general to the special. Their items follow in this
-    /// order, without those that a later one repeats.
+    /// order, without items that a later item repeats.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
-    /// Include only items of these types or origins; `nil` means all. `file` matches both.
+    /// Include only items of these types or origins; `nil` means all. `file` is both.
     types: Option<Vec<ItemType>>,
     /// Maximum number of items, the most recent ones; `nil` means all, 0 none.
     limit: Option<i64>,
@@ -77,7 +77,7 @@ pub(super) fn list_items(call: Call, given: GetContext) -> Result<Step, WireErro
 pub(super) struct ItemListed<'a> {
     #[serde(flatten)]
     item: ItemShown<'a>,
-    /// Manager that holds it; only if the call named several.
+    /// Manager that holds the item; only if the call named several.
     #[serde(skip_serializing_if = "Option::is_none")]
     manager: Option<&'a str>,
 }
@@ -86,10 +86,10 @@ pub(super) struct ItemListed<'a> {
 pub(super) struct Render {
     manager: Option<ManagerName>,
     /// Several managers instead of one, from the general to the special. Their items follow in this
-    /// order, without those that a later one repeats.
+    /// order, without items that a later item repeats.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
-    /// Include only items of these types or origins; `nil` means all. `file` matches both.
+    /// Include only items of these types or origins; `nil` means all. `file` is both.
     types: Option<Vec<ItemType>>,
     /// Maximum number of items, the most recent ones; `nil` means all, 0 none.
     limit: Option<i64>,
@@ -123,7 +123,7 @@ pub(super) struct Rendered {
     tokens: u64,
     /// Name of the counter of the tokens.
     token_counter: Keyword<&'static str>,
-    /// Outcome for each item.
+    /// Outcome for each item, in their order.
     report: Vec<Decided>,
 }
 
@@ -157,7 +157,7 @@ fn rendering(given: Render) -> Result<(Selection, Format, Option<u64>), WireErro
     Ok((chosen, given.format.unwrap_or_default(), budget))
 }
 
-/// Renders all items, those that others cover only once, without counting their tokens.
+/// Renders all items, except those whose text is part of another item, without counting tokens.
 fn all(call: &Call, views: Vec<View>, format: Format) -> String {
     let views = current(call, views);
     let items: Vec<&Item> = views.iter().map(|view| &*view.item).collect();
@@ -179,8 +179,8 @@ fn rendered(
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Summary {
     manager: Option<ManagerName>,
-    /// Several managers instead of one, from the general to the special. Their items follow in this
-    /// order, without those that a later one repeats.
+    /// Several managers instead of one, from the general to the special. An item that a later one
+    /// repeats is not counted.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
 }
@@ -191,9 +191,9 @@ pub(super) struct Summary {
 pub(super) struct Summarized {
     /// Number of items.
     count: usize,
-    /// Their types, each once.
+    /// Types of the items, each once.
     types: Vec<Kind>,
-    /// Summary for people, such as `3 items: Code, Error`.
+    /// Readable summary, such as `3 items: Code, Error`.
     preview: String,
     /// Tokens of the items.
     tokens: u64,
@@ -237,7 +237,7 @@ fn preview(count: usize, kinds: &[Kind]) -> String {
 pub(super) struct ManagerLine {
     /// Name of the manager.
     manager: String,
-    /// Name for people, such as `project app`, if that is another.
+    /// Label to show, such as `project app`, if it differs from the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
     /// Number of items.
@@ -246,7 +246,7 @@ pub(super) struct ManagerLine {
     pinned: u64,
     /// Tokens of the items.
     tokens: u64,
-    /// Size of their content.
+    /// Size of the items' content in bytes.
     bytes: u64,
     /// Maximum number of items.
     max_items: usize,

@@ -19,7 +19,7 @@ use crate::wire::message::WireError;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct RefreshContext {
     manager: Option<ManagerName>,
-    /// Ids of several items.
+    /// Ids of the items to read again; `nil` means all.
     #[serde(default, deserialize_with = "given_list")]
     ids: Option<Vec<ItemId>>,
 }
@@ -35,7 +35,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the outcome for an item that is as it was.
+    /// Returns the outcome for an item that did not change.
     fn unchanged(item: Arc<Item>) -> Self {
         let name = refresh::Outcome::Unchanged;
         Self { id: item.id, old: Arc::clone(&item), new: item, name, reason: None, found: None }
@@ -62,7 +62,7 @@ struct RefreshedItem {
     outcome: refresh::Outcome,
     /// Reason why the item is stale or stayed the same.
     reason: Option<&'static str>,
-    /// How the text of a live item was found.
+    /// Way in which the text of a live item was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     found: Option<Found>,
     /// Tokens of the item now.

@@ -17,7 +17,8 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .result(
             "The item, with `:manager`, its `:count` and `:total-tokens`, and `:evicted`; \
-                 `:repeat` if it is live and was there (`:same`) or extends one (`:extended`).",
+                 `:repeat` if a live item was there already (`:same`) or was extended \
+                 (`:extended`).",
         ),
     method!("context", "add-file", files::add_file => AnswerShown<'static>)
         .changes_after_work()
@@ -50,9 +51,9 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("context", "update-items", live::update_items => live::UpdatedItems)
         .changes()
         .doc(
-            "Gives live items the texts that an editor has in its buffers. Like a file that \
-              changed, this is no step of its own for `undo`. The file of an item with `:unsaved` \
-              in its metadata does not count while the connection lives.",
+            "Gives live items the texts that an editor has in its buffers. `undo` does not count \
+              this as a step. While the connection lives, an item with `:unsaved` in its metadata \
+              does not follow its file.",
         )
         .result("`:updated N`, and `:skipped`: the ids of items that are gone or not live."),
     method!("context", "freeze-items", live::freeze_items => live::FrozenItems)
@@ -119,14 +120,14 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("context", "refresh-items", refresh::refresh_items => refresh::Refreshed)
         .changes_after_work()
         .doc(
-            "Reads items from their files again. A region that has moved is found by its text, a \
-              live one also if it was edited. If its place is uncertain, the item keeps its text \
-              and is stale.",
+            "Reads items from their files again. A region that has moved is found by its text, and \
+              that of a live item even after edits. If the place is uncertain, the item keeps its \
+              text and is stale.",
         )
         .result(
             "`:updated N` and `:items`: for each its `:id`, its `:outcome` (`:unchanged \
                  :updated :moved :stale :missing`), the `:reason` when stale, and \
-                 how a live one was `:found`.",
+                 the way in which a live item was `:found`.",
         )
         .pace(Pace::AsideAfter),
     method!("context", "list-managers", query::list_managers => Vec<query::ManagerLine>)
@@ -147,7 +148,8 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .result(
             "`:layers`, from the general to the special: for each its `:layer`, `:manager`, \
                  `:label`, number of `:items`, `:tokens` and `:max-items`; `:taken-over`, the managers \
-                 whose items moved in; and `:elsewhere`, managers that may be meant.",
+                 whose items moved in; and `:elsewhere`, managers in no layer whose items the caller may \
+                 expect.",
         )
         .pace(Pace::InOrder),
     method!("context", "drop-manager", edit::drop_manager => Removed)

@@ -32,7 +32,7 @@ pub(super) struct AddTree {
     /// Absolute path of the directory; may begin with `~/`.
     path: Short,
     manager: Option<ManagerName>,
-    /// Defaults to `:files`.
+    /// Form in which to add the files; defaults to `:files`.
     mode: Option<TreeMode>,
     /// Add the whole project that contains `path`.
     project: Option<bool>,
@@ -42,7 +42,7 @@ pub(super) struct AddTree {
     max_file_bytes: Option<i64>,
 }
 
-/// Result of adding a directory.
+/// Form in which a directory is added: an item per file, or one item that lists the files.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 enum TreeMode {
@@ -60,26 +60,26 @@ pub(super) struct TreeAdded {
     mode: TreeMode,
     /// Number of files that were read.
     files: u64,
-    /// Size of these files.
+    /// Size of these files in bytes.
     bytes: u64,
     /// Tokens of the added items.
     tokens: u64,
     /// Ids of the added items.
     ids: Vec<ItemId>,
-    /// Ids of the items evicted for them, oldest first.
+    /// Ids of the items evicted to make room, oldest first.
     evicted: Vec<ItemId>,
     /// Entries that were left out.
     skipped: LeftOut,
 }
 
-/// Files that a walk left out.
+/// The entries that a walk left out.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "SkippedEntries")]
 struct LeftOut {
     /// Number of entries for each reason. An ignored folder counts once.
     #[schemars(with = "BTreeMap<String, u64>")]
     total: BTreeMap<SkipReason, u64>,
-    /// The first hundred of them.
+    /// The first hundred entries.
     named: Vec<LeftOutEntry>,
 }
 
@@ -87,7 +87,7 @@ struct LeftOut {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "SkippedEntry")]
 struct LeftOutEntry {
-    /// Path relative to the root. Folders end with a slash.
+    /// Path relative to the root. A folder's path ends with a slash.
     path: String,
     /// Reason why it was left out.
     reason: SkipReason,
@@ -107,10 +107,11 @@ struct Tree {
     skipped: Skipped,
 }
 
-/// The files that were read, as far as they are kept, with totals over all of them.
+/// The files that were read: their items or lines as far as they are kept, and totals over all
+/// files.
 struct Found {
     mode: TreeMode,
-    /// Remaining size for kept content, in bytes.
+    /// Maximum size of the content of all files together, in bytes.
     room: u64,
     taken_ms: i64,
     items: Vec<NewItem>,
@@ -168,12 +169,12 @@ pub(super) struct Walking {
     /// Id of the call.
     #[schemars(with = "CallId")]
     id: Value,
-    /// Stage of the work. A tree of one file is only read.
+    /// Stage of the work. A single file is only read.
     #[schemars(extend("enum" = ["walking", "reading"]))]
     stage: Keyword<&'static str>,
     /// Number of files so far.
     files: u64,
-    /// Size of these files.
+    /// Size of these files in bytes.
     bytes: u64,
 }
 
