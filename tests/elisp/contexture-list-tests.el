@@ -276,7 +276,7 @@
         (should (equal offered '("code" "region")))
         (call-interactively #'contexture-list-filter-state)
         (should (equal offered '("fresh")))))
-    (contexture-test-user-error "not a regexp" (contexture-list-filter-name "\\("))))
+    (contexture-test-user-error "not a regular expression" (contexture-list-filter-name "\\("))))
 
 ;;;; Drawing
 
