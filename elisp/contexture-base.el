@@ -158,7 +158,7 @@ connects, and the server keeps them until it ends.  The plist has
                 price of a million tokens, in any currency
   :default      t to use this model when none is named
 
-`contexture-configure-provider' asks for all of this."
+`contexture-configure-provider' asks for what is needed of this."
   :type '(alist :key-type (string :tag "Name")
                 :value-type (plist :tag "Settings")))
 

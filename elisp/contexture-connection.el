@@ -355,7 +355,7 @@ try again later (see `contexture-queue-limit')")))
                      (contexture--call-line call)))
 
 (defun contexture--write (connection id line)
-  "Write LINE, the call ID, to CONNECTION's process, after the queue."
+  "Put LINE, with the id ID or nil, into CONNECTION's queue, and write that."
   (when contexture--wire-functions
     (run-hook-with-args 'contexture--wire-functions 'sent (contexture--redact line)))
   (let ((entry (list (cons id line))))

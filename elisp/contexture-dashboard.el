@@ -170,7 +170,7 @@ that session."
 
 (defun contexture-dashboard--concerns-p (method params)
   "Return non-nil if METHOD with PARAMS concerns what this buffer shows.
-Unless the user chose a session, news of another current session does."
+If no session was chosen, news that another one is current does, too."
   (if (eq method 'context-changed)
       (contexture--of-context-p
        (plist-get params :manager)

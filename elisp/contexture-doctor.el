@@ -553,7 +553,7 @@ A server on another machine needs the secret, which Emacs reads from %s."
                           (if contexture-manager "chosen with contexture-switch"
                             (format "contexture-scope is %s" contexture-scope))))
              (contexture-doctor--finding
-              'note (format "contexture-mode, which marks its lines, is %s there"
+              'note (format "contexture-mode, which marks what is in the context, is %s there"
                             (if (bound-and-true-p contexture-mode) "on" "off"))))))))
 
 (defun contexture-doctor--check-keys (then)

@@ -194,8 +194,8 @@ context."
 
 (defun contexture-gptel--insert (text)
   "Insert TEXT into the request whose prompt is in the current buffer.
-Put it into the system message if gptel's context goes there and there
-can be one, else before the user's last message."
+Put TEXT into the system message if gptel's context goes there and the
+model takes one, else before the user's last message."
   (unless (and (eq gptel-use-context 'system)
                (contexture-gptel--insert-in-system text))
     (contexture-gptel--insert-in-prompt text)))

@@ -252,8 +252,8 @@ Punctuation after it belongs to the sentence."
      :symbols (contexture-mention--symbols))))
 
 (defun contexture-mention--old-p (time)
-  "Return non-nil if a wait that began at TIME has taken too long.
-Completion does not wait for it again."
+  "Return non-nil if TIME is more than a second ago.
+Completion waits no longer for what it asked for then."
   (> (float-time (time-subtract nil time)) 1))
 
 (defun contexture-mention--wait (done)

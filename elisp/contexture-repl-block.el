@@ -114,7 +114,7 @@ or if there is no other window, choose one."
                                      (not (eq here (get-text-property
                                                     it 'contexture-block)))))
                               (reverse starts)))))
-    (goto-char (or place (user-error "There is no other code")))))
+    (goto-char (or place (user-error "There is no other block of code")))))
 
 (defun contexture-repl--block-starts ()
   "Return the start positions of the blocks of code in this buffer."

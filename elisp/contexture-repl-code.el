@@ -142,9 +142,9 @@ With a prefix argument, ask QUESTION about it instead."
 ;;;###autoload
 (defun contexture-fix-error (error)
   "Have a model fix the region or the definition around point.
-ERROR says what is wrong with the code.  Interactively, it is Flymake's
-diagnostic at point; in a compilation, it is the error at point, for the
-code that it names; otherwise you are asked."
+ERROR says what is wrong with the code.  Interactively, ERROR is Flymake's
+diagnostic at point, or what you type.  In a compilation, the model fixes
+the code that the error at point names."
   (interactive (list nil))
   (if (and (null error) (derived-mode-p 'compilation-mode))
       (contexture-repl-code--fix-compilation)

@@ -51,7 +51,7 @@
   "Timer that saves the unsent text.")
 
 (defvar-local contexture-repl--kept nil
-  "Unsent text that was saved last.")
+  "List of the draft and the settings that were saved last.")
 
 ;;;; The text
 

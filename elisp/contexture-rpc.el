@@ -177,7 +177,7 @@ answer is still to come."
 (defun contexture--tell-waiting ()
   "Say that the server has not answered yet, unless it is known to be away."
   (when (contexture-running-p)
-    (message "Contexture: waiting for the server; the command ends when it answers")))
+    (message "Contexture: waiting for the server; the command takes effect when it answers")))
 
 (cl-defun contexture-request (method &optional params
                                      &key (timeout contexture-request-timeout))

@@ -26,10 +26,10 @@
 ;;;###autoload
 (define-minor-mode contexture-session-mode-line-mode
   "Show the state of the current session in the mode line.
-It is \"ses:idle\" while the session is idle, \"ses:45%\" while it is
-active, and \"ses:85%!\", in the face `contexture-session-warning', when
-it fills more of its model's window than it should.  Without an open
-session, nothing is shown."
+The mode line shows \"ses:idle\" while the session is empty, \"ses:45%\"
+while it fills 45 percent of its model's window, and \"ses:85%!\", in the
+face `contexture-session-warning', above 80 percent.  Without an open
+session, it shows nothing."
   :global t
   :group 'contexture-session
   :lighter (:eval (contexture-session-line--lighter))

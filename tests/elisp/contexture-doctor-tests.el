@@ -304,7 +304,7 @@
             (contexture-doctor-test-says
              (contexture-doctor-test-run)
              "In buffer main.rs, commands work on the context of buffer main.rs"
-             "contexture-mode, which marks its lines, is off"
+             "contexture-mode, which marks what is in the context, is off"
              "ok    contexture-add-dwim is on C-c x a"))
         (use-global-map map)))))
 

@@ -176,7 +176,7 @@ Return the text that was proposed."
     (should (looking-at-p "b"))
     (contexture-repl-previous-block)
     (should (looking-at-p "a"))
-    (contexture-test-user-error "no other code" (contexture-repl-previous-block))
+    (contexture-test-user-error "no other block of code" (contexture-repl-previous-block))
     (with-temp-buffer
       (let ((target (current-buffer)))
         (with-current-buffer contexture-repl--last-buffer
