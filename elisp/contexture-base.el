@@ -44,11 +44,14 @@ Beyond it, new calls are refused until the server has answered others."
   :type 'natnum)
 
 (defcustom contexture-events-buffer-size 0
-  "Maximum size, in characters, of the events buffer; 0 turns it off."
+  "Maximum size, in characters, of the buffer that shows all messages.
+These are the messages between Emacs and the server.  If 0, the default,
+there is no such buffer."
   :type 'natnum)
 
 (defcustom contexture-secret-file "~/.config/contexture/secret"
-  "File whose first line is the secret for a server on another machine."
+  "File whose first line is the secret for a server on another machine.
+Emacs sends it to servers that it reaches by TCP, except on this machine."
   :type 'file)
 
 (defvar contexture-connected-hook nil

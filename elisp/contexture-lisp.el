@@ -36,8 +36,9 @@
 
 (defcustom contexture-lisp-key "C-a"
   "The key for adding to the context, behind the prefix of SLIME or SLY.
-It is bound while `contexture-slime-mode' or `contexture-sly-mode' is
-on.  After a change, turn the mode off and on again."
+It is a string for `kbd', and is bound while `contexture-slime-mode' or
+`contexture-sly-mode' is on.  After a change, turn the mode off and on
+again."
   :type 'string
   :group 'contexture)
 

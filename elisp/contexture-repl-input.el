@@ -20,12 +20,13 @@
 
 (defcustom contexture-repl-history-file
   (locate-user-emacs-file "contexture-repl-history")
-  "File that keeps the input history and unsent drafts; nil keeps nothing."
+  "File that keeps the input history, and drafts and choices of sessions.
+Nil means keep nothing."
   :type '(choice file (const :tag "Keep nothing" nil))
   :group 'contexture-repl)
 
 (defcustom contexture-repl-history-length 500
-  "Maximum number of texts in the history."
+  "Maximum number of texts in the input history; the oldest are dropped."
   :type 'natnum
   :group 'contexture-repl)
 

@@ -36,7 +36,9 @@ the model sees what you add there."
   :group 'contexture-repl)
 
 (defcustom contexture-repl-hide-markup t
-  "Non-nil means hide the asterisks, backquotes and so on of answers."
+  "Non-nil means hide the asterisks, backquotes and so on of answers.
+This is for sessions opened from now on; `contexture-repl-toggle-markup'
+shows or hides the markup in the current one."
   :type 'boolean
   :group 'contexture-repl)
 

@@ -53,7 +53,8 @@ Emacs package, then for `contexture' in the variable `exec-path', then in
   :group 'contexture-rpc)
 
 (defcustom contexture-server-args nil
-  "Additional arguments for the server, after \"serve --stdio\"."
+  "Additional arguments for the server, after \"serve --stdio\".
+They take effect when Emacs starts the server again."
   :type '(repeat string)
   :group 'contexture-rpc)
 

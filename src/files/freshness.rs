@@ -29,11 +29,11 @@ const CLOCK_SLACK_MS: i64 = 20;
 ///
 /// Only items taken from a file (by their type and origin) with an absolute, local `filename` are
 /// compared; all others are fresh. An item is missing when nothing is at its path. It is fresh when
-/// its file was not changed since it was taken, or when the file (or the lines that its metadata
-/// names) still has the same text, apart from line ends and one final newline. Otherwise, or when
-/// the file can no longer be read as text, it is stale. With `partial` true in its metadata (the
-/// region began or ended inside a line), the item need only be part of those lines. A listing is
-/// fresh while its folder exists.
+/// its file was not changed since the item was taken, or when the file (or the lines that the
+/// item's metadata names) still has the same text, apart from line ends and one final newline.
+/// Otherwise, or when the file can no longer be read as text, the item is stale. With `partial` true
+/// in its metadata (the region began or ended inside a line), the item need only be part of those
+/// lines. A listing is fresh while its folder exists.
 pub(crate) fn states(items: &[&Item]) -> Vec<State> {
     let mut states = vec![State::Fresh; items.len()];
     let mut by_file: HashMap<PathBuf, Vec<usize>> = HashMap::new();

@@ -89,7 +89,7 @@ struct LeftOut {
 struct LeftOutEntry {
     /// Path relative to the root. A folder's path ends with a slash.
     path: String,
-    /// Reason why it was left out.
+    /// Reason why the entry was left out.
     reason: SkipReason,
 }
 
