@@ -129,7 +129,7 @@ connects.  DEATHS counts how often the server died during the call."
           (contexture--greet connection)))
     (error (contexture--went-down
             connection
-            ;; Without the arguments of `make-network-process'.
+            ;; Leave out the arguments of `make-network-process'.
             (replace-regexp-in-string ", :name, .*\\'" ""
                                       (error-message-string problem))))))
 

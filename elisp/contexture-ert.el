@@ -217,7 +217,7 @@ Fail after TIMEOUT seconds, showing MESSAGE and FORM."
       (when (> (float-time) end)
         (ert-fail (append (and message (list message))
                           (list 'never-true form :after timeout))))
-      ;; Output ends the pause at once; it is short for the timers' sake.
+      ;; Output ends this pause at once; the pause is short so that timers run.
       (accept-process-output nil 0.01))
     value))
 

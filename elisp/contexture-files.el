@@ -109,7 +109,7 @@ ROOT.  Return nil if ROOT is on another machine."
           (read-process-output-max (max read-process-output-max 65536)))
       (make-process
        :name "contexture files" :noquery t :connection-type 'pipe
-       ;; Its error messages would otherwise be read as names.
+       ;; Otherwise error messages would be read as names.
        :command `("/bin/sh" "-c" "exec \"$@\" 2>/dev/null" "sh" ,@command)
        :coding (or file-name-coding-system 'utf-8-unix)
        :filter (apply-partially #'contexture-files--filter list)

@@ -51,7 +51,7 @@
 
 (defun contexture-info--ask ()
   "Ask the server about itself, and show its answer."
-  (require 'contexture-doctor)          ; for its option
+  (require 'contexture-doctor)          ; for `contexture-doctor-timeout'
   (let ((buffer (current-buffer)))
     (if (not (contexture-running-p))
         (contexture-info--show (contexture-info--unconnected))

@@ -121,7 +121,7 @@ reads is part of its output."
           ('prompt (push text prompt))
           ((and 'input (guard (memq seen '(prompt input)))) (push text input))
           ((or 'input 'output) (push text output))
-          ((guard (and (eq seen 'input) (string-blank-p text)))) ; the end of its line
+          ((guard (and (eq seen 'input) (string-blank-p text)))) ; the end of the input's line
           (_ (push text rest)))
         (setq seen (or kind 'rest)
               position next)))

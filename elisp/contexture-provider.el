@@ -248,7 +248,7 @@ key, never for the key itself.  This adds SETTINGS to
 `contexture-providers'; with SAVE, also for later sessions of Emacs."
   (interactive (contexture-provider--read))
   (let ((entry (cons name settings)))
-    (contexture-provider--params entry) ; which checks it
+    (contexture-provider--params entry) ; this checks ENTRY
     (when (called-interactively-p 'any) (push name contexture-provider--entered))
     (setq contexture-providers
           (append (cl-remove name contexture-providers :key #'car :test #'equal)

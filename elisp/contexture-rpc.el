@@ -54,7 +54,7 @@ Emacs package, then for `contexture' in the variable `exec-path', then in
 
 (defcustom contexture-server-args nil
   "Additional arguments for the server, after \"serve --stdio\".
-They take effect when Emacs starts the server again."
+They take effect after `contexture-disconnect'."
   :type '(repeat string)
   :group 'contexture-rpc)
 

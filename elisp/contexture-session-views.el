@@ -154,7 +154,7 @@ C-c C-t turns them on.\n")))))
   (let* ((view (or (tabulated-list-get-id) (user-error "There are no notes here")))
          (place (cl-position view tabulated-list-entries :key #'car))
          (older (contexture-session-views--params
-                 :limit (+ place 10)))  ; the newest first, and newer may have come
+                 :limit (+ place 10)))  ; newer entries may have come meanwhile
          (show (apply-partially #'contexture-session-views--show-found view)))
     (contexture-request-async
      'list-notes (list :view (plist-get view :view) :limit 1)

@@ -22,7 +22,8 @@
 (require 'contexture)
 (eval-when-compile
   (require 'subr-x)
-  ;; Some of its accessors are macros; the interpreter needs none until it runs them.
+  ;; Some accessors of compile.el are macros; interpreted code needs them only
+  ;; when it runs.
   (when (bound-and-true-p byte-compile-current-file)
     (require 'compile)))
 

@@ -95,7 +95,7 @@ Interactively, that is the symbol at point, or one that you type."
   "Return non-nil if NAME is an Emacs function or variable written in C."
   (when-let* ((symbol (intern-soft name)))
     (or (subr-primitive-p (symbol-function symbol))
-        ;; Documentation in Emacs's own file, and no Lisp file that defines it.
+        ;; Its documentation is in Emacs's DOC file, and no Lisp file defines it.
         (and (integerp (get symbol 'variable-documentation))
              (null (symbol-file symbol 'defvar))))))
 
