@@ -60,7 +60,9 @@ more than all the rest, so callers put it off."
          (print-quoted nil)
          (print-integers-as-characters nil)
          (float-output-format nil)
-         (line (prin1-to-string (contexture--plain message))))
+         (line (prin1-to-string message)))
+    (unless (contexture--plain-p line)
+      (setq line (prin1-to-string (contexture--plain message))))
     (when (string-search "\n" line)
       (signal 'contexture-error
               '("a symbol with a newline in its name cannot be sent")))
@@ -90,6 +92,15 @@ For a large message, a collection costs more than the reading."
   "Signal that LINE is not a message."
   (signal 'contexture-unreadable
           (list (truncate-string-to-width line 80 nil nil "..."))))
+
+(defun contexture--plain-p (line)
+  "Return non-nil if LINE, a printed message, surely has plain strings only.
+It may have others if it has the beginning of a string with properties,
+an octal escape, as raw bytes are printed, or a character that is no text."
+  (not (or (string-search "#(\"" line)
+           (string-match-p "\\\\[0-7]" line)
+           (and (/= (length line) (string-bytes line))
+                (string-match-p contexture--no-text line)))))
 
 (defun contexture--plain (value)
   "Return VALUE with all strings in it made plain text."
