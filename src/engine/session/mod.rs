@@ -114,7 +114,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn free_session_name(&mut self) -> Result<String, EngineError> {
-        for number in self.store.read().sessions(true)?.len() + 1.. {
+        for number in self.store.read().session_count()? + 1.. {
             let name = format!("conversation-{number}");
             if self.store.read().session_named(&name)?.is_none() {
                 return Ok(name);
@@ -177,11 +177,8 @@ impl Engine {
         &mut self,
         name: &str,
     ) -> Result<Option<SessionRow>, EngineError> {
-        let is_meant = |row: &SessionRow| {
-            row.deleted.is_some() && (row.name == name || name.parse() == Ok(SessionId(row.id)))
-        };
-        let rows = self.store.read().sessions(true)?.into_iter();
-        Ok(rows.filter(is_meant).max_by_key(|row| row.deleted))
+        let number = name.parse().ok().map(|SessionId(number)| number);
+        Ok(self.store.read().deleted_session(name, number)?)
     }
 
     /// Stores a session's settings in their text form.
@@ -334,7 +331,7 @@ impl Engine {
                 return Ok(Some(row));
             }
         }
-        Ok(self.store.read().sessions(false)?.into_iter().next())
+        Ok(self.store.read().latest_session()?)
     }
 
     fn row_if_any(&mut self, id: u64) -> Result<Option<SessionRow>, EngineError> {

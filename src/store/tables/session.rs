@@ -24,6 +24,29 @@ impl Reading<'_> {
         self.db.row(&sql, [name], row_of)
     }
 
+    /// Returns the deleted session with this name or number that was deleted last, if any.
+    pub fn deleted_session(
+        &self,
+        name: &str,
+        number: Option<u64>,
+    ) -> Result<Option<SessionRow>, StoreError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM session WHERE deleted IS NOT NULL AND (name = ?1 OR id = ?2)
+             ORDER BY deleted DESC, id DESC LIMIT 1"
+        );
+        self.db.row(&sql, params![name, number], row_of)
+    }
+
+    /// Returns the session with the latest message that is not deleted, if there is any session.
+    pub fn latest_session(&self) -> Result<Option<SessionRow>, StoreError> {
+        self.db.row(&format!("{} LIMIT 1", list_sql()), [false], row_of)
+    }
+
+    /// Returns the number of sessions, deleted ones included.
+    pub fn session_count(&self) -> Result<u64, StoreError> {
+        Ok(self.db.value("SELECT count(*) FROM session", [])?.unwrap_or_default())
+    }
+
     /// Returns the sessions, by time of the last message, newest first. Deleted sessions are only
     /// included if `with_deleted`.
     pub fn sessions(&self, with_deleted: bool) -> Result<Vec<SessionRow>, StoreError> {
