@@ -139,6 +139,11 @@ pub(crate) async fn run(
         if has_ended {
             return;
         }
+        if engine.store.is_behind() {
+            let lent = lender.lend(engine, Engine::catch_up).await;
+            let Some((returned, ())) = lent else { return };
+            engine = returned;
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use super::log::Entry;
 use super::{Counters, Extent, Reading, Store, StoreError, StoredManager, Writing};
 use crate::context::change::Change;
 
-/// Number of pending entries at which they are moved to the other store.
+/// Number of pending entries at which they are moved to the other store once the burst is answered.
 const MOVED_AT_ONCE: usize = 256;
 /// Length of the log, in bytes, above which its entries are moved.
 const LONGEST_LOG: u64 = 8 << 20;
@@ -159,7 +159,6 @@ impl<S: Store> LoggedStore<S> {
             files.extent = self.inner.extent()?;
             files.note(counters, true);
         }
-        self.settle_if_long();
         Ok(())
     }
 
@@ -174,22 +173,12 @@ impl<S: Store> LoggedStore<S> {
         }
         self.counters = counters;
         self.pending.append(&mut self.staged);
-        if self.pending.len() >= MOVED_AT_ONCE
-            && let Err(error) = self.move_pending()
-        {
-            tracing::error!("logged writes could not be moved to the database yet: {error}");
-        }
-        self.settle_if_long();
         Ok(())
     }
 
-    fn settle_if_long(&mut self) {
+    fn is_long(&mut self) -> bool {
         let long = self.files.as_ref().is_some_and(|files| files.log.bytes() > LONGEST_LOG);
-        if (long || self.inner.must_settle())
-            && let Err(error) = self.settle()
-        {
-            tracing::error!("the database could not be brought up to date yet: {error}");
-        }
+        long || self.inner.is_behind()
     }
 
     /// Moves pending entries to the other store. The log keeps the entries until that store is
@@ -334,6 +323,14 @@ impl<S: Store> Store for LoggedStore<S> {
             self.inner.roll_back();
             self.direct = false;
         }
+    }
+
+    fn is_behind(&mut self) -> bool {
+        self.pending.len() >= MOVED_AT_ONCE || self.is_long()
+    }
+
+    fn catch_up(&mut self) -> Result<(), StoreError> {
+        if self.is_long() { self.settle() } else { self.move_pending() }
     }
 
     fn is_settled(&self) -> bool {

@@ -174,6 +174,17 @@ pub trait Store: Send {
     /// Undoes everything since the last commit.
     fn roll_back(&mut self);
 
+    /// Returns whether commits have left so much work that [`catch_up`](Self::catch_up) must not wait
+    /// for a quiet moment: it should run after the answers and before the next request.
+    fn is_behind(&mut self) -> bool {
+        false
+    }
+
+    /// Does part of the work of [`settle`](Self::settle), as much as brings the store up to date.
+    fn catch_up(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Returns whether [`settle`](Self::settle) has nothing to do.
     fn is_settled(&self) -> bool {
         true
@@ -182,11 +193,6 @@ pub trait Store: Send {
     /// Does the work that commits left for a quiet moment.
     fn settle(&mut self) -> Result<(), StoreError> {
         Ok(())
-    }
-
-    /// Returns whether [`settle`](Self::settle) cannot wait for a quiet moment.
-    fn must_settle(&mut self) -> bool {
-        false
     }
 
     /// Returns the progress of tables and files.

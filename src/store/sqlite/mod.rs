@@ -247,8 +247,12 @@ impl Store for SqliteStore {
         self.checkpoint()
     }
 
-    fn must_settle(&mut self) -> bool {
+    fn is_behind(&mut self) -> bool {
         self.is_long()
+    }
+
+    fn catch_up(&mut self) -> Result<(), StoreError> {
+        self.settle()
     }
 
     fn extent(&mut self) -> Result<Extent, StoreError> {
