@@ -29,9 +29,10 @@
 (eval-when-compile (require 'subr-x))
 
 (defcustom contexture-repl-own-context nil
-  "Non-nil means give each new session its own context.
-Otherwise it shares the context of the buffer where you start it, so that
-the model sees what you add there."
+  "Non-nil means that a new session shows only items of its own.
+Otherwise it also shows the items of the project of the buffer where you
+start it, and those for everywhere, so that the model sees what you add
+to them."
   :type 'boolean
   :group 'contexture-repl)
 

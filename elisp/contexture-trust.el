@@ -53,8 +53,8 @@
 (defun contexture-trust-project (project)
   "Trust PROJECT, a folder, so that its own templates are used.
 They are the files in its `.contexture/templates', and determine what a
-model is told.  Only the repository that is there now is trusted: trust
-it again if it moves or is replaced."
+model is told.  Trust is tied to the folder and its Git remote, if it has
+one: trust the project again if one of the two changes."
   (interactive
    (list (read-directory-name "Trust the templates of project: "
                               (contexture-trust--project-here) nil t)))
