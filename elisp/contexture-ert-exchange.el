@@ -89,8 +89,8 @@ The comments at the head of an older FILE are kept."
 
 (defun contexture-ert--decode (line)
   "Return the message that LINE holds, or nil if it holds none.
-A line with something after the message holds none; the server sees it
-likewise."
+A line with something after the message holds none; the server refuses
+such a line, too."
   (condition-case nil
       (when-let* ((message (contexture--decode line)))
         (and (string-blank-p (substring line (cdr (read-from-string line))))

@@ -129,7 +129,7 @@ buffer's context."
     nil))
 
 (defun contexture-lisp--answered (buffer manager then result)
-  "Call THEN with the value in RESULT; it adds to the context MANAGER.
+  "Call THEN with the value in RESULT; what THEN adds goes to MANAGER.
 THEN runs in BUFFER if that is still live, else in the current buffer."
   (with-current-buffer (if (buffer-live-p buffer) buffer (current-buffer))
     (let ((contexture-manager manager))
