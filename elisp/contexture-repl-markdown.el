@@ -152,7 +152,7 @@ not be broken yet."
          (length piece))))
 
 (defun contexture-repl-markdown--text (beg end)
-  "Return the original of the text drawn from BEG to END."
+  "Return the original text of what is drawn from BEG to END."
   (let ((pieces nil) (position beg))
     (while (< position end)
       (let ((next (next-single-char-property-change position 'contexture-break nil end)))

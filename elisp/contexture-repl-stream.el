@@ -70,7 +70,7 @@ at the end.  ASKED is non-nil if the server was asked to stop."
 ;;;; Garbage
 
 (defun contexture-repl--raise-gc-threshold ()
-  "Put garbage collection off until the user pauses; see the option."
+  "Put garbage collection off, as `contexture-repl-gc-threshold' says."
   (when (and contexture-repl-gc-threshold
              (null contexture-repl--gc-before)
              (< gc-cons-threshold contexture-repl-gc-threshold))
@@ -217,7 +217,7 @@ in between; return non-nil in that case."
            params 'contexture-message (contexture-repl--turn-answer turn)))
 
 (defun contexture-repl--draw-wait (params &rest properties)
-  "Draw a wait within an answer, from PARAMS, with PROPERTIES."
+  "Draw a remark about a wait within an answer, from PARAMS, with PROPERTIES."
   (when-let* ((text (plist-get params :text)))
     (apply #'contexture-repl--note text nil properties)))
 

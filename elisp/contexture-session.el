@@ -106,7 +106,7 @@ An error is shown, with a command that helps if there is one."
     (contexture--error-text problem)))
 
 (defun contexture-session--none-open-p (problem)
-  "Return non-nil if PROBLEM, the error of a call, is that no session is open."
+  "Return non-nil if PROBLEM, the error of a call, says that no session is open."
   (and (eq (plist-get (plist-get problem :data) :kind) :no-such-session)
        (string-prefix-p "no session is open" (plist-get problem :message))))
 
