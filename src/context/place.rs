@@ -9,6 +9,8 @@ use super::manager::MAX_CAPACITY;
 
 /// Name of the manager that belongs to no place.
 pub(crate) const SHARED: &str = "*shared*";
+/// Beginning of the name of a session's own manager.
+const SESSION: &str = "*session ";
 /// Text between a place and the remote of its project. No absolute path contains it.
 const REMOTE: &str = "//";
 /// Text between the name of a buffer and its number.
@@ -141,10 +143,16 @@ pub(crate) fn label(manager: &str, root: Option<&str>) -> String {
     }
 }
 
+/// Returns the name of the manager of the session with this number.
+pub(crate) fn session_manager(session: u64) -> String {
+    format!("{SESSION}{session}*")
+}
+
 /// Returns the capacity of a manager that nobody configured, given that of other managers. A place
-/// gets the largest one, so that a new item there hardly ever evicts an earlier one.
+/// and a session get the largest one, so that a new item there hardly ever evicts an earlier one.
 pub(crate) fn capacity(manager: &str, others: usize) -> usize {
-    if Place::of(manager).is_some() { others.max(MAX_CAPACITY) } else { others }
+    let has_room = Place::of(manager).is_some() || manager.starts_with(SESSION);
+    if has_room { others.max(MAX_CAPACITY) } else { others }
 }
 
 /// Returns the address of a remote in the form that all ways to write it share: without scheme,
@@ -235,6 +243,7 @@ mod tests {
     #[test]
     fn places_have_room() {
         assert_eq!(capacity("project:/u/app/", 50), 1000);
+        assert_eq!(capacity(&session_manager(3), 50), 1000);
         assert_eq!([capacity(SHARED, 50), capacity("NEWS", 7)], [50, 7]);
     }
 

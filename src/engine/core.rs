@@ -200,9 +200,7 @@ impl Engine {
         });
         let events = std::mem::take(&mut self.events);
         self.commit()?;
-        if self.store.is_behind() {
-            self.catch_up();
-        }
+        self.catch_up();
         events.iter().for_each(|event| self.statistics.note(event));
         outcome
     }
@@ -299,25 +297,6 @@ impl Engine {
         self.store.keep()?;
         self.store.commit(self.counters)?;
         Ok(self.store.snapshot()?)
-    }
-
-    /// Does the work that the store postponed to a quiet moment.
-    pub fn settle(&mut self) {
-        self.postponed(|store| store.settle());
-    }
-
-    /// Does the postponed work that cannot wait for a quiet moment.
-    pub(super) fn catch_up(&mut self) {
-        self.postponed(|store| store.catch_up());
-    }
-
-    fn postponed(&mut self, work: impl FnOnce(&mut dyn Store) -> Result<(), StoreError>) {
-        let failed_before = self.store.refusal().is_some();
-        if let Err(error) = work(&mut *self.store)
-            && !failed_before
-        {
-            tracing::error!("cannot move the log to the database yet: {error}");
-        }
     }
 
     /// Forgets a connection that has ended.

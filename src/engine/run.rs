@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::lend::Lender;
 use super::queue::{Burst, Deliver, Task, Waiting, Work};
 use super::{Caller, Engine, EngineError, Event, Reach};
+use crate::store::{Store, StoreError};
 
 /// Maximum number of queued requests. Beyond it, connections wait.
 pub(crate) const QUEUE_LENGTH: usize = 1024;
@@ -184,6 +185,29 @@ async fn next(
     }
     queue.recv_many(received, MAX_BURST).await;
     Some(engine)
+}
+
+impl Engine {
+    /// Does the work that the store postponed to a quiet moment.
+    pub fn settle(&mut self) {
+        self.postponed(|store| store.settle());
+    }
+
+    /// Does the postponed work if it cannot wait for a quiet moment.
+    pub(super) fn catch_up(&mut self) {
+        if self.store.is_behind() {
+            self.postponed(|store| store.catch_up());
+        }
+    }
+
+    fn postponed(&mut self, work: impl FnOnce(&mut dyn Store) -> Result<(), StoreError>) {
+        let failed_before = self.store.refusal().is_some();
+        if let Err(error) = work(&mut *self.store)
+            && !failed_before
+        {
+            tracing::error!("cannot move the log to the database yet: {error}");
+        }
+    }
 }
 
 /// Applies a burst and commits it.

@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 
+use crate::context::place;
 use crate::session::message::{Phase, Role};
 
 /// Minimum number of windows whose usage is kept; the sums cover all windows.
@@ -70,7 +71,7 @@ impl SessionRow {
     /// which it was created, or else its own.
     pub fn manager_name(&self) -> String {
         match self.manager.is_empty() {
-            true => format!("*session {}*", self.id),
+            true => place::session_manager(self.id),
             false => self.manager.clone(),
         }
     }
