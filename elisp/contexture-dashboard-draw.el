@@ -14,6 +14,7 @@
 
 ;;; Code:
 
+(require 'contexture-count)
 (require 'button)
 (require 'contexture-session)
 (require 'contexture-session-line)
@@ -82,7 +83,7 @@ NAME tells it apart from others; HELP says what it does."
         ((plist-get data :gone) (contexture-dashboard--gone))
         ((null (plist-get data :session)) (contexture-dashboard--empty))
         (t (concat (contexture-dashboard--session data)
-                   (contexture-dashboard--fullness (plist-get data :stats))
+                   (contexture-dashboard--fullness data)
                    (contexture-dashboard--settings (plist-get data :settings))
                    (contexture-dashboard--warning (plist-get data :stats))
                    (contexture-dashboard--buttons data)
@@ -171,27 +172,30 @@ NAME tells it apart from others; HELP says what it does."
 
 ;;;; How full it is
 
-(defun contexture-dashboard--fullness (stats)
-  "Return the line on how full the model's window is, according to STATS."
-  (let* ((percent (or (plist-get stats :utilization-percent) 0))
-         (warning (plist-get stats :needs-pruning))
+(defun contexture-dashboard--fullness (data)
+  "Return the lines on what the session of DATA would send now.
+Without a known limit there is no bar."
+  (let* ((warning (plist-get (plist-get data :stats) :needs-pruning))
+         (id (plist-get (plist-get data :session) :id))
+         (count (contexture-count--of id))
+         (limit (plist-get count :limit))
+         (percent (and limit (/ (* 100.0 (plist-get count :tokens)) limit)))
          (face (if warning 'contexture-session-warning 'contexture-dashboard-bar)))
     (concat
      (contexture-dashboard--row
-      "Tokens" (propertize (contexture-dashboard--of (plist-get stats :tokens)
-                                                     (plist-get stats :limit))
-                           'face (if warning 'contexture-session-warning 'default))
-      (format "%s%s%s" (if (equal (plist-get stats :model) "default")
-                           "for a model that is not named"
-                         (format "for %s" (plist-get stats :model)))
-              (if (or (plist-get stats :model-known)
-                      (equal (plist-get stats :model) "default"))
-                  "" ", which is not known")
-              (if (plist-get stats :exact) "" ", estimated")))
-     (contexture-dashboard--row
-      "Used" (concat (contexture-dashboard--bar percent face)
-                     (propertize (format " %.1f %%" percent) 'face face))
-      ""))))
+      "To send" (propertize (contexture-count--text id)
+                            'face (if warning 'contexture-session-warning 'default))
+      (concat (if (and limit (plist-get count :model))
+                  (format "for %s" (plist-get count :model))
+                "")
+              (if (or (null count) (plist-get count :exact)) ""
+                (if limit ", estimated" "estimated"))))
+     (if limit
+         (contexture-dashboard--row
+          "Used" (concat (contexture-dashboard--bar percent face)
+                         (propertize (format " %.1f %%" percent) 'face face))
+          "")
+       ""))))
 
 (defun contexture-dashboard--warning (stats)
   "Return a warning if STATS say that the window is nearly full."
@@ -268,14 +272,14 @@ It is drawn with letters where the display has no block characters."
 (defun contexture-dashboard--quality (quality)
   "Return the section on QUALITY, with its parts and their reasons."
   (concat
-   (contexture-dashboard--heading
-    "Quality" (format "%.2f of 1" (or (plist-get quality :quality-score) 0)))
+   (contexture-dashboard--heading "Quality")
    (mapconcat
     (lambda (part)
       (format "  %-10s %.2f × %.1f   %s\n" (contexture--name (plist-get part :part))
               (plist-get part :value) (plist-get part :weight)
               (plist-get part :reason)))
-    (plist-get quality :quality) "")))
+    (plist-get quality :quality) "")
+   (format "  %-10s %.2f of 1\n" "together" (or (plist-get quality :quality-score) 0))))
 
 ;;;; The last window
 

@@ -60,6 +60,7 @@
     (define-key map "c" #'contexture-session-checkpoint)
     (define-key map "b" #'contexture-dashboard-rollback)
     (define-key map "u" #'contexture-session-undo)
+    (define-key map "U" #'contexture-session-redo)
     (define-key map "e" #'contexture-explain)
     (define-key map "V" #'contexture-session-views)
     (define-key map "t" #'contexture-session-transcript)
@@ -139,6 +140,7 @@ that session."
   (remove-hook 'window-state-change-hook #'contexture-dashboard--windows-changed)
   (when-let* ((buffer (get-buffer contexture-dashboard-buffer)))
     (with-current-buffer buffer
+      (contexture-count--unfollow buffer)
       (when contexture-dashboard--timer
         (cancel-timer contexture-dashboard--timer)
         (setq contexture-dashboard--timer nil)))))
@@ -305,8 +307,15 @@ During an update, or just after it, a change is only noted."
             contexture-dashboard--stale nil)
       (unless contexture-dashboard--fixed
         (setq contexture-session--shown (plist-get (plist-get data :session) :id)))
+      (contexture-dashboard--count (plist-get (plist-get data :session) :id))
       (contexture-dashboard--draw)
       (contexture-dashboard--settle))))
+
+(defun contexture-dashboard--count (id)
+  "Have what the session ID would send counted while the dashboard is shown."
+  (if (and id (contexture-dashboard--following-p))
+      (contexture-count--follow id (current-buffer) #'contexture-dashboard--draw)
+    (contexture-count--unfollow (current-buffer))))
 
 (defun contexture-dashboard--fail (buffer problem)
   "Show in BUFFER that PROBLEM prevented its update."

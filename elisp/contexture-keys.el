@@ -38,7 +38,8 @@
                   contexture-session-checkpoint contexture-session-rollback
                   contexture-session-undo-rollback contexture-session-fork
                   contexture-session-prune contexture-session-summarize
-                  contexture-session-undo contexture-session-restore-revision
+                  contexture-session-undo contexture-session-redo
+                  contexture-session-restore-revision
                   contexture-session-configure)
                  ("contexture-session-show"
                   contexture-session-transcript contexture-session-search
@@ -70,7 +71,7 @@
                   contexture-mention-mode contexture-global-mention-mode)
                  ("contexture-sets"
                   contexture-remove contexture-clear contexture-undo
-                  contexture-refresh contexture-set-capacity contexture-switch
+                  contexture-redo contexture-refresh contexture-set-capacity contexture-switch
                   contexture-save-set contexture-load-set contexture-drop-set)))
   (dolist (command (cdr entry))
     (autoload command (car entry) nil t)))
@@ -93,6 +94,7 @@
     (define-key map "s" #'contexture-add-symbol)
     (define-key map "c" #'contexture-clear)
     (define-key map "u" #'contexture-undo)
+    (define-key map "U" #'contexture-redo)
     (define-key map "l" #'contexture-list)
     (define-key map "p" #'contexture-preview)
     (define-key map "w" #'contexture-copy)

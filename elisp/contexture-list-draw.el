@@ -54,24 +54,42 @@ is a hash table from an item to its row and its pair of id and line.")
 (defvar-local contexture-list--loaded nil
   "Non-nil once the items have been fetched.")
 
+(defvar-local contexture-list--conversation nil
+  "Conversation that sends this context, as (ID . NAME), or nil.")
+
 ;;;; Drawing
 
 (defun contexture-list--draw ()
   "Show the items, redrawing only what changed."
+  (contexture-list--follow-conversation)
   (let ((inhibit-read-only t)
         ;; Garbage collection took 220 of 255 ms for a thousand items.
         (gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024)))
         (items (contexture-list--shown-items)))
     (contexture-list--drop-tags)
-    (setq header-line-format
-          (if contexture-list--loaded
-              (contexture-list--header contexture-manager contexture-list--items
-                                       contexture-list--capacity (length items)
-                                       contexture-list--filters)
-            (contexture-list--header-before contexture-manager)))
+    (contexture-list--draw-header)
     (contexture-list--draw-heading)
     (contexture-list--draw-rows (contexture-list--make-rows items))
     (set-buffer-modified-p nil)))
+
+(defun contexture-list--draw-header ()
+  "Show the size of the context, and what its conversation would send."
+  (setq header-line-format
+        (if contexture-list--loaded
+            (contexture-list--header contexture-manager contexture-list--items
+                                     contexture-list--capacity
+                                     (length (contexture-list--shown-items))
+                                     contexture-list--filters)
+          (contexture-list--header-before contexture-manager))))
+
+(defun contexture-list--follow-conversation ()
+  "Find the conversation that sends this context, and follow its count."
+  (let ((entry (contexture-count--conversation-of contexture-manager)))
+    (setq contexture-list--conversation entry)
+    (if entry
+        (contexture-count--follow (car entry) (current-buffer)
+                                 #'contexture-list--draw-header)
+      (contexture-count--unfollow (current-buffer)))))
 
 (defun contexture-list--shown-items ()
   "Return the items to show, in display order."

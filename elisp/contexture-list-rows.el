@@ -18,6 +18,7 @@
 
 ;;; Code:
 
+(require 'contexture-count)
 (require 'cl-lib)
 (require 'contexture)
 (eval-when-compile (require 'subr-x))
@@ -261,11 +262,23 @@ SHOWN is the number of items that pass FILTERS."
                      (contexture--count (length items) "item")
                      (if capacity (format " of at most %d" capacity) "")
                      (contexture--count tokens "token"))
+             (contexture-list--count-text)
              (if filters
                  (propertize (format "; %d shown: %s" shown
                                      (contexture-list--filters-text filters))
                              'face 'bold)
                "")))))
+
+(defvar contexture-list--conversation)
+
+(defun contexture-list--count-text ()
+  "Return what the conversation with this context would send now.
+Without such a conversation, return the empty string."
+  (pcase contexture-list--conversation
+    ('nil "")
+    (`(,id . ,name)
+     (let ((text (contexture-count--text id)))
+       (if (equal text "") "" (format "; %s would send %s" name text))))))
 
 (defun contexture-list--header-before (manager)
   "Return the header line for MANAGER until its items are known."

@@ -53,6 +53,8 @@
     (define-key map "g" #'contexture-list-refresh)
     (define-key map [remap undo] #'contexture-undo)
     (define-key map [remap undo-only] #'contexture-undo)
+    (define-key map [remap undo-redo] #'contexture-redo)
+    (define-key map "r" #'contexture-redo)
     (define-key map "w" #'contexture-list-copy)
     (define-key map "v" #'contexture-preview)
     (define-key map "?" #'contexture-list-help)
@@ -93,7 +95,8 @@ RET visits an item's source, SPC shows its text and `e' edits it.
 `m' marks items, and `D', `P' and `w' (remove, pin, copy) then apply to
 all marked items.  `d' flags items for removal and `x' removes those
 flagged.  `u' removes mark and flag, `U' does so for all items.  You can
-undo every change of the context with \\[contexture-undo].
+undo every change of the context with \\[contexture-undo], and redo it
+with \\[contexture-redo].
 
 \\[contexture-list-move-up] and \\[contexture-list-move-down] move an item.
 `>' moves items to the next, more special layer, and `<' to the one before.
@@ -164,7 +167,7 @@ another one is offered."
       (when (contexture--of-context-p (plist-get params :manager) contexture-manager)
         (when (or (null contexture-list--capacity) ; there was no context yet
                   (member (plist-get params :method)
-                          '("configure-manager" "drop-manager" "undo")))
+                          '("configure-manager" "drop-manager" "undo" "redo")))
           (contexture-list--update-capacity))
         (contexture-list--update)))))
 

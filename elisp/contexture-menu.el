@@ -21,6 +21,10 @@
 (require 'transient)
 (require 'contexture)
 
+(declare-function contexture-sets--change-name "contexture-sets" (method change))
+(declare-function contexture-sets--manager-to-undo "contexture-sets" ())
+(declare-function contexture-session--change-name "contexture-session-edit" (method))
+(declare-function contexture-session--params "contexture-session" (&rest more))
 (declare-function transient--show "transient" ())
 
 (defvar contexture-token-budget)
@@ -58,7 +62,8 @@ type a prefix argument before any of them."
    ["Change"
     ("x" "remove item" contexture-remove)
     ("c" "clear" contexture-clear)
-    ("u" "undo" contexture-undo)
+    ("u" contexture-undo :description contexture-menu--undo)
+    ("U" contexture-redo :description contexture-menu--redo)
     ("g" "refresh" contexture-refresh)
     ("C" "capacity" contexture-set-capacity)
     ("q" "stop adding" contexture-cancel :if contexture-menu--walking-p)]]
@@ -131,8 +136,12 @@ You can type a prefix argument before any of them."
     ("c" "checkpoint" contexture-session-checkpoint)
     ("b" "roll back" contexture-session-rollback)
     ("B" "undo rollback" contexture-session-undo-rollback)
-    ("u" "undo" contexture-session-undo)
-    ("R" "earlier view" contexture-session-restore-revision)]])
+    ("u" contexture-session-undo :description contexture-menu--session-undo)
+    ("U" contexture-session-redo :description contexture-menu--session-redo)
+    ("R" "earlier view" contexture-session-restore-revision)]]
+  (interactive)
+  (contexture-menu--fetch-session-changes)
+  (transient-setup 'contexture-session-menu))
 
 ;;;; The heading
 
@@ -167,6 +176,80 @@ Load nothing if neither is loaded."
   "Return non-nil if a directory is being added."
   (bound-and-true-p contexture-tree--walks))
 
+;;;; What undo and redo would do
+
+(defconst contexture-menu--label-length 36
+  "Maximum number of characters in the names of changes in the menu.")
+
+(defvar contexture-menu--changes nil
+  "Answer of `next-changes' for the context of the menu, or nil.")
+
+(defvar contexture-menu--session-changes nil
+  "Answer of `next-session-changes' for the current session, or nil.")
+
+(defun contexture-menu--step-label (label name)
+  "Return LABEL with NAME, the name of a change, or nil if there is none."
+  (cond ((null name) label)
+        ((<= (length name) contexture-menu--label-length)
+         (concat label ": " name))
+        (t                              ; the ends tell most
+         (let ((half (/ contexture-menu--label-length 2)))
+           (concat label ": " (substring name 0 half) "…"
+                   (substring name (- half)))))))
+
+(defun contexture-menu--change-label (label member)
+  "Return LABEL with the change that MEMBER of the known changes names."
+  (let ((change (plist-get contexture-menu--changes member)))
+    (contexture-menu--step-label
+     label (and change
+                (contexture-sets--change-name (plist-get change :method) change)))))
+
+(defun contexture-menu--undo ()
+  "Return the label of `contexture-undo', with what it would undo."
+  (contexture-menu--change-label "undo" :next-undo))
+
+(defun contexture-menu--redo ()
+  "Return the label of `contexture-redo', with what it would redo."
+  (contexture-menu--change-label "redo" :next-redo))
+
+(defun contexture-menu--session-label (label member)
+  "Return LABEL with the change of the session that MEMBER names."
+  (let ((change (plist-get contexture-menu--session-changes member)))
+    (contexture-menu--step-label
+     label (and change
+                (contexture-session--change-name (plist-get change :method))))))
+
+(defun contexture-menu--session-undo ()
+  "Return the label of `contexture-session-undo', with what it would undo."
+  (contexture-menu--session-label "undo" :next-undo))
+
+(defun contexture-menu--session-redo ()
+  "Return the label of `contexture-session-redo', with what it would redo."
+  (contexture-menu--session-label "redo" :next-redo))
+
+(defun contexture-menu--fetch-changes ()
+  "Ask a running server what undo and redo would do, and show that."
+  (require 'contexture-sets)
+  (setq contexture-menu--changes nil)
+  (contexture-request-async
+   'next-changes (list :manager (contexture-sets--manager-to-undo))
+   :success (lambda (changes)
+              (setq contexture-menu--changes changes)
+              (contexture-menu--redraw-if 'contexture-menu))
+   :error #'ignore))
+
+(defun contexture-menu--fetch-session-changes ()
+  "Ask a running server what undo and redo would do to the session."
+  (require 'contexture-session-edit)
+  (setq contexture-menu--session-changes nil)
+  (when (contexture-running-p)
+    (contexture-request-async
+     'next-session-changes (contexture-session--params)
+     :success (lambda (changes)
+                (setq contexture-menu--session-changes changes)
+                (contexture-menu--redraw-if 'contexture-session-menu))
+     :error #'ignore)))
+
 ;;;; The present size
 
 (defun contexture-menu--fetch (&optional context)
@@ -175,6 +258,7 @@ By default it is this buffer's."
   (when (contexture-running-p)
     (contexture--with-layers
      (lambda ()
+       (contexture-menu--fetch-changes)
        (let ((context (or context (contexture-current-context))))
          (contexture-request-batch-async
           (mapcar (lambda (manager) `(count-items :manager ,manager))
@@ -199,9 +283,13 @@ OUTCOMES has one for each name in CONTEXT."
 
 (defun contexture-menu--redraw ()
   "Redraw the menu if it is the one shown."
+  (contexture-menu--redraw-if 'contexture-menu))
+
+(defun contexture-menu--redraw-if (menu)
+  "Redraw MENU, a command, if it is the menu shown."
   (when (and (bound-and-true-p transient--prefix)
              (bound-and-true-p transient--showp)
-             (eq (oref transient--prefix command) 'contexture-menu)
+             (eq (oref transient--prefix command) menu)
              (fboundp 'transient--show))
     (transient--show)))
 

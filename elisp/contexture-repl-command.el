@@ -34,6 +34,7 @@
     ("drop" "ITEM" "remove an item of the context" contexture-repl--do-drop)
     ("clear" nil "remove all items; /undo brings them back" contexture-repl--do-clear)
     ("undo" nil "undo the last change of the context" contexture-repl--do-undo)
+    ("redo" nil "redo the change that was undone last" contexture-repl--do-redo)
     ("stats" nil "show how full the model's window is" contexture-repl--do-stats)
     ("explain" nil "show why each part was sent or not" contexture-repl--do-explain)
     ("checkpoint" "WHY" "take a checkpoint to come back to" contexture-repl--do-checkpoint)
@@ -129,6 +130,10 @@ It may also fail later; see `contexture-repl--running'."
 (defun contexture-repl--do-undo (_)
   "Undo the last change of the context."
   (call-interactively #'contexture-undo))
+
+(defun contexture-repl--do-redo (_)
+  "Redo the change of the context that was undone last."
+  (call-interactively #'contexture-redo))
 
 (defun contexture-repl--do-retry (_)
   "Ask the last question again."
@@ -329,7 +334,7 @@ Interactively, TEXT is the text at the prompt.  Nothing is sent."
         (special-mode)
         (erase-buffer)
         (insert (format "This would be sent: %s\n\n"
-                        (contexture--count (or (plist-get result :tokens) 0) "token")))
+                        (contexture-count--phrase result)))
         (dolist (part (plist-get result :parts))
           (insert (contexture-repl--part-line part)))
         (insert "\n" (contexture-repl--pretty payload))

@@ -257,7 +257,10 @@ A branch inherits saved usage, but has its own messages."
           (copy-tree (list (contexture-repl--text) contexture-repl--settings)))))
 
 (defun contexture-repl--text-changed (_beg end _length)
-  "Save the draft soon if END, the end of a change, is at the prompt."
+  "Save the draft soon if END, the end of a change, is at the prompt.
+What would be sent is counted again, too."
+  (when (>= end contexture-repl--input)
+    (contexture-count--changed (plist-get contexture-repl--session :id) t))
   (when (and (>= end contexture-repl--input)
              (null contexture-repl--idle-timer))
     (setq contexture-repl--idle-timer

@@ -158,6 +158,19 @@ Leave out parameters that the server does not know."
              by #'cddr
              unless (memq key contexture-repl--unknown) nconc (list key value))))
 
+(defun contexture-repl--count-params ()
+  "Return the parameters for counting what this buffer would send now.
+A command at the prompt would not be sent."
+  (let ((text (string-trim (contexture-repl--text)))
+        (settings contexture-repl--settings))
+    (contexture--plist :session (contexture-repl--session-id)
+                       :content (unless (or (string-empty-p text)
+                                            (string-prefix-p "/" text))
+                                  text)
+                       :phase (plist-get settings :phase)
+                       :model (plist-get settings :model)
+                       :provider (plist-get settings :provider))))
+
 (defun contexture-repl--managing-params (text)
   "Return the parameters about notes for a turn with TEXT.
 These are the choices in the header line, if there are any.  A template

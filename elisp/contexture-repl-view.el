@@ -18,6 +18,7 @@
 
 ;;; Code:
 
+(require 'contexture-count)
 (require 'contexture)
 (require 'contexture-repl-markdown)
 
@@ -460,13 +461,15 @@ OTHER is a command for the third mouse button, which takes the event."
       "whole history")))
 
 (defun contexture-repl--tokens-text ()
-  "Return the part of the header line about tokens."
-  (let ((tokens (plist-get contexture-repl--stats :tokens))
-        (limit (plist-get contexture-repl--stats :limit)))
-    (cond ((null tokens) "")
-          ((and limit (> limit 0))
-           (format "%d of %d tokens (%d %%)" tokens limit (/ (* 100 tokens) limit)))
-          (t (contexture--count tokens "token")))))
+  "Return the part of the header line about tokens.
+It is the count of what would be sent now."
+  (contexture-count--text (plist-get contexture-repl--session :id)))
+
+(defun contexture-repl--mode-line-count ()
+  "Return the count for the mode line, such as \" 1,234/8,192\"."
+  (if-let* ((short (contexture-count--short (plist-get contexture-repl--session :id))))
+      (concat " " short)
+    ""))
 
 (provide 'contexture-repl-view)
 ;;; contexture-repl-view.el ends here

@@ -117,7 +117,8 @@ and \\[contexture-repl-apply] applies it to the code that you asked about.
               bidi-inhibit-bpa t
               filter-buffer-substring-function #'contexture-repl--filter-substring
               completion-at-point-functions (list #'contexture-repl--complete t))
-  (setq buffer-invisibility-spec '(t))
+  (setq buffer-invisibility-spec '(t)
+        mode-name (list mode-name '(:eval (contexture-repl--mode-line-count))))
   (when contexture-repl-hide-markup (add-to-invisibility-spec 'contexture-markup))
   (buffer-enable-undo)
   (contexture-repl--lay-out)
@@ -381,6 +382,7 @@ nil if the call is not shown."
 
 (defun contexture-repl--leave ()
   "Save unsaved data of this buffer, and cancel its calls."
+  (contexture-count--unfollow (current-buffer))
   (contexture-repl--keep-draft)
   (dolist (timer (list contexture-repl--idle-timer contexture-repl--items-timer))
     (when timer (cancel-timer timer)))
@@ -413,7 +415,9 @@ nil if the call is not shown."
 (defun contexture-repl--providers-changed ()
   "Fetch the providers again and show them."
   (dolist (buffer (contexture-repl--buffers))
-    (with-current-buffer buffer (contexture-repl--ask-providers))))
+    (with-current-buffer buffer
+      (contexture-repl--ask-providers)
+      (contexture-repl--count))))
 
 (defun contexture-repl--changed (method params)
   "Handle METHOD with PARAMS, if it concerns a session shown here or providers."
@@ -472,7 +476,7 @@ Changes made here are already shown."
        (if (= contexture-repl--own-rollbacks 0) t
          (cl-decf contexture-repl--own-rollbacks)
          nil))
-      ("undo-rollback" t)
+      ((or "undo-rollback" "undo-session" "redo-session") t)
       ((or "add-message" "chat")
        (and (= contexture-repl--asking 0)
             (> contexture-repl--log-length before))))))
@@ -503,6 +507,7 @@ Changes made here are already shown."
 AFTER-TURN is non-nil after a turn of this buffer.  Until the answer is
 there, notifications about new messages may then concern that turn."
   (when after-turn (cl-incf contexture-repl--asking))
+  (contexture-repl--count)
   (contexture-repl--request
    'session-stats (contexture--plist :session (contexture-repl--session-id)
                                      :model (plist-get contexture-repl--settings :model))
@@ -513,6 +518,12 @@ there, notifications about new messages may then concern that turn."
                                             (or (plist-get stats :log) 0)))
      (contexture-repl--draw-header))
    (lambda (_) (when after-turn (cl-decf contexture-repl--asking)))))
+
+(defun contexture-repl--count ()
+  "Have what this buffer would send counted, now and after every change."
+  (when-let* ((id (plist-get contexture-repl--session :id)))
+    (contexture-count--follow id (current-buffer) #'contexture-repl--draw-header)
+    (contexture-count--changed id)))
 
 (defun contexture-repl--resized (_window)
   "Redraw the line with the context for the width of the window."

@@ -70,10 +70,10 @@ They take effect after `contexture-disconnect'."
 (defconst contexture--changing-methods
   '(add-item add-file add-tree update-item update-items freeze-items
     remove-items move-item transfer-items pin-items open-layers
-    clear-manager undo refresh-items configure-manager drop-manager save-set
+    clear-manager undo redo refresh-items configure-manager drop-manager save-set
     load-set drop-set open-session rename-session delete-session restore-session
     import-session add-message pin-message checkpoint rollback undo-rollback
-    fork-session restore-revision prune-session summarize-session process-turn
+    undo-session redo-session fork-session restore-revision prune-session summarize-session process-turn
     report-usage remember ground-query forget trust-project distrust-project
     take-notes chat approve configure-provider remove-provider backup batch
     add-context update-context remove-context move-context pin-context

@@ -146,14 +146,18 @@ log."
   (interactive)
   (contexture-session--call
    'undo-rollback (contexture-session--params)
-   (lambda (result)
-     (contexture--message "The rollback of session %s is undone: %s restored%s"
-              (plist-get result :session)
-              (contexture--count (plist-get result :turns-restored) "turn")
-              (let ((lost (or (plist-get result :turns-lost) 0)))
-                (if (> lost 0)
-                    (format ", %s made since then lost" (contexture--count lost "turn"))
-                  ""))))))
+   #'contexture-session--report-unrolled))
+
+(defun contexture-session--report-unrolled (result)
+  "Report that a rollback is undone, from RESULT."
+  (contexture--message "The rollback of session %s is undone: %s restored%s; %s redoes it"
+           (plist-get result :session)
+           (contexture--count (plist-get result :turns-restored) "turn")
+           (let ((lost (or (plist-get result :turns-lost) 0)))
+             (if (> lost 0)
+                 (format ", %s made since then lost" (contexture--count lost "turn"))
+               ""))
+           (contexture-session--key 'contexture-session-redo)))
 
 ;;;###autoload
 (defun contexture-session-fork (name &optional checkpoint)
@@ -236,67 +240,66 @@ summary is shown.  `contexture-session-undo' brings the messages back."
   "Return the number of the revision before REVISION in REVISIONS."
   (or (plist-get (cadr (member revision revisions)) :revision) 0))
 
-(defun contexture-session--undoable (revisions)
-  "Return the newest of REVISIONS, newest first, that is not undone yet.
-Skip those that change nothing in view, such as checkpoints."
-  (let ((undone 0))
-    (cl-dolist (revision revisions)
-      (pcase (plist-get revision :method)
-        ((or :restore-revision :undo-rollback) (cl-incf undone))
-        ((or :prune-context :auto-manage-context :summarize-context
-             :process-turn :rollback)
-         (if (= undone 0)
-             (cl-return revision)
-           (cl-decf undone)))))))
-
 ;;;###autoload
 (defun contexture-session-undo ()
-  "Undo the last pruning, summary or rollback of the session.
-Repeat it to undo earlier ones.  To choose which to undo, use
+  "Undo the last pruning, summary, rollback or restoration in the session.
+Repeat it to undo earlier ones.  `contexture-session-redo' brings back
+what was undone.  To choose which to undo, use
 `contexture-session-restore-revision'."
   (interactive)
-  (let ((params (contexture-session--params)))
-    (contexture-session--call
-     'list-revisions params
-     (lambda (revisions)
-       (let ((revision (contexture-session--undoable revisions)))
-         (pcase (plist-get revision :method)
-           ('nil (message "Nothing to undo in this session"))
-           (:rollback (contexture-session--undo-rollback-of params))
-           (method
-            (contexture-session--restore
-             params (contexture-session--revision-before revision revisions)
-             (contexture-session--change-name method)))))))))
+  (contexture-session--step 'undo-session :undone))
+
+;;;###autoload
+(defun contexture-session-redo ()
+  "Redo the change of the session that was undone last.
+Repeat it to redo more.  A new message, or another change of what is in
+view, forgets what could be redone."
+  (interactive)
+  (contexture-session--step 'redo-session :redone))
+
+(defun contexture-session--step (method what)
+  "Call METHOD, `undo-session' or `redo-session', and report it.
+WHAT is the member of its result that names the change."
+  (contexture-session--call
+   method (contexture-session--params)
+   (lambda (result)
+     (let ((change (contexture--name (plist-get result what)))
+           (session (plist-get result :session)))
+       (if (and (eq method 'undo-session) (equal change "rollback"))
+           (contexture-session--report-unrolled result)
+         (contexture--message
+          "%s %s of session %s; %s" (if (eq method 'undo-session) "Undid" "Redid")
+          (contexture-session--change-name change) session
+          (if (eq method 'undo-session)
+              (format "%s redoes it"
+                      (contexture-session--key 'contexture-session-redo))
+            (format "%s undoes it"
+                    (contexture-session--key 'contexture-session-undo)))))))))
 
 (defun contexture-session--change-name (method)
-  "Return a name for the change that METHOD, a keyword, made."
-  (pcase method
-    ((or :prune-context :auto-manage-context) "the pruning")
-    (:summarize-context "the summary")
+  "Return a name for the change that METHOD made."
+  (pcase (contexture--name method)
+    ((or "prune-context" "auto-manage-context") "the pruning")
+    ("summarize-context" "the summary")
+    ("rollback" "the rollback")
+    ("restore-revision" "the return to an earlier view")
     (_ "the changes of the last turn")))
 
-(defun contexture-session--undo-rollback-of (params)
-  "Undo the last rollback of the session that PARAMS name."
-  (let ((contexture-session--shown (plist-get params :session)))
-    (contexture-session-undo-rollback)))
-
-(defun contexture-session--restore (params revision what)
-  "Restore the view of REVISION in the session that PARAMS name.
-WHAT names the change that this undoes, or is nil."
+(defun contexture-session--restore (params revision)
+  "Restore the view of REVISION in the session that PARAMS name."
   (contexture-session--call
    'restore-revision (append params (list :revision revision))
    (lambda (result)
-     (if what
-         (contexture--message "Undid %s of session %s" what (plist-get result :session))
-       (contexture--message "Session %s shows the view of revision %d again"
-                (plist-get result :session) (plist-get result :restored))))))
+     (contexture--message "Session %s shows the view of revision %d again; %s undoes it"
+              (plist-get result :session) (plist-get result :restored)
+              (contexture-session--key 'contexture-session-undo)))))
 
 ;;;###autoload
 (defun contexture-session-restore-revision (revision)
   "Restore the view of REVISION, a number; 0 is the beginning.
 This undoes prunings and summaries.  Newer messages stay in view."
   (interactive (list (contexture-session--read-revision)))
-  (contexture-session--restore (contexture-session--params) revision nil))
+  (contexture-session--restore (contexture-session--params) revision))
 
 (defun contexture-session--read-revision ()
   "Ask for a change of the session to undo; return the revision before it."
@@ -307,7 +310,11 @@ This undoes prunings and summaries.  Newer messages stay in view."
                                         (contexture--name (plist-get it :method)))
                                 it))
                         revisions))
-         (default (or (car (rassq (contexture-session--undoable revisions) alist))
+         (undoable (plist-get (contexture--ask 'next-session-changes
+                                               (contexture-session--params))
+                              :next-undo))
+         (default (or (car (cl-find (plist-get undoable :revision) alist
+                                    :key (lambda (it) (plist-get (cdr it) :revision))))
                       (caar alist)))
          (name (completing-read
                 (format-prompt "Show what was in view before" default)

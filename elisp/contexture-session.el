@@ -323,6 +323,7 @@ list of layers."
     (define-key map "p" #'contexture-session-prune)
     (define-key map "S" #'contexture-session-summarize)
     (define-key map "u" #'contexture-session-undo)
+    (define-key map "U" #'contexture-session-redo)
     (define-key map "R" #'contexture-session-restore-revision)
     (define-key map "C" #'contexture-session-configure)
     (define-key map "v" #'contexture-dashboard)

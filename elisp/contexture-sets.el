@@ -14,7 +14,8 @@
 ;; keep copies under a name; `contexture-remove' and `contexture-clear'
 ;; remove items without opening the list; `contexture-refresh' reads the
 ;; items' files again; `contexture-set-capacity' changes how many items a
-;; context holds; and `contexture-undo' undoes the last change.
+;; context holds; `contexture-undo' undoes the last change, and
+;; `contexture-redo' redoes it.
 
 ;;; Code:
 
@@ -167,17 +168,54 @@ An item of lines around point is preferred to one of the whole file."
 (defun contexture-undo ()
   "Undo the last change to this buffer's context.
 With layers, that is the one that was changed last in this Emacs, or else
-the one to which this buffer adds.  Repeat it to go further back."
+the one to which this buffer adds.  Repeat it to go further back.
+`contexture-redo' brings back what was undone.  `contexture-menu' shows
+beforehand what this would undo."
   (interactive)
+  (contexture-sets--step 'undo :undone "Undid" "redoes"))
+
+;;;###autoload
+(defun contexture-redo ()
+  "Redo the change to this buffer's context that was undone last.
+Repeat it to go further.  A new change of the context forgets what could
+be redone; that items followed their files is no change."
+  (interactive)
+  (contexture-sets--step 'redo :redone "Redid" "undoes"))
+
+(defun contexture-sets--step (method what did reverses)
+  "Call METHOD, `undo' or `redo', and report it.
+WHAT is the member of its result that names the change.  DID begins the
+report; REVERSES says what the opposite command does."
   (let ((manager (contexture-sets--manager-to-undo)))
+    (setq contexture--last-changed manager)
     (contexture--request-patiently
-     'undo (list :manager manager)
-     :success (lambda (result)
-                (contexture--message "Undid %s in %s (%s)"
-                         (contexture-sets--change (plist-get result :undone))
-                         (contexture--label manager)
-                         (contexture--size (plist-get result :count)
-                                           (plist-get result :total-tokens)))))))
+     method (list :manager manager :describe t)
+     :success
+     (lambda (result)
+       (contexture--message
+        "%s %s in %s (%s); %s %s it" did
+        (contexture-sets--change-name (plist-get result what)
+                                      (plist-get result :change))
+        (contexture--label manager)
+        (contexture--size (plist-get result :count)
+                          (plist-get result :total-tokens))
+        (substitute-command-keys
+         (if (eq method 'undo) "\\[contexture-redo]" "\\[contexture-undo]"))
+        reverses)))))
+
+(defun contexture-sets--change-name (method change)
+  "Return a phrase for the change by METHOD.
+CHANGE is what the server tells of it, or nil."
+  (let ((count (or (plist-get change :count) 0))
+        (name (contexture-sets--change method)))
+    (cond ((plist-get change :set)
+           (format "%s (%s)" name (contexture--visible (plist-get change :set))))
+          ((or (= count 0) (not (string-match-p "\\`an? " name))) name)
+          (t (format "%s of %s" name
+                     (if (= count 1)
+                         (contexture--description
+                          (plist-get (car (plist-get change :items)) :metadata))
+                       (contexture--count count "item")))))))
 
 (defun contexture-sets--manager-to-undo ()
   "Return the name of the context whose last change is to be undone."

@@ -46,6 +46,7 @@
 ;;     v  contexture-add-diff         D  contexture-drop-set
 ;;     o  contexture-add-compilation  m  contexture-switch
 ;;     g  contexture-refresh          C  contexture-set-capacity
+;;     U  contexture-redo
 ;;     n  the commands for sessions, which are conversations
 ;;     z  the commands for a Lisp that SLIME or SLY is connected to
 ;;     R  contexture-repl             E  contexture-explain-code

@@ -27,7 +27,9 @@ pub use self::approvals::{Approval, Decision};
 pub(crate) use self::approvals::{Approvals, Waiting};
 pub(crate) use self::backfill::backfill;
 pub use self::chat::Reply;
-pub(crate) use self::chat::{ChatRequest, MAX_CALLS, MAX_ROUNDS, Preview, chat, preview};
+pub(crate) use self::chat::{
+    ChatRequest, Count, MAX_CALLS, MAX_ROUNDS, Preview, chat, count, preview,
+};
 pub use self::embedding::Embedded;
 pub(crate) use self::embedding::Embedding;
 pub(crate) use self::error::{AgentError, BrokenOff};

@@ -65,6 +65,9 @@ pub struct Change {
 }
 
 impl Change {
+    /// Method of a change by which items follow their sources. It is no step of its own for `undo`.
+    pub const FOLLOW: &str = "refresh";
+
     /// Creates an empty change, made by `method`.
     pub fn by(method: &str) -> Self {
         Self { method: method.to_owned(), ..Self::default() }
@@ -73,6 +76,11 @@ impl Change {
     /// Returns whether the change is empty.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty() && self.settings.is_none() && self.set.is_none()
+    }
+
+    /// Returns whether items only follow their sources in this change.
+    pub fn is_following(&self) -> bool {
+        self.method == Self::FOLLOW
     }
 
     /// Returns the change that undoes this one.

@@ -179,6 +179,15 @@ impl Conversation {
         let manager = self.inner.manager.clone();
         self.ask(move |engine| engine.undo(&manager)).await.map(drop)
     }
+
+    /// Redoes the change to the items that was undone last.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if nothing was undone, or another change was made since.
+    pub async fn redo(&self) -> Result<(), Error> {
+        let manager = self.inner.manager.clone();
+        self.ask(move |engine| engine.redo(&manager)).await.map(drop)
+    }
 }
 
 /// Returns the first and last line of a range; `None` for all lines.

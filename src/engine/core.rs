@@ -21,7 +21,7 @@ use crate::context::change::{Change, Settings};
 use crate::context::manager::Manager;
 use crate::context::place;
 use crate::store::recovery::backup::Snapshot;
-use crate::store::{Counters, Reading, Store, StoreError};
+use crate::store::{Counters, Reading, Store, StoreError, Way};
 
 /// Name of the manager for calls that name none.
 pub(crate) const SHARED_MANAGER: &str = place::SHARED;
@@ -356,18 +356,18 @@ impl Engine {
         self.apply(name, &change, None)
     }
 
-    /// Applies a stored change and records its event. If the change is an undo, `undone` names the
-    /// method whose change it takes back.
+    /// Applies a stored change and records its event. `way` tells whether the change is an undo or
+    /// a redo.
     pub(super) fn apply(
         &mut self,
         name: &str,
         change: &Change,
-        undone: Option<&str>,
+        way: Option<Way>,
     ) -> Result<(), EngineError> {
         self.manager(name)?;
         if let Some(manager) = self.managers.get_mut(name) {
             manager.apply(change);
-            self.events.push(Event::changed(name, manager, change, undone));
+            self.events.push(Event::changed(name, manager, change, way));
         }
         Ok(())
     }

@@ -36,6 +36,12 @@ pub enum EngineError {
         /// Name of the manager.
         manager: String,
     },
+    /// The manager has no undone change to redo.
+    #[error("nothing to redo in {manager:?}: nothing was undone, or it was changed since")]
+    NothingToRedo {
+        /// Name of the manager.
+        manager: String,
+    },
     /// The manager or session has another version than the caller expected.
     #[error("{of} has version {version}, not {expected}: it has changed since; read it again")]
     Conflict {
@@ -115,6 +121,18 @@ pub enum EngineError {
         /// Name of the session.
         session: String,
     },
+    /// The view of the session has no change to undo.
+    #[error("nothing to undo in session {session:?}")]
+    NoSessionUndo {
+        /// Name of the session.
+        session: String,
+    },
+    /// The view of the session has no undone change to redo.
+    #[error("nothing to redo in session {session:?}: nothing was undone, or it has gone on since")]
+    NoSessionRedo {
+        /// Name of the session.
+        session: String,
+    },
     /// No deleted session has this name or number.
     #[error("no deleted session {name:?}; {}", known_deleted(.known))]
     NotDeleted {
@@ -174,7 +192,8 @@ impl EngineError {
             Self::Manager { source: ManagerError::NoSuchItem(_), .. } | Self::NoSuchItem { .. } => {
                 "no-such-item"
             }
-            Self::NothingToUndo { .. } => "nothing-to-undo",
+            Self::NothingToUndo { .. } | Self::NoSessionUndo { .. } => "nothing-to-undo",
+            Self::NothingToRedo { .. } | Self::NoSessionRedo { .. } => "nothing-to-redo",
             Self::Conflict { .. } => "conflict",
             Self::NoSuchSet { .. } => "no-such-set",
             Self::SetChanged { .. } => "set-changed",

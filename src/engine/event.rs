@@ -8,6 +8,7 @@ use crate::context::change::Change;
 use crate::context::manager::Manager;
 use crate::curation::notes::{NotesStatus, NotesStep};
 use crate::session::message::Message;
+use crate::store::Way;
 
 /// A durable change of the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub enum Event {
         method: String,
         /// Method whose change was undone.
         undone: Option<String>,
+        /// Method whose change was redone.
+        redone: Option<String>,
         /// Number of items in the manager now.
         count: usize,
         /// Total tokens of these items.
@@ -215,9 +218,10 @@ impl Event {
         )
     }
 
-    /// Creates the event of a change that `manager` has just applied. If the change is an undo,
-    /// `undone` names the method whose change it takes back.
-    pub fn changed(name: &str, manager: &Manager, change: &Change, undone: Option<&str>) -> Self {
+    /// Creates the event of a change that `manager` has just applied. If that was by undo or redo,
+    /// `way` says so, and `change` has the method whose change was undone or redone.
+    pub fn changed(name: &str, manager: &Manager, change: &Change, way: Option<Way>) -> Self {
+        let of = |that: Way| (way == Some(that)).then(|| change.method.clone());
         let count = |came: bool| {
             let moves = change.slots.iter().filter(|slot| {
                 let there = (slot.before.is_some(), slot.after.is_some());
@@ -227,8 +231,9 @@ impl Event {
         };
         Self::ContextChanged {
             manager: name.to_owned(),
-            method: undone.map_or(&*change.method, |_| "undo").to_owned(),
-            undone: undone.map(str::to_owned),
+            method: way.map_or_else(|| change.method.clone(), |way| way.name().to_owned()),
+            undone: of(Way::Undo),
+            redone: of(Way::Redo),
             count: manager.len(),
             tokens: manager.tokens(),
             version: manager.version(),

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::context::{Added, NewItem};
-use super::held::FOLLOW;
 use super::{Engine, EngineError};
+use crate::context::change::Change;
 use crate::context::item::Item;
 use crate::context::manager::Arrival;
 use crate::context::repeat::{self, Merged, Repeat};
@@ -97,7 +97,7 @@ impl Engine {
             by_manager.entry(manager).or_default().push(arrival);
         }
         for (manager, arrivals) in by_manager {
-            let change = self.plan(&manager, |held| held.plan_update(FOLLOW, arrivals))?;
+            let change = self.plan(&manager, |held| held.plan_update(Change::FOLLOW, arrivals))?;
             self.carry_out(&manager, change)?;
         }
         Ok(now)

@@ -6,10 +6,6 @@ use super::reach::Caller;
 use crate::context::item::Item;
 use crate::ids::ItemId;
 
-/// Name of the change by which items follow their sources. `undo` does not count it as a
-/// step.
-pub(crate) const FOLLOW: &str = "refresh";
-
 /// The connections that have items in unsaved buffers. Such an item does not follow its file.
 #[derive(Default)]
 pub(super) struct Held(HashMap<ItemId, Caller>);

@@ -25,6 +25,7 @@ mod session;
 mod sessions;
 mod sets;
 mod transfer;
+mod undo;
 mod vectors;
 mod version;
 mod versioned;
@@ -46,11 +47,12 @@ pub(crate) use self::run::run;
 pub(crate) use self::select::{Selection, View};
 pub(crate) use self::session::{
     AskedWindow, Keep, Material, ModelAnswer, NewMessage, NewTurn, NotesMaterial, Opened,
-    SessionContext, quality_parts,
+    SessionContext, SessionStep, quality_parts,
 };
 pub use self::session::{
     DEFAULT_TEMPLATE, PrunedView, RollbackUndone, RolledBack, SessionSettings, Summarized, TurnDone,
 };
+pub(crate) use self::undo::NextStep;
 pub(crate) use self::versioned::{Beside, Versioned, VersionedName};
 pub use self::windows::Noted;
 

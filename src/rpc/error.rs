@@ -36,7 +36,18 @@ fn data_of(error: &EngineError) -> Option<ErrorData<'_>> {
             ErrorData::NoSuchItem { id: *id, manager, held_by: held_by.as_deref() }
         }
         EngineError::Conflict { of, expected, version } => conflict(of, *expected, *version),
-        EngineError::NothingToUndo { manager } => ErrorData::NothingToUndo { manager },
+        EngineError::NothingToUndo { manager } => {
+            ErrorData::NothingToUndo { manager: Some(manager), session: None }
+        }
+        EngineError::NothingToRedo { manager } => {
+            ErrorData::NothingToRedo { manager: Some(manager), session: None }
+        }
+        EngineError::NoSessionUndo { session } => {
+            ErrorData::NothingToUndo { manager: None, session: Some(session) }
+        }
+        EngineError::NoSessionRedo { session } => {
+            ErrorData::NothingToRedo { manager: None, session: Some(session) }
+        }
         EngineError::NoSuchSet { known, .. } => ErrorData::NoSuchSet { known },
         EngineError::BudgetTooSmall(error) => ErrorData::BudgetTooSmall {
             needed: error.needed,

@@ -111,8 +111,21 @@ pub(super) enum ErrorData<'a> {
     },
     /// There is nothing to undo.
     NothingToUndo {
-        /// Name of the manager.
-        manager: &'a str,
+        /// Name of the manager; absent for a session.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        manager: Option<&'a str>,
+        /// Name of the session; absent for a manager.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        session: Option<&'a str>,
+    },
+    /// There is nothing to redo: nothing was undone, or another change was made since.
+    NothingToRedo {
+        /// Name of the manager; absent for a session.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        manager: Option<&'a str>,
+        /// Name of the session; absent for a manager.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        session: Option<&'a str>,
     },
     /// The manager or session has another version than `:if-version`, so it has changed since.
     Conflict {

@@ -12,6 +12,7 @@ mod chat;
 mod client;
 mod configure;
 mod context;
+mod count;
 mod embedding;
 mod error;
 mod error_data;

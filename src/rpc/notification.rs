@@ -56,6 +56,9 @@ pub(crate) struct ContextChanged<'a> {
     /// Method whose change was undone; only if the method is `undo`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) undone: Option<&'a str>,
+    /// Method whose change was redone; only if the method is `redo`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) redone: Option<&'a str>,
     /// Number of items now.
     pub(crate) count: usize,
     /// Tokens of the items now.

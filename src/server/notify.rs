@@ -133,10 +133,13 @@ fn says_how_it_is(event: &Event) -> bool {
 /// statistics.
 fn params(event: &Event) -> Option<Value> {
     Some(match event {
-        Event::ContextChanged { manager, method, undone, count, tokens, version, .. } => {
-            let (undone, count, tokens) = (undone.as_deref(), *count, *tokens);
+        Event::ContextChanged {
+            manager, method, undone, redone, count, tokens, version, ..
+        } => {
+            let (undone, redone) = (undone.as_deref(), redone.as_deref());
+            let (count, tokens) = (*count, *tokens);
             let version = *version;
-            Value::of(&ContextChanged { manager, method, undone, count, tokens, version })
+            Value::of(&ContextChanged { manager, method, undone, redone, count, tokens, version })
         }
         Event::SessionChanged { session, method, messages } => {
             Value::of(&SessionChanged { of: session.into(), method, messages: *messages })

@@ -32,6 +32,22 @@ pub struct State {
     /// rollback to undo.
     #[serde(default)]
     pub before_rollback: Option<Moment>,
+    /// Undone change to which `redo-session` returns, unless the session has gone on since. `None`
+    /// if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redo: Option<Redo>,
+}
+
+/// A change of the view that was undone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Redo {
+    /// Method that made the change.
+    pub method: String,
+    /// Moment before the change was undone.
+    pub moment: Moment,
+    /// Whether undoing the change also restored the context items.
+    pub with_items: bool,
 }
 
 /// Figures that turns have learned about a session. These figures are not part of the view, so a
@@ -165,8 +181,17 @@ impl State {
             pinned: within(&self.pinned),
             checkpoint_turn: 0,
             before_rollback: None,
+            redo: None,
             ..self
         }
+    }
+
+    /// Returns whether both show the same of the log, and have the same to go back to. `self` is the
+    /// later one.
+    pub fn shows_same(&self, earlier: &Self) -> bool {
+        let then = earlier.rebased(self.base.max(earlier.base));
+        (&self.active, &self.pruned, &self.summary) == (&then.active, &then.pruned, &then.summary)
+            && (&self.pinned, self.before_rollback) == (&then.pinned, then.before_rollback)
     }
 
     fn is_hidden(&self, number: u64) -> bool {

@@ -14,7 +14,7 @@ use std::mem;
 use self::beside::Beside;
 use super::folder::Snapshot;
 use super::log::Entry;
-use super::{Counters, Extent, Reading, Store, StoreError, StoredManager, Writing};
+use super::{Counters, Extent, Reading, Store, StoreError, StoredManager, Way, Writing};
 use crate::context::change::Change;
 
 /// Number of pending entries at which they are moved to the other store once the burst is answered.
@@ -248,12 +248,20 @@ impl<S: Store> Store for LoggedStore<S> {
         self.changing()?.rename(manager, to)
     }
 
-    fn last_change(&mut self, manager: &str) -> Result<Option<Change>, StoreError> {
-        self.go_direct()?.last_change(manager)
+    fn last_change(&mut self, manager: &str, way: Way) -> Result<Option<Change>, StoreError> {
+        self.go_direct()?.last_change(manager, way)
     }
 
     fn take_back(&mut self, manager: &str, inverse: &Change) -> Result<(), StoreError> {
         self.changing()?.take_back(manager, inverse)
+    }
+
+    fn redo(&mut self, manager: &str, change: &Change) -> Result<(), StoreError> {
+        self.changing()?.redo(manager, change)
+    }
+
+    fn next_step(&mut self, manager: &str, way: Way) -> Result<Option<Change>, StoreError> {
+        self.go_direct()?.next_step(manager, way)
     }
 
     fn recall(&mut self, key: &str) -> Result<Option<String>, StoreError> {

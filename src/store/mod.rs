@@ -67,6 +67,25 @@ pub struct Extent {
     pub salt: u32,
 }
 
+/// A way through the changes of a manager.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Back, to the change that was made before.
+    Undo,
+    /// Forth, to the change that was undone before.
+    Redo,
+}
+
+impl Way {
+    /// Returns the name of the method that goes this way.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Undo => "undo",
+            Self::Redo => "redo",
+        }
+    }
+}
+
 /// A stored manager.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredManager {
@@ -139,18 +158,26 @@ pub trait Store: Send {
     /// Returns a manager, or `None` if no change of the manager was ever stored.
     fn load(&mut self, manager: &str) -> Result<Option<StoredManager>, StoreError>;
 
-    /// Adds a change to the manager's journal; the next commit makes it durable.
+    /// Adds a change to the manager's journal; the next commit makes it durable. What was undone
+    /// before can no longer be redone, unless the change only [follows](Change::FOLLOW) sources.
     fn record(&mut self, manager: &str, change: &Change) -> Result<(), StoreError>;
 
     /// Gives a manager another name, which no stored manager has. Its journal goes with it.
     fn rename(&mut self, manager: &str, to: &str) -> Result<(), StoreError>;
 
-    /// Returns the newest change in the manager's journal.
-    fn last_change(&mut self, manager: &str) -> Result<Option<Change>, StoreError>;
+    /// Returns the change on the way: the newest in the manager's journal, or the one undone last.
+    fn last_change(&mut self, manager: &str, way: Way) -> Result<Option<Change>, StoreError>;
 
-    /// Undoes the newest change of the manager by applying `inverse`, and removes the change from
-    /// the journal.
+    /// Undoes the newest change of the manager by applying `inverse`, and moves the change from the
+    /// journal to those that can be redone.
     fn take_back(&mut self, manager: &str, inverse: &Change) -> Result<(), StoreError>;
+
+    /// Redoes the change that was undone last: applies `change`, which is that change adapted to
+    /// the present items, and moves it back to the journal. An empty change is only forgotten.
+    fn redo(&mut self, manager: &str, change: &Change) -> Result<(), StoreError>;
+
+    /// Returns the change on the way that is not only [following](Change::FOLLOW) sources.
+    fn next_step(&mut self, manager: &str, way: Way) -> Result<Option<Change>, StoreError>;
 
     /// Returns the recorded outcome of the request with this key.
     fn recall(&mut self, key: &str) -> Result<Option<String>, StoreError>;

@@ -61,6 +61,9 @@
   (contexture-test-until
    (with-current-buffer contexture-dashboard-buffer
      (not (or contexture-dashboard--updating contexture-dashboard--timer))))
+  (contexture-test-until
+   (cl-notany #'contexture-count--entry-stale
+              (hash-table-values contexture-count--entries)))
   (contexture-test-settle))
 
 (defun contexture-dashboard-tests--timers ()
@@ -98,7 +101,10 @@
     (contexture-dashboard)
     (contexture-dashboard-tests--shows "Session work: idle")
     (contexture-dashboard-tests--shows "Messages   0  all in view")
-    (contexture-dashboard-tests--shows "Tokens     0 of 100,000")
+    (contexture-dashboard-tests--shows "To send    0 tokens, limit unknown: no model is chosen")
+    (should-not (string-match-p "Used" (contexture-dashboard-tests--text)))
+    (contexture-request 'configure-session '(:model "gpt-4"))
+    (contexture-dashboard-tests--shows "To send    0 of 8,192 tokens (0 %)")
     (contexture-dashboard-tests--shows "░\\{40\\} 0.0 %")
     (contexture-dashboard-tests--shows "None has been built")
     (contexture-dashboard-tests--shows "Checkpoints\n  None yet")))
@@ -115,12 +121,13 @@
 (ert-deftest contexture-dashboard-warns-above-80-percent ()
   (contexture-dashboard-tests--with
     (contexture-dashboard-tests--fill "work" 0)
+    (contexture-request 'configure-session '(:model "gpt-5"))
     (contexture-request 'add-message
-                        (list :content (apply #'concat (make-list 85000 " word"))))
+                        (list :content (apply #'concat (make-list 108800 " word"))))
     (contexture-dashboard)
     (contexture-dashboard-tests--shows "Session work: warning")
     (contexture-dashboard-tests--shows "! More than 80 % is used")
-    (contexture-dashboard-tests--shows "█\\{34\\}░\\{6\\} 85.0 %")
+    (contexture-dashboard-tests--shows "█\\{34\\}░\\{6\\} 85\\.[0-9] %")
     (with-current-buffer contexture-dashboard-buffer
       (goto-char (point-min))
       (search-forward "█")
@@ -139,7 +146,8 @@
   (contexture-dashboard-tests--with
     (contexture-dashboard-tests--fill "work" 2)
     (contexture-dashboard)
-    (contexture-dashboard-tests--shows "Quality  0\\.[0-9]+ of 1")
+    (contexture-dashboard-tests--shows "Quality\n")
+    (contexture-dashboard-tests--shows "  together   0\\.[0-9]+ of 1\n")
     (dolist (part '("relevance" "coherence" "session" "room"))
       (contexture-dashboard-tests--shows
        (concat "  " part " +[01]\\.[0-9]+ × 0\\.[23]   [a-z]")))))

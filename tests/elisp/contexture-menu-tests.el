@@ -110,6 +110,22 @@
     (should (equal (contexture-menu--marks) "hide marks"))
     (contexture-mode -1)))
 
+(ert-deftest contexture-menu-says-what-undo-and-redo-will-do ()
+  (contexture-menu-tests--in-buffer
+    (setq contexture-menu--changes nil)
+    (should (equal (contexture-menu--undo) "undo"))
+    (contexture-add-file buffer-file-name 1 1)
+    (contexture-test-only-item)
+    (contexture-menu--fetch)
+    (contexture-test-until (string-match-p "\\`undo: an addition of.*/a\\.txt:1\\'"
+                                           (contexture-menu--undo)))
+    (should (equal (contexture-menu--redo) "redo"))
+    (contexture-undo)
+    (contexture-menu--fetch)
+    (contexture-test-until (string-match-p "\\`redo: an addition of.*/a\\.txt:1\\'"
+                                           (contexture-menu--redo)))
+    (should (equal (contexture-menu--undo) "undo"))))
+
 ;;;; Refreshing
 
 (ert-deftest contexture-refresh-tells-what-became-of-the-files ()

@@ -480,6 +480,26 @@
     (should-not (contexture-test-items))
     (contexture-test-message "^Contexture: .*nothing" (contexture-undo))))
 
+;; Undo names what it undoes, redo brings it back, and a new change forgets it.
+(ert-deftest contexture-redo-brings-back-what-was-undone ()
+  (contexture-tests--with-elisp
+    (contexture-test-message "^Contexture: nothing to redo" (contexture-redo))
+    (contexture-tests--region 3 6)
+    (contexture-test-only-item)
+    (contexture-test-message
+        (concat "^Undid an addition of .*a.el:3-5 in buffer a.el (0 items, 0 tokens);"
+                " M-x contexture-redo redoes it")
+      (contexture-undo))
+    (contexture-test-message
+        (concat "^Redid an addition of .*a.el:3-5 in buffer a.el (1 item, [0-9]+ tokens);"
+                " M-x contexture-undo undoes it")
+      (contexture-redo))
+    (contexture-test-only-item)
+    (contexture-undo)
+    (contexture-tests--region 1 2)
+    (contexture-test-message "^Contexture: nothing to redo" (contexture-redo))
+    (contexture-test-only-item)))
+
 ;;;; Using it
 
 (defun contexture-tests--markdown ()

@@ -13,6 +13,7 @@ mod circles;
 mod clients;
 mod configure;
 mod conformance;
+mod count;
 mod curation;
 mod damage;
 mod dialects;

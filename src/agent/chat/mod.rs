@@ -7,6 +7,7 @@
 
 mod begun;
 mod calls;
+mod count;
 mod fit;
 mod log;
 mod reply;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 
 pub(crate) use self::begun::MAX_ROUNDS;
 pub(crate) use self::calls::MAX_CALLS;
+pub(crate) use self::count::{Count, count};
 pub(crate) use self::reply::Preview;
 pub use self::reply::Reply;
 use super::notes::Wish;

@@ -8,13 +8,12 @@ use crate::agent::tools::CalledTool;
 use crate::agent::window::Built;
 use crate::agent::{AgentError, Embedded, TurnEvent, notes::TurnNotes};
 use crate::context::render::report::{ItemFate, ItemVerdict};
-use crate::curation::notes::without_directive;
 use crate::curation::section::Section;
 use crate::curation::window::Window;
 use crate::engine::TurnDone;
 use crate::files::templates::FindError;
 use crate::provider::chat::{ChatMessage, OnWait, Request, Response, Stop, Usage};
-use crate::session::message::{Message, Role};
+use crate::session::message::Role;
 use crate::template::Template;
 use crate::tokens::model::LimitFrom;
 
@@ -71,6 +70,8 @@ pub(crate) struct Preview {
     pub model: String,
     /// Maximum number of tokens that the model accepts, and the source of this number.
     pub limit: (u64, LimitFrom),
+    /// False if nobody knows the limit, which is then a default.
+    pub is_limit_known: bool,
     /// The window.
     pub built: Built,
     /// The request in the form that would be sent.
@@ -140,26 +141,19 @@ impl Chat {
 
     /// Returns the request that would be sent, without sending or changing anything.
     pub(super) async fn preview(self) -> Result<Preview, AgentError> {
-        let (id, message) = (self.row.id, self.message.clone());
         let managed_by = self.notes.as_ref().map(|wish| wish.template.clone());
         let template = match managed_by.clone() {
             Some(name) => Some(self.template(name).await?),
             None => None,
         };
-        self.configured.find_limit().await;
-        let mut material = self.read_material().await?;
-        let model = &material.context.costs.model;
-        let limit = (model.limit, model.limit_from);
-        let number = self.job.ask(move |engine| Ok(engine.session(id)?.length())).await? + 1;
-        let said: Message = message.into_message(number, 0);
-        material.messages.push(without_directive(&Arc::new(said)));
-        let built = self.build_with(material, String::new(), None).await?;
+        let (model, built) = self.would_send().await?;
         let request = self.request(&built.window, &Opaque::new());
         Ok(Preview {
             session: self.row.name.clone(),
             provider: self.configured.name.clone(),
             model: self.configured.provider.model().to_owned(),
-            limit,
+            limit: (model.limit, model.limit_from),
+            is_limit_known: model.known,
             payload: self.configured.provider.payload(&request),
             built,
             managed_by,

@@ -8,7 +8,7 @@ use super::super::{Engine, EngineError, Event};
 use super::{Opened, SessionSettings};
 use crate::context::change::Slot;
 use crate::context::manager::Arrival;
-use crate::session::state::{Moment, Revision, State};
+use crate::session::state::{Moment, Redo, Revision, State};
 use crate::store::session::{CheckpointRow, NewCheckpoint, NewSession};
 
 /// Result of a rollback.
@@ -74,7 +74,12 @@ impl Engine {
         let (turns, messages) = self.size_of(id)?;
         let made = &target.made;
         let moment = Moment { revision: made.state, position: made.position, items: made.items };
-        self.go_back(id, "rollback", moment, Some(before), kept)?;
+        self.go_back(id, "rollback", moment, |state| {
+            state.before_rollback = Some(before);
+            if let Some(kept) = kept {
+                state.active.insert(kept, kept);
+            }
+        })?;
         let (turns_left, messages_left) = self.size_of(id)?;
         Ok(RolledBack {
             checkpoint: target.id,
@@ -93,8 +98,17 @@ impl Engine {
         let Some(moment) = session.state().before_rollback else {
             return Err(EngineError::NoRollback { session: self.row(id)?.name });
         };
-        let before: Vec<u64> = session.turn_numbers().collect();
-        self.go_back(id, "undo-rollback", moment, None, None)?;
+        self.counting_turns(id, |engine| engine.unroll(id, "undo-rollback", moment))
+    }
+
+    /// Does something, and returns how many turns that brought back and how many it took away.
+    pub(super) fn counting_turns(
+        &mut self,
+        id: u64,
+        operation: impl FnOnce(&mut Self) -> Result<(), EngineError>,
+    ) -> Result<Undone, EngineError> {
+        let before: Vec<u64> = self.session(id)?.turn_numbers().collect();
+        operation(self)?;
         let after: Vec<u64> = self.session(id)?.turn_numbers().collect();
         let missing = |from: &[u64], of: &[u64]| {
             of.iter().filter(|number| from.binary_search(number).is_err()).count() as u64
@@ -103,6 +117,18 @@ impl Engine {
             turns_restored: missing(&before, &after),
             turns_lost: missing(&after, &before),
         })
+    }
+
+    /// Goes back to the moment before a rollback, so that the rollback can be redone.
+    pub(super) fn unroll(
+        &mut self,
+        id: u64,
+        method: &'static str,
+        to: Moment,
+    ) -> Result<(), EngineError> {
+        let moment = self.moment(id)?;
+        let redo = Redo { method: "rollback".to_owned(), moment, with_items: true };
+        self.go_back(id, method, to, |state| state.redo = Some(redo))
     }
 
     /// Creates a session that continues from a checkpoint of another, or from its present state.
@@ -131,7 +157,7 @@ impl Engine {
         let fork = self.create_session(NewSession { parent, ..new }, "fork-session")?;
         self.learn(fork, learned)?;
         let state = State::back_at(&state, from.position, from.position);
-        self.revise(fork, "fork-session", State { before_rollback: None, ..state })?;
+        self.revise(fork, "fork-session", State { before_rollback: None, redo: None, ..state })?;
         if let Some(set) = from.items {
             let manager = self.row(fork)?.manager_name();
             let items = self.copies(set)?;
@@ -222,17 +248,14 @@ impl Engine {
         id: u64,
         method: &'static str,
         to: Moment,
-        from: Option<Moment>,
-        kept: Option<u64>,
+        change: impl FnOnce(&mut State),
     ) -> Result<(), EngineError> {
         let Revision { state: then, learned } = self.revision(id, to.revision)?;
         self.learn(id, learned)?;
         let length = self.session(id)?.length();
-        let mut state =
-            State { before_rollback: from, ..State::back_at(&then, to.position, length) };
-        if let Some(kept) = kept {
-            state.active.insert(kept, kept);
-        }
+        let state = State::back_at(&then, to.position, length);
+        let mut state = State { before_rollback: None, redo: None, ..state };
+        change(&mut state);
         self.revise(id, method, state)?;
         self.restore_items(id, method, to.items)?;
         self.session_changed(id, method)
@@ -240,7 +263,7 @@ impl Engine {
 
     /// Restores the items of a session's manager from a stored set, with their old ids. `None`
     /// stands for no items.
-    fn restore_items(
+    pub(super) fn restore_items(
         &mut self,
         id: u64,
         method: &str,

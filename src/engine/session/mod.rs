@@ -9,6 +9,7 @@ mod notes;
 mod revision;
 mod settings;
 mod turn;
+mod undo;
 mod window;
 
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,7 @@ pub(crate) use self::settings::SessionContext;
 pub use self::settings::{DEFAULT_TEMPLATE, SessionSettings};
 pub use self::turn::TurnDone;
 pub(crate) use self::turn::{NewTurn, quality_parts};
+pub(crate) use self::undo::SessionStep;
 pub(crate) use self::window::Material;
 use super::sessions::Loaded;
 use super::{Engine, EngineError, Event, SessionName};

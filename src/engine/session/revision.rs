@@ -7,6 +7,10 @@ use crate::session::state::{Learned, Revision, State};
 use crate::store::StoreError;
 use crate::store::session::StateRow;
 
+/// Methods whose revisions leave what was undone to be redone. All others are new changes.
+const KEEPS_REDO: [&str; 5] =
+    ["undo-session", "redo-session", "undo-rollback", "checkpoint", "fork-session"];
+
 impl Engine {
     /// Stores a state as the session's newest revision and applies it.
     pub(super) fn revise(
@@ -16,6 +20,8 @@ impl Engine {
         state: State,
     ) -> Result<(), EngineError> {
         let created = self.now();
+        let redo = state.redo.filter(|_| KEEPS_REDO.contains(&method));
+        let state = State { redo, ..state };
         let session = self.session(id)?;
         let number = session.revision() + 1;
         let revision = Revision { state, learned: session.learned() };

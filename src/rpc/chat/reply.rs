@@ -143,6 +143,8 @@ pub(in crate::rpc) struct PreviewResult<'a> {
     limit: u64,
     /// Source of the limit.
     limit_from: LimitFrom,
+    /// False if nobody knows the limit, which is then a default.
+    limit_known: bool,
     /// Parts of the window, without their texts.
     parts: Vec<PartResult<'a>>,
     /// Outcome for each item.
@@ -181,6 +183,7 @@ pub(super) fn preview(preview: &Preview) -> Value {
         tokens: window.tokens,
         limit,
         limit_from,
+        limit_known: preview.is_limit_known,
         parts: window.parts.iter().map(PartResult::brief).collect(),
         items: verdicts(&preview.built.items),
         payload: &preview.payload,

@@ -5,17 +5,19 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::steps::NextChange;
 use crate::agent::items::{ItemAnswer, new_item};
 use crate::agent::refresh::now_ms;
 use crate::context::change::Settings;
 use crate::context::item::{Kind, Metadata};
 use crate::context::manager::{MAX_CAPACITY, Place};
-use crate::engine::{NewItem, Reach, Revision};
+use crate::engine::{Engine, EngineError, NewItem, Reach, Revision};
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
 use crate::rpc::error::param_error;
 use crate::rpc::params::{self, KnownMetadata, ManagerName, given_list, ids, metadata, yes};
 use crate::rpc::{Finish, Step};
+use crate::store::Way;
 use crate::tokens::Counter;
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -225,24 +227,88 @@ pub(super) fn drop_manager(_: Call, given: ManagerCall) -> Result<Step, WireErro
     Step::state(move |engine| engine.drop_manager(&manager))
 }
 
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct StepCall {
+    manager: Option<ManagerName>,
+    /// Only tell what the call would do; defaults to `nil`.
+    dry_run: Option<bool>,
+    /// Tell the `:change`; defaults to `nil`.
+    describe: Option<bool>,
+}
+
+impl StepCall {
+    /// Returns the change that the call makes, if the client wants to know it.
+    fn change(
+        &self,
+        engine: &mut Engine,
+        manager: &str,
+        way: Way,
+    ) -> Result<Option<NextChange>, EngineError> {
+        match self.describe {
+            Some(true) => Ok(engine.next_step(manager, way)?.map(NextChange::from)),
+            _ => Ok(None),
+        }
+    }
+}
+
 /// An undone change.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Undone")]
 pub(super) struct Undone {
     /// Method whose change was undone.
     undone: String,
+    /// The change; only if the call has `:describe`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change: Option<NextChange>,
     /// Number of items in the manager now.
     count: usize,
     /// Tokens of these items.
     total_tokens: u64,
 }
 
-pub(super) fn undo(_: Call, given: ManagerCall) -> Result<Step, WireError> {
-    let manager = given.manager.unwrap_or_default().0;
-    Step::state(move |engine| {
+pub(super) fn undo(_: Call, mut given: StepCall) -> Result<Step, WireError> {
+    let manager = given.manager.take().unwrap_or_default().0;
+    stepping(given.dry_run, move |engine| {
+        let change = given.change(engine, &manager, Way::Undo)?;
         let undone = engine.undo(&manager)?.undone;
         let (count, tokens) = engine.size(&manager)?;
-        Ok(Undone { undone, count, total_tokens: tokens })
+        Ok(Undone { undone, change, count, total_tokens: tokens })
+    })
+}
+
+/// A redone change.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Redone")]
+pub(super) struct Redone {
+    /// Method whose change was redone.
+    redone: String,
+    /// The change; only if the call has `:describe`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change: Option<NextChange>,
+    /// Number of items in the manager now.
+    count: usize,
+    /// Tokens of these items.
+    total_tokens: u64,
+}
+
+pub(super) fn redo(_: Call, mut given: StepCall) -> Result<Step, WireError> {
+    let manager = given.manager.take().unwrap_or_default().0;
+    stepping(given.dry_run, move |engine| {
+        let change = given.change(engine, &manager, Way::Redo)?;
+        let redone = engine.redo(&manager)?.redone;
+        let (count, tokens) = engine.size(&manager)?;
+        Ok(Redone { redone, change, count, total_tokens: tokens })
+    })
+}
+
+/// Runs an undo or a redo, and takes it back if it is only a dry run.
+pub(in crate::rpc) fn stepping<T: Serialize>(
+    dry_run: Option<bool>,
+    operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
+) -> Result<Step, WireError> {
+    Step::state(move |engine| match dry_run {
+        Some(true) => engine.rehearse(operation),
+        _ => operation(engine),
     })
 }
 

@@ -1,12 +1,13 @@
 //! The context family: adds, changes and shows context items.
 
-mod edit;
+pub(in crate::rpc) mod edit;
 mod files;
 mod layers;
 mod live;
 mod query;
 mod refresh;
 mod sets;
+mod steps;
 mod table;
 mod tree;
 

@@ -1,6 +1,6 @@
 //! The methods of the context family.
 
-use super::{edit, files, layers, live, query, refresh, sets, tree};
+use super::{edit, files, layers, live, query, refresh, sets, steps, tree};
 use crate::agent::items::AnswerShown;
 use crate::engine::{Beside, Removed};
 use crate::rpc::method::{Method, Pace, method};
@@ -93,6 +93,19 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
             "`(:undone METHOD)` with the `:count` and `:total-tokens` of the manager; the \
                  error `nothing-to-undo` when there is none.",
         ),
+    method!("context", "redo", edit::redo => edit::Redone)
+        .changes()
+        .doc(
+            "Redoes the change of a manager that was undone last. Further calls go further. A new \
+              change forgets what could be redone; that items followed their sources is none.",
+        )
+        .result(
+            "`(:redone METHOD)` with the `:count` and `:total-tokens` of the manager; the \
+                 error `nothing-to-redo` when there is none.",
+        ),
+    method!("context", "next-changes", steps::next_changes => steps::NextChanges)
+        .doc("Returns the changes of a manager that `undo` and `redo` would undo and redo next.")
+        .result("`:next-undo :next-redo`: for each its `:method`, `:count`, `:items` and `:set`."),
     method!("context", "list-items", query::list_items => Vec<query::ItemListed<'static>>)
         .shows(Beside::Files)
         .pages(&Paged { newest_last: true, ..Paged::LIST })

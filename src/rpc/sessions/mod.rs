@@ -4,6 +4,7 @@ mod checkpoints;
 pub(super) mod messages;
 mod table;
 mod transcript;
+mod undo;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

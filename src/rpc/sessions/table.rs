@@ -1,6 +1,6 @@
 //! Methods of the session family for sessions, their messages, and rollback.
 
-use super::{SessionShown, checkpoints, messages};
+use super::{SessionShown, checkpoints, messages, undo};
 use crate::agent::found::Hit;
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
@@ -104,6 +104,24 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
              but stay in the log.",
         )
         .result("How many turns came back, and how many left the conversation."),
+    method!("session", "undo-session", undo::undo_session => undo::SessionUndone)
+        .changes()
+        .doc(
+            "Undoes the last pruning, summary, rollback or restoration in a session's view. Further \
+              calls go further back. Messages added since stay in view, except that undoing a \
+              rollback brings back the view and the items before it.",
+        )
+        .result("`:session :undone :turns-restored :turns-lost :messages`; the error `nothing-to-undo` when there is none."),
+    method!("session", "redo-session", undo::redo_session => undo::SessionRedone)
+        .changes()
+        .doc(
+            "Redoes the change of a session's view that was undone last. A new message, or another \
+              change of the view, forgets what could be redone.",
+        )
+        .result("`:session :redone :turns-restored :turns-lost :messages`; the error `nothing-to-redo` when there is none."),
+    method!("session", "next-session-changes", undo::next_session_changes => undo::NextSessionChanges)
+        .doc("Returns the changes that `undo-session` and `redo-session` would make next.")
+        .result("`:session :next-undo :next-redo`: for each its `:method` and `:revision`."),
     method!("session", "fork-session", checkpoints::fork_session => SessionShown)
         .changes()
         .doc(

@@ -5,7 +5,7 @@ use crate::engine::Beside;
 use crate::rpc::limits::MAX_EXPLAINED;
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
-use crate::rpc::{configure, history, prune, summarize, turn, window};
+use crate::rpc::{configure, count, history, prune, summarize, turn, window};
 use crate::store::session::USAGE_KEPT;
 
 /// In the order of the documentation.
@@ -20,6 +20,15 @@ pub(super) static METHODS: &[Method] = &[
             "The window, its report, and the outcome for each item. The error `budget-too-small` \
              names the parts that cannot be left out.",
         )
+        .pace(Pace::InOrder),
+    method!("session", "count-window", count::count_window => count::CountedWindow<'static>)
+        .shows(Beside::Window)
+        .doc(
+            "Counts what a turn would send now: the texts, items and messages of its window, and \
+              what is being typed. It is the count of a dry run of `chat`, and the one figure for \
+              clients to show. Without a configured model, it counts for the session's model.",
+        )
+        .result("`:tokens` of `:limit`, which is `nil` if nobody knows the model's limit.")
         .pace(Pace::InOrder),
     method!("session", "explain-window", window::explain_window => Vec<window::ExplainedWindow<'static>>)
         .shows(Beside::Windows)

@@ -1,10 +1,12 @@
 //! Rows for changes: the resulting slots, and the journal, which undo reads backwards.
 
+use std::collections::HashSet;
+
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
 use super::super::tables::{ITEM_COLUMNS, Statements, item_of, with_columns};
-use super::super::{StoreError, UNDO_DEPTH};
+use super::super::{StoreError, UNDO_DEPTH, Way};
 use crate::context::change::{Change, SetChange, Settings, Slot, SlotChange};
 
 /// Number of changes after which a journal is thinned again.
@@ -103,35 +105,114 @@ pub(super) fn append(
     Ok(())
 }
 
-/// Returns the change with this number, including item contents.
-pub(super) fn read(db: &Connection, manager: i64, seq: u64) -> Result<Option<Change>, StoreError> {
-    let sql = "SELECT change FROM journal WHERE manager = ?1 AND seq = ?2";
-    let text: Option<String> = db.value(sql, params![manager, seq])?;
+/// Returns the newest change, which is number `seq`, or the change that was undone last, including
+/// item contents.
+pub(super) fn last(
+    db: &Connection,
+    manager: i64,
+    seq: u64,
+    way: Way,
+) -> Result<Option<Change>, StoreError> {
+    let journal = "SELECT change FROM journal WHERE manager = ?1 AND seq = ?2";
+    let undone = "SELECT change FROM undone WHERE manager = ?1 ORDER BY seq DESC LIMIT 1";
+    let text = match way {
+        Way::Undo => db.value(journal, params![manager, seq])?,
+        Way::Redo => db.value(undone, [manager])?,
+    };
+    resolved(db, text)
+}
+
+/// Returns the newest change on the way that does not only follow sources.
+pub(super) fn next_step(
+    db: &Connection,
+    manager: i64,
+    way: Way,
+) -> Result<Option<Change>, StoreError> {
+    let table = match way {
+        Way::Undo => "journal",
+        Way::Redo => "undone",
+    };
+    let sql = format!(
+        "SELECT change FROM {table} WHERE manager = ?1 AND json_extract(change, '$.method') <> ?2
+         ORDER BY seq DESC LIMIT 1"
+    );
+    resolved(db, db.value(&sql, params![manager, Change::FOLLOW])?)
+}
+
+fn resolved(db: &Connection, text: Option<String>) -> Result<Option<Change>, StoreError> {
     text.map(|text| parse(&text)?.resolve(db)).transpose()
 }
 
 /// Gives a manager another name in the changes of those that items moved to or came from.
 pub(super) fn rename_partner(db: &Connection, manager: &str, to: &str) -> Result<(), StoreError> {
-    let sql = "UPDATE journal SET change = json_set(change, '$.partner', ?2)
-               WHERE json_extract(change, '$.partner') = ?1";
-    db.change(sql, params![manager, to]).map(drop)
+    ["journal", "undone"].into_iter().try_for_each(|table| {
+        let sql = format!(
+            "UPDATE {table} SET change = json_set(change, '$.partner', ?2)
+             WHERE json_extract(change, '$.partner') = ?1"
+        );
+        db.change(&sql, params![manager, to]).map(drop)
+    })
 }
 
-/// Removes the change with this number from the journal.
-pub(super) fn remove(db: &Connection, manager: i64, seq: u64) -> Result<(), StoreError> {
+/// Moves the change with this number from the journal to those that can be redone.
+pub(super) fn set_aside(db: &Connection, manager: i64, seq: u64) -> Result<(), StoreError> {
+    let sql = "INSERT INTO undone (manager, seq, change)
+               SELECT manager, (SELECT coalesce(max(seq), 0) + 1 FROM undone WHERE manager = ?1),
+                      change
+               FROM journal WHERE manager = ?1 AND seq = ?2";
+    db.change(sql, params![manager, seq])?;
     let sql = "DELETE FROM journal WHERE manager = ?1 AND seq = ?2";
     db.change(sql, params![manager, seq]).map(drop)
 }
 
-/// Returns the item versions that nothing refers to once the change can no longer be undone.
-pub(super) fn superseded(change: &Change) -> Vec<u64> {
-    ChangeRow::from(change).superseded()
+/// Removes the change that was undone last from those that can be redone.
+pub(super) fn drop_undone(db: &Connection, manager: i64) -> Result<(), StoreError> {
+    let sql = "DELETE FROM undone WHERE manager = ?1
+               AND seq = (SELECT max(seq) FROM undone WHERE manager = ?1) RETURNING change";
+    let dropped = db.rows(sql, [manager], |row| row.get(0))?;
+    forget_unused(db, manager, &dropped)
 }
 
-/// Deletes versions that [`superseded`] returned.
-pub(super) fn forget_superseded(db: &Connection, versions: Vec<u64>) -> Result<(), StoreError> {
+/// Forgets all changes that can be redone.
+pub(super) fn forget_undone(db: &Connection, manager: i64) -> Result<(), StoreError> {
+    let sql = "DELETE FROM undone WHERE manager = ?1 RETURNING change";
+    let dropped = db.rows(sql, [manager], |row| row.get(0))?;
+    forget_unused(db, manager, &dropped)
+}
+
+/// Deletes the item versions of forgotten changes that nothing else needs.
+fn forget_unused(db: &Connection, manager: i64, forgotten: &[String]) -> Result<(), StoreError> {
+    if forgotten.is_empty() {
+        return Ok(());
+    }
+    let mut unused = versions_in(forgotten)?;
+    let sql = "SELECT change FROM journal WHERE manager = ?1
+               UNION ALL SELECT change FROM undone WHERE manager = ?1";
+    let kept: Vec<String> = db.rows(sql, [manager], |row| row.get(0))?;
+    let shown = "SELECT version FROM slot WHERE manager = ?1";
+    let shown: Vec<u64> = db.rows(shown, [manager], |row| row.get(0))?;
+    for version in versions_in(&kept)?.into_iter().chain(shown) {
+        unused.remove(&version);
+    }
+    delete_versions(db, unused)
+}
+
+fn delete_versions(
+    db: &Connection,
+    versions: impl IntoIterator<Item = u64>,
+) -> Result<(), StoreError> {
     let sql = "DELETE FROM version WHERE version = ?1";
     versions.into_iter().try_for_each(|version| db.change(sql, [version]).map(drop))
+}
+
+/// Returns the item versions that changes name.
+fn versions_in(changes: &[String]) -> Result<HashSet<u64>, StoreError> {
+    let mut versions = HashSet::new();
+    for text in changes {
+        let slots = parse(text)?.slots.into_iter();
+        versions.extend(slots.flat_map(|(a, b)| [a, b]).flatten().map(|SlotRow(it, ..)| it));
+    }
+    Ok(versions)
 }
 
 fn arrivals(change: &Change) -> impl Iterator<Item = &Slot> {
@@ -144,7 +225,12 @@ fn arrivals(change: &Change) -> impl Iterator<Item = &Slot> {
 fn thin(db: &Connection, manager: i64, up_to: u64) -> Result<(), StoreError> {
     let sql = "DELETE FROM journal WHERE manager = ?1 AND seq <= ?2 RETURNING change";
     let old: Vec<String> = db.rows(sql, params![manager, up_to], |row| row.get(0))?;
-    old.iter().try_for_each(|text| forget_superseded(db, parse(text)?.superseded()))
+    if db.value::<i64>("SELECT 1 FROM undone WHERE manager = ?1 LIMIT 1", [manager])?.is_some() {
+        return forget_unused(db, manager, &old);
+    }
+    // Without redo, a version is needed no more once a change that replaced it is forgotten.
+    let versions = old.iter().map(|text| Ok(parse(text)?.superseded()));
+    delete_versions(db, versions.collect::<Result<Vec<_>, StoreError>>()?.concat())
 }
 
 fn parse(text: &str) -> Result<ChangeRow, StoreError> {
@@ -172,6 +258,7 @@ impl From<&Change> for ChangeRow {
 }
 
 impl ChangeRow {
+    /// Returns the versions that the change replaced.
     fn superseded(&self) -> Vec<u64> {
         let version = |slot: Option<SlotRow>| slot.map(|SlotRow(version, ..)| version);
         self.slots

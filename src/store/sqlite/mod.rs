@@ -18,7 +18,7 @@ use super::folder::Snapshot;
 use super::tables::{Columns, ITEM_COLUMNS, Statements, columns, slot_of};
 use super::{
     Counters, Extent, REMEMBERED_REQUESTS, Reading, SEQUENCES, Store, StoreError, StoredManager,
-    Writing,
+    Way, Writing,
 };
 use crate::context::change::{Change, Settings};
 
@@ -135,6 +135,9 @@ impl Store for SqliteStore {
         journal::store_arrivals(&self.db, change)?;
         journal::set_slots(&self.db, id, change)?;
         journal::append(&self.db, id, last_change + 1, change)?;
+        if !change.is_following() {
+            journal::forget_undone(&self.db, id)?;
+        }
         self.managers.insert(manager.to_owned(), Known { id, last_change: last_change + 1 });
         Ok(())
     }
@@ -147,9 +150,9 @@ impl Store for SqliteStore {
         self.db.change(sql, params![manager, to]).map(drop)
     }
 
-    fn last_change(&mut self, manager: &str) -> Result<Option<Change>, StoreError> {
+    fn last_change(&mut self, manager: &str, way: Way) -> Result<Option<Change>, StoreError> {
         match self.known(manager)? {
-            Some(Known { id, last_change }) => journal::read(&self.db, id, last_change),
+            Some(Known { id, last_change }) => journal::last(&self.db, id, last_change, way),
             None => Ok(None),
         }
     }
@@ -158,10 +161,28 @@ impl Store for SqliteStore {
         self.writing()?;
         let Known { id, last_change } = self.known_or_new(manager)?;
         journal::set_slots(&self.db, id, inverse)?;
-        journal::remove(&self.db, id, last_change)?;
-        journal::forget_superseded(&self.db, journal::superseded(inverse))?;
+        journal::set_aside(&self.db, id, last_change)?;
         self.managers.remove(manager);
         Ok(())
+    }
+
+    fn redo(&mut self, manager: &str, change: &Change) -> Result<(), StoreError> {
+        self.writing()?;
+        let Known { id, last_change } = self.known_or_new(manager)?;
+        journal::set_slots(&self.db, id, change)?;
+        if !change.is_empty() {
+            journal::append(&self.db, id, last_change + 1, change)?;
+        }
+        journal::drop_undone(&self.db, id)?;
+        self.managers.remove(manager);
+        Ok(())
+    }
+
+    fn next_step(&mut self, manager: &str, way: Way) -> Result<Option<Change>, StoreError> {
+        match self.known(manager)? {
+            Some(Known { id, .. }) => journal::next_step(&self.db, id, way),
+            None => Ok(None),
+        }
     }
 
     fn recall(&mut self, key: &str) -> Result<Option<String>, StoreError> {

@@ -59,7 +59,7 @@ fn the_first_format_is_brought_up_to_date_with_its_data() {
     assert_eq!(store.counters().unwrap(), Counters { next_version: 3, ..counters });
     assert_eq!(store.load("m").unwrap().unwrap().version, 2);
     assert_eq!(store.load("m").unwrap().unwrap().slots, [slot(1)]);
-    assert_eq!(store.last_change("m").unwrap().unwrap().method, "save-set");
+    assert_eq!(store.last_change("m", Way::Undo).unwrap().unwrap().method, "save-set");
     assert_eq!(store.read().sets().unwrap()[0].name, "s");
     assert_eq!(store.recall("key").unwrap().as_deref(), Some("outcome"));
     talk(&mut store, 3, "words");

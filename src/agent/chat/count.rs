@@ -1,0 +1,133 @@
+//! Counts what a turn would send now. Every figure that clients show of it comes from here.
+
+use std::sync::Arc;
+
+use super::{Chat, ChatRequest};
+use crate::agent::refresh::current;
+use crate::agent::window::{Built, Purpose, build};
+use crate::agent::{AgentError, Embedded, Job};
+use crate::curation::notes::without_directive;
+use crate::engine::{Caller, Engine, Material, NewMessage};
+use crate::store::session::SessionRow;
+use crate::tokens::model::{LimitFrom, Model};
+
+/// The count of what a turn would send now.
+pub(crate) struct Count {
+    /// Name of the session.
+    pub session: String,
+    /// Number of the session.
+    pub session_id: u64,
+    /// Name of the model; `None` if none is chosen.
+    pub model: Option<String>,
+    /// Tokens that would be sent.
+    pub tokens: u64,
+    /// Tokens of all that was offered for the window.
+    pub offered: u64,
+    /// Maximum number of tokens in the window.
+    pub max_tokens: u64,
+    /// Maximum number of tokens that the model accepts; `None` if nobody knows it.
+    pub limit: Option<u64>,
+    /// Source of the limit.
+    pub limit_from: LimitFrom,
+    /// True if the counts are the model's own rather than estimates.
+    pub exact: bool,
+    /// True if the messages in view fill more of the model's limit than they should.
+    pub needs_pruning: bool,
+}
+
+/// Counts what a request would send now: the texts, items and messages of its window, and its
+/// message unless that is empty. Sends and changes nothing. Without a configured model, counts for
+/// the model that the session names, if any.
+///
+/// # Errors
+/// Any [`AgentError`].
+pub(crate) async fn count(job: Job, request: ChatRequest) -> Result<Count, AgentError> {
+    let name = request.session.clone();
+    let (row, settings) = job.ask(move |engine| engine.find_with_settings(name.as_deref())).await?;
+    let (provider, model) = (request.provider.as_deref(), request.model.as_deref());
+    let (model, built) = match job.services.providers.chosen(provider, model, &settings) {
+        Err(AgentError::Unconfigured) => unconfigured(&job, &row, request).await?,
+        Err(error) => return Err(error),
+        Ok(_) => {
+            let session = (row.clone(), settings);
+            let chat =
+                Chat::prepare(job.clone(), request, Embedded::default(), Arc::new(()), session)?;
+            chat.would_send().await?
+        }
+    };
+    let (id, of_model) = (row.id, model.clone());
+    let needs_pruning = job.ask(move |engine| {
+        let costs = engine.costs(Some(&of_model.name))?;
+        let costs = crate::engine::Costs { model: of_model, ..costs };
+        Ok(engine.session_stats(id, &costs)?.needs_pruning)
+    });
+    let report = &built.window.report;
+    Ok(Count {
+        session: row.name,
+        session_id: id,
+        needs_pruning: needs_pruning.await?,
+        tokens: built.window.tokens,
+        offered: report.tokens_before,
+        max_tokens: report.max_tokens,
+        limit: model.known.then_some(model.limit),
+        limit_from: model.limit_from,
+        exact: report.exact,
+        model: Some(model.name).filter(|name| name != UNNAMED),
+    })
+}
+
+/// Name of the model of sessions for which none is chosen.
+const UNNAMED: &str = "default";
+
+impl Chat {
+    /// Builds the window that would be sent, and returns it with the model. An empty message is not
+    /// in it.
+    pub(super) async fn would_send(&self) -> Result<(Model, Built), AgentError> {
+        self.configured.find_limit().await;
+        let mut material = self.read_material().await?;
+        let model = material.context.costs.model.clone();
+        say(&self.job, &mut material, self.message.clone()).await?;
+        Ok((model, self.build_with(material, String::new(), None).await?))
+    }
+}
+
+/// Builds the window for a session while no model is configured.
+async fn unconfigured(
+    job: &Job,
+    row: &SessionRow,
+    request: ChatRequest,
+) -> Result<(Model, Built), AgentError> {
+    let (row, model, managers) = (row.clone(), request.model, request.managers);
+    let read = move |engine: &mut Engine| {
+        let mut context = engine.context_of(row, model.as_deref())?;
+        context.managers = managers.unwrap_or(context.managers);
+        engine.material(context)
+    };
+    let mut material = job.ask(read).await?;
+    say(job, &mut material, request.message).await?;
+    let model = material.context.costs.model.clone();
+    let purpose = Purpose {
+        phase: request.phase,
+        may_grow: true,
+        sections: request.sections,
+        ..Purpose::default()
+    };
+    let services = Arc::clone(&job.services);
+    let built = tokio::task::spawn_blocking(move || {
+        let counter = &*services.counter;
+        let items = current(&services, counter, Caller::Nobody, material.items);
+        build(counter, Material { items, ..material }, purpose)
+    });
+    Ok((model, built.await.unwrap_or_else(|_| Err(super::broken()))?))
+}
+
+/// Adds the message to the end of the material, unless it is empty.
+async fn say(job: &Job, material: &mut Material, message: NewMessage) -> Result<(), AgentError> {
+    if message.content.is_empty() {
+        return Ok(());
+    }
+    let id = material.context.row.id;
+    let number = job.ask(move |engine| Ok(engine.session(id)?.length())).await? + 1;
+    material.messages.push(without_directive(&Arc::new(message.into_message(number, 0))));
+    Ok(())
+}

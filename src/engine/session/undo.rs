@@ -1,0 +1,157 @@
+//! Undo and redo of the changes of a session's view.
+//!
+//! Both make new revisions. A revision made by an undo has the change that can be redone, so that
+//! going forth again is going back to the moment before the undo.
+
+use super::super::{Engine, EngineError};
+use super::checkpoint::Undone;
+use super::revision::parse;
+use crate::session::state::{Moment, Redo, State};
+use crate::store::Way;
+
+/// Methods whose revisions are steps of their own, if they change the view.
+const STEPS: [&str; 6] = [
+    "prune-context",
+    "auto-manage-context",
+    "summarize-context",
+    "process-turn",
+    "rollback",
+    "restore-revision",
+];
+
+/// Maximum number of revisions in which undo looks for a change.
+const MAX_LOOK_BACK: u64 = 1000;
+
+/// A change of a session's view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SessionStep {
+    /// Method that made the change.
+    pub(crate) method: String,
+    /// Number of the revision that has the change.
+    pub(crate) revision: u64,
+}
+
+impl Engine {
+    /// Undoes the last pruning, summary, rollback or restoration in the view of a session. Further
+    /// calls go further back. Messages added since stay in view, except after a rollback, which
+    /// brings back the view and the items before it.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSessionUndo`].
+    pub(crate) fn undo_session(&mut self, id: u64) -> Result<(SessionStep, Undone), EngineError> {
+        let Some(step) = self.next_undo(id)? else {
+            return Err(EngineError::NoSessionUndo { session: self.row(id)?.name });
+        };
+        let state = self.revision(id, step.revision)?.state;
+        let before_rollback = state.before_rollback.filter(|_| step.method == "rollback");
+        let turns = self.counting_turns(id, |engine| match before_rollback {
+            Some(moment) => engine.unroll(id, "undo-session", moment),
+            None => engine.undo_view(id, &step, &state),
+        })?;
+        Ok((step, turns))
+    }
+
+    /// Redoes the change that was undone last.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSessionRedo`] if nothing was undone, or the session has gone on since.
+    pub(crate) fn redo_session(&mut self, id: u64) -> Result<(SessionStep, Undone), EngineError> {
+        let Some(redo) = self.redo_of(id)? else {
+            return Err(EngineError::NoSessionRedo { session: self.row(id)?.name });
+        };
+        let step = SessionStep { method: redo.method.clone(), revision: redo.moment.revision };
+        let turns = self.counting_turns(id, |engine| engine.redo_view(id, &redo))?;
+        Ok((step, turns))
+    }
+
+    /// Returns to the moment before a change was undone.
+    fn redo_view(&mut self, id: u64, redone: &Redo) -> Result<(), EngineError> {
+        let moment = redone.moment;
+        let then = self.revision(id, moment.revision)?.state;
+        let redo = then.redo.clone().filter(|_| then.base == moment.position);
+        let checkpoint_turn = self.session(id)?.state().checkpoint_turn;
+        let state = State { redo, checkpoint_turn, ..then.rebased(moment.position) };
+        self.revise(id, "redo-session", state)?;
+        if redone.with_items {
+            self.restore_items(id, "redo-session", moment.items)?;
+        }
+        self.session_changed(id, "redo-session")
+    }
+
+    /// Returns the change of a session's view that undo or redo would apply next.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub(crate) fn next_session_step(
+        &mut self,
+        id: u64,
+        way: Way,
+    ) -> Result<Option<SessionStep>, EngineError> {
+        let step = |Redo { method, moment, .. }| SessionStep { method, revision: moment.revision };
+        match way {
+            Way::Undo => self.next_undo(id),
+            Way::Redo => Ok(self.redo_of(id)?.map(step)),
+        }
+    }
+
+    /// Restores what was in view before a step that made the revision `made`.
+    fn undo_view(&mut self, id: u64, step: &SessionStep, made: &State) -> Result<(), EngineError> {
+        let then = self.revision(id, step.revision - 1)?.state;
+        let session = self.session(id)?;
+        let (revision, position) = (session.revision(), session.length());
+        let moment = Moment { revision, position, items: None };
+        let redo = Redo { method: step.method.clone(), moment, with_items: false };
+        self.change_view(id, "undo-session", |state| {
+            state.active.extend(&then.rebased(made.base).active);
+            (state.pruned, state.summary) = (then.pruned, then.summary);
+            // The other steps pin nothing, and pins made since stay.
+            if step.method == "restore-revision" {
+                state.pinned = then.pinned;
+            }
+            state.redo = Some(redo);
+        })?;
+        self.session_changed(id, "undo-session")
+    }
+
+    /// Returns the undone change of a session, if it has not gone on since.
+    fn redo_of(&mut self, id: u64) -> Result<Option<Redo>, EngineError> {
+        let session = self.session(id)?;
+        let is_last = session.length() == session.state().base;
+        Ok(session.state().redo.clone().filter(|_| is_last))
+    }
+
+    /// Returns the newest change of the view that is not undone.
+    fn next_undo(&mut self, id: u64) -> Result<Option<SessionStep>, EngineError> {
+        let mut revision = self.session(id)?.revision();
+        let last = revision.saturating_sub(MAX_LOOK_BACK);
+        let (mut undone, mut redone) = (0_u64, 0_u64);
+        while revision > last {
+            let Some(row) = self.store.read().state(id, revision)? else { return Ok(None) };
+            match &*row.kind {
+                "redo-session" => redone += 1,
+                "undo-session" | "undo-rollback" if redone > 0 => redone -= 1,
+                "undo-session" => undone += 1,
+                // It undid all that came after the moment before the rollback.
+                "undo-rollback" => {
+                    let before = self.revision(id, revision - 1)?.state.before_rollback;
+                    revision = before.map_or(revision, |moment| moment.revision + 1);
+                }
+                kind if STEPS.contains(&kind) => {
+                    let state = parse(&row.state)?.state;
+                    if !state.shows_same(&self.revision(id, revision - 1)?.state) {
+                        if undone == 0 {
+                            return Ok(Some(SessionStep { method: row.kind, revision }));
+                        }
+                        undone -= 1;
+                    }
+                }
+                _ => {}
+            }
+            revision -= 1;
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests;

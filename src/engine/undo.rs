@@ -1,0 +1,273 @@
+//! Undoes changes of managers, and redoes them.
+//!
+//! An undone change is kept with its manager until another change is made there. Items that only
+//! follow their sources do not count as a change: what is redone is adapted to them.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Engine, EngineError};
+use crate::context::change::{Change, Slot, SlotChange};
+use crate::context::item::Item;
+use crate::context::manager::{Manager, ManagerError};
+use crate::ids::ItemId;
+use crate::store::Way;
+
+/// Result of an undo.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undone {
+    /// Method whose change was undone.
+    pub undone: String,
+}
+
+/// Result of a redo.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Redone {
+    /// Method whose change was redone.
+    pub redone: String,
+}
+
+/// The next change that undo or redo applies.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NextStep {
+    /// Method that made the change.
+    pub method: String,
+    /// Items that the change adds, removes or alters, as they are without it if it removes them,
+    /// otherwise as they are with it.
+    pub items: Vec<Arc<Item>>,
+    /// Name of the set that the change saved or dropped.
+    pub set: Option<String>,
+}
+
+impl Engine {
+    /// Undoes the last change of a manager. Further calls go further back. That items followed their
+    /// sources is no step of its own, since they would follow them again.
+    ///
+    /// # Errors
+    /// [`EngineError::NothingToUndo`].
+    pub fn undo(&mut self, manager: &str) -> Result<Undone, EngineError> {
+        loop {
+            let step = self.undo_newest(manager)?;
+            if step.undone != Change::FOLLOW {
+                return Ok(step);
+            }
+        }
+    }
+
+    /// Undoes the newest change of a manager.
+    fn undo_newest(&mut self, manager: &str) -> Result<Undone, EngineError> {
+        let change = self
+            .store
+            .last_change(manager, Way::Undo)?
+            .ok_or_else(|| EngineError::NothingToUndo { manager: manager.to_owned() })?;
+        if let Some(set) = &change.set
+            && self.store.read().set_named(&set.name)? != set.after
+        {
+            return Err(EngineError::SetChanged { name: set.name.clone() });
+        }
+        let undone = change.method.clone();
+        self.take_back(manager, change.clone())?;
+        if let Some(partner) = change.partner.clone() {
+            self.undo_there(&partner, &change, manager)?;
+        }
+        Ok(Undone { undone })
+    }
+
+    /// Takes the newest change of a manager back.
+    fn take_back(&mut self, manager: &str, change: Change) -> Result<(), EngineError> {
+        let version = self.counters.give_version();
+        let inverse = Change { version, ..change.inverse() };
+        self.touched.push(manager.to_owned());
+        self.manager(manager)?;
+        self.store.take_back(manager, &inverse)?;
+        self.apply(manager, &inverse, Some(Way::Undo))
+    }
+
+    /// Undoes the part of a move in the manager `there`, after the part in the manager `here` was
+    /// taken back: takes the change there back if it is the newest, else moves the items back with
+    /// new changes.
+    fn undo_there(&mut self, there: &str, taken: &Change, here: &str) -> Result<(), EngineError> {
+        if let Some(last) = self.store.last_change(there, Way::Undo)?
+            && is_counterpart(&last, taken)
+            && last.partner.as_deref() == Some(here)
+        {
+            return self.take_back(there, last);
+        }
+        let held = self.manager(there)?;
+        let gone: Vec<ItemId> = taken.leaving().filter(|id| held.slot(*id).is_some()).collect();
+        let change = self.plan(there, |manager| manager.plan_remove("undo", &gone))?;
+        self.carry_out(there, Change { partner: Some(here.to_owned()), ..change })?;
+        self.bring(there, "undo", taken.entering(), here)
+    }
+
+    /// Redoes the change of a manager that was undone last. Further calls go further.
+    ///
+    /// # Errors
+    /// [`EngineError::NothingToRedo`] if nothing was undone, or another change was made since.
+    pub fn redo(&mut self, manager: &str) -> Result<Redone, EngineError> {
+        let step = loop {
+            let nothing = || EngineError::NothingToRedo { manager: manager.to_owned() };
+            let change = self.store.last_change(manager, Way::Redo)?.ok_or_else(nothing)?;
+            self.redo_last(manager, &change)?;
+            if !change.is_following() {
+                break Redone { redone: change.method };
+            }
+        };
+        // Items that had followed their sources after this change do so again.
+        while let Some(change) = self.store.last_change(manager, Way::Redo)?
+            && change.is_following()
+        {
+            self.redo_last(manager, &change)?;
+        }
+        Ok(step)
+    }
+
+    /// Returns what undo or redo would do next to a manager; `None` if nothing.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn next_step(&mut self, manager: &str, way: Way) -> Result<Option<NextStep>, EngineError> {
+        Ok(self.store.next_step(manager, way)?.map(|Change { method, slots, set, .. }| {
+            let item = |slot: SlotChange| slot.after.or(slot.before).map(|slot| slot.item);
+            let items = slots.into_iter().filter_map(item).collect();
+            NextStep { method, items, set: set.map(|set| set.name) }
+        }))
+    }
+
+    /// Does something, returns its result, and takes it back.
+    ///
+    /// # Errors
+    /// Those of the operation.
+    pub fn rehearse<T>(
+        &mut self,
+        operation: impl FnOnce(&mut Self) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let ended = self.part(|engine| -> Result<Infallible, Ended<T>> {
+            match operation(engine) {
+                Ok(done) => Err(Ended::Rehearsed(done)),
+                Err(error) => Err(Ended::Failed(error)),
+            }
+        });
+        match ended {
+            Err(Ended::Rehearsed(done)) => Ok(done),
+            Err(Ended::Failed(error)) => Err(error),
+            Ok(never) => match never {},
+        }
+    }
+
+    /// Redoes the change that was undone last, `change`.
+    fn redo_last(&mut self, manager: &str, change: &Change) -> Result<(), EngineError> {
+        if let Some(set) = &change.set
+            && self.store.read().set_named(&set.name)? != set.before
+        {
+            return Err(EngineError::SetChanged { name: set.name.clone() });
+        }
+        self.redo_here(manager, change)?;
+        match change.partner.clone() {
+            Some(partner) => self.redo_there(&partner, change, manager),
+            None => Ok(()),
+        }
+    }
+
+    /// Redoes a change in its manager only.
+    fn redo_here(&mut self, manager: &str, change: &Change) -> Result<(), EngineError> {
+        let mut change = adapted(change, self.manager(manager)?);
+        if !change.is_empty() {
+            change.version = self.counters.give_version();
+        }
+        self.touched.push(manager.to_owned());
+        self.store.redo(manager, &change)?;
+        match change.is_empty() {
+            true => Ok(()),
+            false => self.apply(manager, &change, Some(Way::Redo)),
+        }
+    }
+
+    /// Redoes the part of a move in the manager `there`, after the part in the manager `here` was
+    /// redone: redoes the change there if it was undone last, else moves the items with a new
+    /// change.
+    fn redo_there(&mut self, there: &str, redone: &Change, here: &str) -> Result<(), EngineError> {
+        if let Some(last) = self.store.last_change(there, Way::Redo)?
+            && is_counterpart(&last, redone)
+            && last.partner.as_deref() == Some(here)
+        {
+            return self.redo_here(there, &last);
+        }
+        let came: Vec<ItemId> = redone.entering().map(|slot| slot.item.id).collect();
+        if came.is_empty() {
+            let left = redone.slots.iter().filter_map(|slot| slot.before.as_ref());
+            return self.bring(there, "redo", left, here);
+        }
+        self.check_items(there, &came)?;
+        let change = self.plan(there, |manager| manager.plan_remove("redo", &came))?;
+        self.carry_out(there, Change { partner: Some(here.to_owned()), ..change })
+    }
+
+    /// Adds items that left the manager `here` to the manager `there`, where they must all fit.
+    fn bring<'a>(
+        &mut self,
+        there: &str,
+        method: &str,
+        slots: impl Iterator<Item = &'a Slot>,
+        here: &str,
+    ) -> Result<(), EngineError> {
+        let arrivals: Vec<_> = slots.map(|slot| self.arrival(slot)).collect();
+        let held = self.manager(there)?;
+        if arrivals.len() > held.settings().max_items.saturating_sub(held.len()) {
+            let pinned = held.slots().filter(|slot| slot.pinned).count();
+            let capacity = held.settings().max_items;
+            let source = ManagerError::CapacityFull { adding: arrivals.len(), capacity, pinned };
+            return Err(EngineError::Manager { manager: there.to_owned(), source });
+        }
+        let change = self.plan(there, |manager| manager.plan_add(method, arrivals))?;
+        self.carry_out(there, Change { partner: Some(here.to_owned()), ..change })
+    }
+}
+
+/// The end of a rehearsal, which takes back what it did.
+enum Ended<T> {
+    Rehearsed(T),
+    Failed(EngineError),
+}
+
+impl<T> From<EngineError> for Ended<T> {
+    fn from(error: EngineError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Adapts an undone change to the items of its manager, which may have followed their sources since.
+/// Where the change replaced no text, the present one stays. That items followed their sources
+/// earlier does not count where they have done so again.
+fn adapted(change: &Change, manager: &Manager) -> Change {
+    let slot = |SlotChange { before, after }: &SlotChange| {
+        let id = before.as_ref().or(after.as_ref())?.item.id;
+        let now = manager.slot(id).cloned();
+        if change.is_following() && now != *before {
+            return None;
+        }
+        let version = |slot: &Option<Slot>| slot.as_ref().map(|slot| slot.version);
+        let after = match (&now, after) {
+            (Some(now), Some(after)) if version(before) == Some(after.version) => {
+                Some(Slot { rank: after.rank, pinned: after.pinned, ..now.clone() })
+            }
+            _ => after.clone(),
+        };
+        Some(SlotChange { before: now, after })
+    };
+    Change { slots: change.slots.iter().filter_map(slot).collect(), ..change.clone() }
+}
+
+/// Returns whether the items that one change removes are those that the other one adds.
+fn is_counterpart(one: &Change, other: &Change) -> bool {
+    let meets = |source: &Change, target: &Change| {
+        target.entering().next().is_some()
+            && source.leaving().eq(target.entering().map(|slot| slot.item.id))
+    };
+    meets(one, other) || meets(other, one)
+}
+
+#[cfg(test)]
+mod tests;

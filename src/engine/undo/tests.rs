@@ -1,0 +1,341 @@
+//! Undo and redo: of managers that move items to each other, of sets, with items that follow their
+//! sources, and random sequences against a model, across restarts.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::context::change::Settings;
+use crate::context::item::{Kind, Metadata};
+use crate::context::manager::Place;
+use crate::engine::{NewItem, Revision, Selection};
+use crate::store::recovery;
+
+fn open(folder: &Path) -> Engine {
+    let store = recovery::open(folder, Box::new(|| Ok(()))).unwrap().store;
+    Engine::new(Box::new(store), Box::new(|| 1_000_000), Settings { max_items: 50 }).unwrap()
+}
+
+fn add(engine: &mut Engine, manager: &str, content: &str) -> ItemId {
+    let item = NewItem {
+        kind: Kind::Code,
+        content: content.into(),
+        metadata: Metadata::default(),
+        taken_ms: 0,
+        tokens: 1,
+        counted_by: "estimate",
+        live: true,
+        pinned: false,
+    };
+    let added = engine.run_alone(|engine| engine.add("add-context", manager, vec![item]));
+    ItemId(added.unwrap().ids[0])
+}
+
+/// Has an item follow its source, which has this text now.
+fn follow(engine: &mut Engine, manager: &str, id: ItemId, content: &str) {
+    let old = engine.view(manager, id).unwrap().item;
+    let new = Arc::new(Item { content: content.into(), ..Item::clone(&old) });
+    let version = (manager.to_owned(), old, new);
+    engine.run_alone(|engine| engine.follow([version])).unwrap();
+}
+
+fn update(engine: &mut Engine, id: ItemId, content: &str) {
+    let content = Some((content.into(), 1, "estimate", 5));
+    let revision = Revision { content, ..Revision::default() };
+    engine.run_alone(|engine| engine.update("update-context", "m", vec![(id, revision)])).unwrap();
+}
+
+fn undo(engine: &mut Engine, manager: &str) -> Result<String, EngineError> {
+    engine.run_alone(|engine| engine.undo(manager)).map(|done| done.undone)
+}
+
+fn redo(engine: &mut Engine, manager: &str) -> Result<String, EngineError> {
+    engine.run_alone(|engine| engine.redo(manager)).map(|done| done.redone)
+}
+
+/// Returns the items as stored, after comparing them with those in memory.
+fn items(engine: &mut Engine, manager: &str) -> Vec<(ItemId, String, bool)> {
+    let selection = Selection { managers: vec![manager.to_owned()], ..Selection::default() };
+    let mut read = || {
+        let views = engine.select(&selection).unwrap();
+        engine.managers.clear();
+        views
+            .iter()
+            .map(|view| (view.item.id, view.item.content.to_string(), view.pinned))
+            .collect::<Vec<_>>()
+    };
+    let in_memory = read();
+    assert_eq!(read(), in_memory, "as stored");
+    in_memory
+}
+
+#[track_caller]
+fn check(engine: &mut Engine, manager: &str, expected: &[&str]) {
+    let contents: Vec<String> = items(engine, manager).into_iter().map(|item| item.1).collect();
+    assert_eq!(contents, expected);
+}
+
+#[test]
+fn a_new_change_forgets_what_could_be_redone_and_following_does_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut engine = open(dir.path());
+    let a = add(&mut engine, "m", "a");
+    add(&mut engine, "m", "b");
+    undo(&mut engine, "m").unwrap();
+    follow(&mut engine, "m", a, "A");
+    assert_eq!(redo(&mut engine, "m").unwrap(), "add-context");
+    check(&mut engine, "m", &["A", "b"]);
+    undo(&mut engine, "m").unwrap();
+    add(&mut engine, "m", "c");
+    let error = redo(&mut engine, "m").unwrap_err();
+    assert_eq!(error.kind(), "nothing-to-redo");
+    check(&mut engine, "m", &["A", "c"]);
+}
+
+#[test]
+fn what_undo_and_redo_would_do_has_a_name_and_can_be_rehearsed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut engine = open(dir.path());
+    let a = add(&mut engine, "m", "a");
+    follow(&mut engine, "m", a, "A");
+    let next = |engine: &mut Engine, way| {
+        engine.next_step("m", way).unwrap().map(|step| (step.method, step.items[0].content.clone()))
+    };
+    let added = Some(("add-context".to_owned(), Arc::from("a")));
+    assert_eq!((next(&mut engine, Way::Undo), next(&mut engine, Way::Redo)), (added.clone(), None));
+    let version = engine.manager("m").unwrap().version();
+    let rehearsed = engine.run_alone(|engine| engine.rehearse(|engine| engine.undo("m"))).unwrap();
+    assert_eq!(rehearsed.undone, "add-context");
+    check(&mut engine, "m", &["A"]);
+    assert_eq!(engine.manager("m").unwrap().version(), version);
+    undo(&mut engine, "m").unwrap();
+    assert_eq!((next(&mut engine, Way::Undo), next(&mut engine, Way::Redo)), (None, added));
+    let failed = engine.run_alone(|engine| engine.rehearse(|engine| engine.undo("m")));
+    assert_eq!(failed.unwrap_err().kind(), "nothing-to-undo");
+    redo(&mut engine, "m").unwrap();
+    check(&mut engine, "m", &["A"]);
+}
+
+#[test]
+fn a_move_is_redone_on_both_sides() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut engine = open(dir.path());
+    let x = add(&mut engine, "a", "x");
+    let transfer = |engine: &mut Engine| {
+        engine.run_alone(|engine| engine.transfer("transfer-items", "a", &[x], "b")).unwrap()
+    };
+    transfer(&mut engine);
+    for (undone, redone) in [("a", "a"), ("a", "b"), ("b", "a"), ("b", "b")] {
+        undo(&mut engine, undone).unwrap();
+        check(&mut engine, "a", &["x"]);
+        check(&mut engine, "b", &[]);
+        redo(&mut engine, redone).unwrap();
+        check(&mut engine, "a", &[]);
+        check(&mut engine, "b", &["x"]);
+    }
+    // The other side has changed meanwhile.
+    undo(&mut engine, "a").unwrap();
+    add(&mut engine, "b", "y");
+    assert_eq!(redo(&mut engine, "a").unwrap(), "transfer-items");
+    check(&mut engine, "a", &[]);
+    check(&mut engine, "b", &["y", "x"]);
+    // The side that the item came from has changed: it moves from there all the same.
+    let b = add(&mut engine, "a", "z");
+    undo(&mut engine, "b").unwrap();
+    check(&mut engine, "a", &["z", "x"]);
+    redo(&mut engine, "b").unwrap();
+    check(&mut engine, "a", &["z"]);
+    check(&mut engine, "b", &["y", "x"]);
+    // The item is gone from there: nothing is redone.
+    undo(&mut engine, "b").unwrap();
+    engine.run_alone(|engine| engine.remove("a", &[x, b])).unwrap();
+    assert_eq!(redo(&mut engine, "b").unwrap_err().kind(), "no-such-item");
+    check(&mut engine, "b", &["y"]);
+}
+
+#[test]
+fn sets_are_saved_and_dropped_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut engine = open(dir.path());
+    add(&mut engine, "m", "a");
+    engine.run_alone(|engine| engine.save_set("m", "s")).unwrap();
+    let sets = |engine: &mut Engine| engine.read().sets().unwrap().len();
+    undo(&mut engine, "m").unwrap();
+    assert_eq!(sets(&mut engine), 0);
+    redo(&mut engine, "m").unwrap();
+    assert_eq!(sets(&mut engine), 1);
+    undo(&mut engine, "m").unwrap();
+    engine.run_alone(|engine| engine.save_set("other", "s")).unwrap();
+    assert_eq!(redo(&mut engine, "m").unwrap_err().kind(), "set-changed");
+}
+
+#[test]
+fn no_version_of_an_item_is_left_over_once_nothing_needs_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut engine = open(dir.path());
+    let a = add(&mut engine, "m", "a");
+    for number in 0..150 {
+        add(&mut engine, "m", &format!("new {number}"));
+        undo(&mut engine, "m").unwrap();
+        follow(&mut engine, "m", a, &format!("a {number}"));
+    }
+    for number in 0..100 {
+        update(&mut engine, a, &format!("b {number}"));
+    }
+    engine.run_alone(|engine| engine.read().sets().map(drop).map_err(EngineError::from)).unwrap();
+    engine.settle();
+    drop(engine);
+    let db = rusqlite::Connection::open(dir.path().join("contexture.db")).unwrap();
+    let count: u64 = db.query_row("SELECT count(*) FROM version", [], |row| row.get(0)).unwrap();
+    let kept: u64 = db.query_row("SELECT count(*) FROM journal", [], |row| row.get(0)).unwrap();
+    assert!(count <= kept + 1, "{count} versions for {kept} changes");
+}
+
+/// A step of a random sequence. Numbers choose one of the items, modulo their count.
+#[derive(Debug, Clone)]
+enum Act {
+    Add,
+    Remove(usize),
+    Clear,
+    Pin(usize, bool),
+    Move(usize, usize),
+    Update(usize),
+    Follow(usize),
+    Undo,
+    Redo,
+    Restart,
+}
+
+/// An item of the model: its id, its text, the text that it began with or was given last, which its
+/// followers share, and its pin.
+type Modelled = (ItemId, String, String, bool);
+
+/// A simple model: the states before, now, and undone.
+#[derive(Default)]
+struct Model {
+    before: Vec<Vec<Modelled>>,
+    now: Vec<Modelled>,
+    undone: Vec<Vec<Modelled>>,
+}
+
+impl Model {
+    fn change(&mut self, now: Vec<Modelled>) {
+        if now != self.now {
+            self.before.push(std::mem::replace(&mut self.now, now));
+            self.undone.clear();
+        }
+    }
+
+    /// The item has this text now, and after each undone change that does not replace it.
+    fn follow(&mut self, id: ItemId, text: &str) {
+        let given = self.now.iter().find(|it| it.0 == id).unwrap().2.clone();
+        let all = self.undone.iter_mut().chain([&mut self.now]).flatten();
+        all.filter(|it| it.0 == id && it.2 == given).for_each(|it| text.clone_into(&mut it.1));
+    }
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let act = prop_oneof![
+        6 => Just(Act::Add),
+        2 => any::<usize>().prop_map(Act::Remove),
+        1 => Just(Act::Clear),
+        2 => any::<(usize, bool)>().prop_map(|(at, pinned)| Act::Pin(at, pinned)),
+        2 => any::<(usize, usize)>().prop_map(|(at, to)| Act::Move(at, to)),
+        3 => any::<usize>().prop_map(Act::Update),
+        3 => any::<usize>().prop_map(Act::Follow),
+        8 => Just(Act::Undo),
+        8 => Just(Act::Redo),
+        1 => Just(Act::Restart),
+    ];
+    prop::collection::vec(act, 1..60)
+}
+
+/// Applies one step to the engine and to the model. Returns false if it has to restart.
+fn apply(engine: &mut Engine, model: &mut Model, act: &Act, text: &str) -> bool {
+    let at = |number: usize| number.checked_rem(model.now.len());
+    let id = |at: usize| model.now[at].0;
+    let mut now = model.now.clone();
+    match *act {
+        Act::Restart => return false,
+        Act::Undo => match model.before.pop() {
+            None => assert!(undo(engine, "m").is_err()),
+            Some(before) => {
+                undo(engine, "m").unwrap();
+                model.undone.push(std::mem::replace(&mut model.now, before));
+            }
+        },
+        Act::Redo => match model.undone.pop() {
+            None => assert!(redo(engine, "m").is_err()),
+            Some(after) => {
+                redo(engine, "m").unwrap();
+                model.before.push(std::mem::replace(&mut model.now, after));
+            }
+        },
+        Act::Add => {
+            now.push((add(engine, "m", text), text.to_owned(), text.to_owned(), false));
+            model.change(now);
+        }
+        Act::Clear => {
+            engine.run_alone(|engine| engine.clear("m")).unwrap();
+            model.change(Vec::new());
+        }
+        Act::Follow(number) => {
+            let Some(at) = at(number) else { return true };
+            let id = id(at);
+            follow(engine, "m", id, text);
+            model.follow(id, text);
+        }
+        Act::Remove(number) => {
+            let Some(at) = at(number) else { return true };
+            engine.run_alone(|engine| engine.remove("m", &[id(at)])).unwrap();
+            now.remove(at);
+            model.change(now);
+        }
+        Act::Update(number) => {
+            let Some(at) = at(number) else { return true };
+            update(engine, id(at), text);
+            (now[at].1, now[at].2) = (text.to_owned(), text.to_owned());
+            model.change(now);
+        }
+        Act::Pin(number, pinned) => {
+            let Some(at) = at(number) else { return true };
+            engine.run_alone(|engine| engine.pin("m", &[id(at)], pinned)).unwrap();
+            now[at].3 = pinned;
+            model.change(now);
+        }
+        Act::Move(number, to) => {
+            let Some((at, to)) = at(number).zip(at(to)) else { return true };
+            engine.run_alone(|e| e.move_item("m", id(at), Place::Index(to))).unwrap();
+            let moved = now.remove(at);
+            now.insert(to, moved);
+            model.change(now);
+        }
+    }
+    true
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn random_sequences_agree_with_a_simple_model(acts in acts()) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut engine = open(dir.path());
+        let (mut model, mut version) = (Model::default(), 0);
+        for (number, act) in acts.iter().enumerate() {
+            if !apply(&mut engine, &mut model, act, &format!("text {number}")) {
+                drop(engine);
+                engine = open(dir.path());
+            }
+            let expected: Vec<_> =
+                model.now.iter().map(|(id, text, _, pinned)| (*id, text.clone(), *pinned)).collect();
+            prop_assert_eq!(items(&mut engine, "m"), expected, "after {}: {:?}", number, act);
+            let next = engine.next_step("m", Way::Redo).unwrap();
+            prop_assert_eq!(next.is_some(), !model.undone.is_empty());
+            let now = engine.manager("m").unwrap().version();
+            prop_assert!(now >= version, "the version went back");
+            version = now;
+        }
+    }
+}

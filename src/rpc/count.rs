@@ -1,0 +1,121 @@
+//! The method that counts what would be sent now.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::runtime::Handle;
+
+use super::call::Call;
+use super::error::agent_error;
+use super::messages::MessageParam;
+use super::params::{InSession, ManagerName, Name, given_list, manager_names};
+use super::tool_names::ToolNames;
+use super::window::SectionTexts;
+use super::{Finish, Step};
+use crate::agent::tools::context;
+use crate::agent::{self, ChatRequest, Count, MAX_ROUNDS};
+use crate::curation::summary::Extractive;
+use crate::ids::SessionId;
+use crate::session::message::Phase;
+use crate::tokens::model::LimitFrom;
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct CountParams {
+    session: Option<InSession>,
+    /// Message that is being typed; nothing by default.
+    content: Option<String>,
+    /// Phase of the work.
+    phase: Option<Phase>,
+    /// Name of the provider; defaults to the first configured.
+    provider: Option<Name>,
+    /// Model, or the name of a provider; defaults to the session's, else to the provider's.
+    model: Option<Name>,
+    /// Tools that the model may call: `t` all, `nil` none; defaults to the session's setting.
+    #[serde(default)]
+    tools: ToolNames,
+    /// Texts to include with the conversation, as in `build-window`.
+    sections: Option<SectionTexts>,
+    /// Managers whose items to include, in place of the session's managers, from the general to the
+    /// special.
+    #[serde(default, deserialize_with = "given_list")]
+    managers: Option<Vec<ManagerName>>,
+}
+
+pub(super) fn count_window(call: Call, given: CountParams) -> Result<Step, WireError> {
+    let counter = &call.counter();
+    let content = given.content.filter(|content| !content.trim().is_empty()).unwrap_or_default();
+    let message = MessageParam::of_user(content, given.phase).counted(counter)?;
+    let request = ChatRequest {
+        session: given.session.map(|InSession(name)| name),
+        message,
+        coherence: None,
+        phase: given.phase,
+        sections: given.sections.unwrap_or_default().counted(counter),
+        provider: given.provider.map(|Name(name)| name),
+        model: given.model.map(|Name(name)| name),
+        max_rounds: MAX_ROUNDS,
+        temperature: None,
+        max_tokens: None,
+        summarizer: Arc::new(Extractive),
+        manage: Some(false),
+        template: None,
+        toolbox: context::toolbox(),
+        tools: given.tools.names(),
+        allow: Vec::new(),
+        managers: given.managers.map(manager_names).transpose()?,
+        if_version: None,
+        key: None,
+    };
+    Step::then(move |_| {
+        Ok(Finish::Later(Box::new(move || {
+            let counted = Handle::current().block_on(agent::count(call.job(), request));
+            let count = counted.map_err(agent_error)?;
+            Ok(Value::of(&CountedWindow::from(&count)))
+        })))
+    })
+}
+
+/// The count of what would be sent now.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct CountedWindow<'a> {
+    /// Name of the session.
+    session: &'a str,
+    /// Id of the session.
+    session_id: SessionId,
+    /// Name of the model; `nil` if none is chosen.
+    model: Option<&'a str>,
+    /// Tokens that would be sent.
+    tokens: u64,
+    /// Maximum number of tokens that the model takes; `nil` if nobody knows it.
+    limit: Option<u64>,
+    /// Source of the limit; `:default` if nobody knows it.
+    limit_from: LimitFrom,
+    /// Maximum number of tokens in the window.
+    max_tokens: u64,
+    /// Tokens of all that was offered for the window.
+    offered: u64,
+    /// True if the counts are the model's own rather than estimates.
+    exact: bool,
+    /// True if the messages in view take more of the model's limit than they should.
+    needs_pruning: bool,
+}
+
+impl<'a> From<&'a Count> for CountedWindow<'a> {
+    fn from(count: &'a Count) -> Self {
+        Self {
+            session: &count.session,
+            session_id: SessionId(count.session_id),
+            model: count.model.as_deref(),
+            tokens: count.tokens,
+            limit: count.limit,
+            limit_from: count.limit_from,
+            max_tokens: count.max_tokens,
+            offered: count.offered,
+            exact: count.exact,
+            needs_pruning: count.needs_pruning,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+;;; contexture-count-tests.el --- Tests of the one count  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What would be sent now is counted once, by the server; every place that
+;; shows it shows that number.
+
+;;; Code:
+
+(require 'contexture-repl-test-helper)
+(require 'contexture-dashboard)
+(require 'contexture-list)
+(require 'contexture-session-line)
+
+(defun contexture-count-tests--places ()
+  "Return what each place shows of the count, as an alist."
+  (let ((id (plist-get contexture-repl--session :id)))
+    (list (cons 'header (contexture-repl-test-header))
+          (cons 'mode-line (contexture-repl--mode-line-count))
+          (cons 'session-line (let ((shown (contexture-session-line--lighter)))
+                                (if (consp shown) (cadr shown) (or shown ""))))
+          (cons 'dashboard (with-current-buffer contexture-dashboard-buffer
+                             (buffer-substring-no-properties (point-min) (point-max))))
+          (cons 'list (with-current-buffer contexture-list-buffer header-line-format))
+          (cons 'known (contexture-count--text id)))))
+
+(defun contexture-count-tests--dry-run ()
+  "Return the count of the dry run of the text at the prompt."
+  (contexture-count--phrase
+   (contexture-request 'chat (contexture-repl--chat-params
+                              (string-trim (contexture-repl--text)) :dry-run t))))
+
+(defun contexture-count-tests--check ()
+  "Check that all places show the same count, and no old one."
+  (let* ((id (plist-get contexture-repl--session :id))
+         (count (contexture-request 'count-window (contexture-repl--count-params)))
+         (phrase (contexture-count--phrase count))
+         (short (format "%s/%s" (contexture-session--number (plist-get count :tokens))
+                        (if (plist-get count :limit)
+                            (contexture-session--number (plist-get count :limit))
+                          "?"))))
+    (contexture-test-until (equal (contexture-count--text id) phrase))
+    (unless (string-blank-p (contexture-repl--text))
+      (should (equal (contexture-count-tests--dry-run) phrase)))
+    (pcase-dolist (`(,place . ,text) (contexture-count-tests--places))
+      (unless (string-match-p
+               (regexp-quote (pcase place
+                               ((or 'mode-line 'session-line) short)
+                               ((or 'header 'list)
+                                (replace-regexp-in-string "%" "%%" phrase))
+                               (_ phrase)))
+               text)
+        (ert-fail (list place text phrase))))
+    (plist-get count :tokens)))
+
+(ert-deftest contexture-count-is-the-same-everywhere ()
+  (contexture-repl-test-with '(("A"))
+    (contexture-session-mode-line-mode 1)
+    (unwind-protect
+        (save-window-excursion
+          (let ((conversation (current-buffer)) before)
+            (contexture-list contexture-manager)
+            (contexture-dashboard)
+            (set-buffer conversation)
+            (contexture-repl-test-type "What is")
+            (setq before (contexture-count-tests--check))
+            ;; What is typed and not sent counts at once.
+            (contexture-repl-test-type "What is this, in a few words?")
+            (should (> (contexture-count-tests--check) before))
+            ;; An item of a layer.
+            (setq before (contexture-count-tests--check))
+            (contexture-request
+             'add-context (list :manager (car (contexture--managers contexture-manager))
+                                :content "(car x)"))
+            (with-current-buffer contexture-list-buffer (contexture-list--update))
+            (should (> (contexture-count-tests--check) before))
+            ;; A model whose limit is known.
+            (contexture-repl-switch-model "gpt-4")
+            (contexture-count-tests--check)
+            (should (string-search " of 8,192 tokens" (contexture-repl-test-header)))
+            ;; One that nobody knows.
+            (contexture-repl-switch-model "mystery")
+            (contexture-count-tests--check)
+            (should (string-search "limit unknown: model mystery is not known"
+                                   (contexture-repl-test-header)))))
+      (contexture-session-mode-line-mode -1)
+      (kill-buffer contexture-list-buffer)
+      (kill-buffer contexture-dashboard-buffer))))
+
+(ert-deftest contexture-count-says-when-it-is-an-old-one ()
+  (contexture-repl-test-with '(("A"))
+    (let ((id (plist-get contexture-repl--session :id)))
+      (contexture-test-until (string-search "0 tokens, limit" (contexture-count--text id)))
+      (contexture-test-until (not (string-search "counting" (contexture-count--text id))))
+      (contexture-repl-test-type "Something")
+      (should (string-suffix-p ", counting..." (contexture-count--text id)))
+      (should (string-prefix-p "~0/" (contexture-count--short id)))
+      (should (string-search "counting..." (contexture-repl-test-header)))
+      (contexture-test-until (not (string-search "counting" (contexture-count--text id))))
+      (should-not (string-prefix-p "0 " (contexture-count--text id))))))
+
+(ert-deftest contexture-count-leaves-nothing-behind ()
+  (contexture-repl-test-with '(("A"))
+    (should (> (hash-table-count contexture-count--entries) 0))
+    (kill-buffer (current-buffer))
+    (should (= 0 (hash-table-count contexture-count--entries)))
+    (should-not (memq #'contexture-count--told contexture-notification-functions))))
+
+(provide 'contexture-count-tests)
+;;; contexture-count-tests.el ends here
