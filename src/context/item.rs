@@ -88,7 +88,7 @@ names! {
         Kill => "kill",
         /// The output of a tool that an agent ran.
         Tool => "tool",
-        /// Typed or composed by a person or program.
+        /// A text that a person or program composed.
         Note => "note",
     }
 }
@@ -97,9 +97,9 @@ names! {
     /// The state of an item compared with its file.
     #[cfg_attr(feature = "server", schemars(rename = "ItemState"))]
     State {
-        /// Same as the file now, or not from a file.
+        /// The item has the text of its file now, or came from no file.
         Fresh => "fresh",
-        /// The file has changed since.
+        /// The text in the file has changed since the item was taken.
         Stale => "stale",
         /// The file is gone.
         Missing => "missing",

@@ -10,19 +10,19 @@ pub(crate) const MAX_NAMED_SKIPS: usize = 100;
 names! {
     /// Reason why an entry of a tree was left out.
     SkipReason {
-        /// An ignore file excludes it.
+        /// An ignore file excludes the entry.
         Ignored => "ignored",
-        /// Its name begins with a dot.
+        /// The entry's name begins with a dot.
         Hidden => "hidden",
-        /// It is not UTF-8 text.
+        /// The file is not UTF-8 text.
         Binary => "binary",
-        /// It is over the size limit.
+        /// The file is over the size limit.
         TooLarge => "too-large",
-        /// It cannot be read, or was removed during the walk.
+        /// The entry cannot be read, or was removed during the walk.
         Unreadable => "unreadable",
-        /// It is a FIFO, socket or device.
+        /// The entry is a FIFO, socket or device.
         NotAFile => "not-a-file",
-        /// It is a symbolic link that is not followed, is broken, or leads back up.
+        /// The entry is a symbolic link that is not followed, is broken, or leads back up.
         Link => "link",
     }
 }

@@ -72,7 +72,9 @@ pub enum TrustError {
         cause: String,
     },
     /// Too many projects are trusted.
-    #[error("at most {MAX_PROJECTS} projects can be trusted; remove some from the list")]
+    #[error(
+        "at most {MAX_PROJECTS} projects can be trusted; revoke some with contexture trust --revoke DIR"
+    )]
     TooMany,
 }
 
