@@ -9,9 +9,9 @@
 
 ;;; Commentary:
 
-;; How much of a conversation would be sent now, of what its model takes:
-;; system, layers, history, and what is being typed.  The server counts
-;; it, and all places show that one count: the header and the mode line of
+;; The number of tokens that a conversation would send now, and how many
+;; its model takes.  Sent are the system text, the layers, the history and
+;; what is being typed.  The server counts, and all places show that count: the header and the mode line of
 ;; the conversation, the list, the dashboard, the mode line of
 ;; `contexture-session-mode-line-mode', and the dry run.
 ;;
@@ -39,7 +39,7 @@
   "Number of seconds after another change until the server counts.")
 
 (cl-defstruct contexture-count--entry
-  "What is known of the count of a session."
+  "The count of what a session would send, and how current it is."
   count    ; last answer of `count-window'
   problem  ; error of the last call, or nil
   stale    ; non-nil if something changed since the last answer
@@ -49,7 +49,7 @@
   places)  ; alist from the places that show it to functions
 
 (defvar contexture-count--entries (make-hash-table :test #'equal)
-  "Hash table from the ids of sessions to what is known of their counts.")
+  "Hash table from the ids of sessions to their `contexture-count--entry'.")
 
 ;;;; The text
 
@@ -153,7 +153,7 @@ is called without arguments, in that buffer, whenever the text changes."
   (add-hook 'contexture-disconnected-hook #'contexture-count--all-changed))
 
 (defun contexture-count--unwatch ()
-  "Undo what `contexture-count--watch' did."
+  "Stop following the server, as `contexture-count--watch' began to."
   (contexture-unwatch #'contexture-count--told)
   (remove-hook 'contexture-connected-hook #'contexture-count--all-changed)
   (remove-hook 'contexture-disconnected-hook #'contexture-count--all-changed))
@@ -171,7 +171,7 @@ is called without arguments, in that buffer, whenever the text changes."
 ;;;; Asking
 
 (defun contexture-count--changed (id &optional typing)
-  "Note that something changed what the session ID would send.
+  "Note a change of what the session ID would send.
 The server counts again soon, or after a pause if TYPING."
   (when-let* ((entry (gethash id contexture-count--entries)))
     (let ((pause (if typing contexture-count--typing-pause contexture-count--pause))
