@@ -86,10 +86,13 @@ It says so if nobody knows the limit."
   (if-let* ((entry (gethash id contexture-count--entries)))
       (let ((count (contexture-count--entry-count entry))
             (problem (contexture-count--entry-problem entry)))
-        (cond (problem (format "not counted: %s" (plist-get problem :message)))
+        (cond ((eql (plist-get problem :code) -32601) "") ; an earlier server
+              (problem (format "not counted: %s" (plist-get problem :message)))
               ((null count) "")
               ((contexture-count--entry-stale entry)
-               (concat (contexture-count--phrase count) ", counting..."))
+               (concat (contexture-count--phrase count)
+                       (if (contexture-running-p) ", counting..."
+                         ", before the server went away")))
               (t (contexture-count--phrase count))))
     ""))
 
@@ -158,10 +161,12 @@ is called without arguments, in that buffer, whenever the text changes."
   (remove-hook 'contexture-connected-hook #'contexture-count--all-changed)
   (remove-hook 'contexture-disconnected-hook #'contexture-count--all-changed))
 
-(defun contexture-count--told (_method params)
-  "Count again what a notification with PARAMS concerns."
-  (let ((id (plist-get params :session-id)))
-    (if id (contexture-count--changed id) (contexture-count--all-changed))))
+(defun contexture-count--told (method params)
+  "Count again what a notification of METHOD with PARAMS concerns."
+  (cond ((memq method '(context-changed providers-changed))
+         (contexture-count--all-changed))
+        ((memq method contexture-session--topics)
+         (contexture-count--changed (plist-get params :session-id)))))
 
 (defun contexture-count--all-changed (&rest _)
   "Count every session again that some place shows."

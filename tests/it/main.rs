@@ -55,6 +55,7 @@ mod protocol;
 mod providers;
 mod random_calls;
 mod recorded;
+mod redo;
 mod released;
 mod repls;
 mod rooms;
