@@ -20,11 +20,18 @@
 (require 'contexture-rpc)
 (require 'contexture-connection)
 
+(declare-function contexture-live--push "contexture-live" ())
+
 ;;;; A call
 
 (defun contexture--call (connection method params success failure)
   "Call METHOD with PARAMS on CONNECTION and return the call's id.
-SUCCESS or FAILURE is called from the filter."
+SUCCESS or FAILURE is called from the filter.  If METHOD shows or sends
+items, the server is first told what changed in their buffers."
+  (when (and (bound-and-true-p contexture-live--buffers)
+             (memq method contexture--showing-methods)
+             (eq connection contexture--connection))
+    (contexture-live--push))
   (jsonrpc-async-request
    connection method params
    :timeout nil :success-fn success :error-fn failure)

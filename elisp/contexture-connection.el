@@ -32,6 +32,11 @@
 (eval-when-compile (require 'subr-x))
 
 (declare-function contexture--wanted-topics "contexture-rpc" ())
+(declare-function contexture-live--resume "contexture-live" (same))
+(declare-function contexture-live--changed "contexture-live-place" (method params))
+(declare-function contexture-live--connected "contexture-live-place" ())
+(defvar contexture--connection)
+(defvar contexture--live-watching)
 (autoload 'contexture-provider--tell-all "contexture-provider")
 
 (defvar contexture--wire-functions nil
@@ -189,6 +194,11 @@ connects.  DEATHS counts how often the server died during the call."
   "Record INFO, the answer of CONNECTION's server, and send waiting messages."
   (let ((waiting (hash-table-count (oref connection unanswered))))
     (oset connection state 'ready)
+    (when (and (bound-and-true-p contexture-live--buffers)
+               (eq connection contexture--connection))
+      (contexture-live--resume
+       (let ((state (plist-get info :state)))
+         (and state (equal state (plist-get (oref connection info) :state))))))
     (oset connection info info)
     (when (and (oref connection told) (> waiting 0))
       (contexture--message "Contexture: the server is back; %s sent"
@@ -200,6 +210,9 @@ connects.  DEATHS counts how often the server died during the call."
     (when contexture-providers
       (contexture-provider--tell-all connection))
     (contexture--resend connection)
+    (when (and (fboundp 'contexture-live--connected)
+               (eq connection contexture--connection))
+      (contexture--later #'contexture-live--connected))
     (contexture--later #'run-hooks 'contexture-connected-hook)))
 
 (defun contexture--subscribe (connection)
@@ -498,6 +511,8 @@ An error that escapes a filter ends a batch Emacs."
     (oset connection news nil)
     (dolist (entry news)
       (with-demoted-errors "Contexture: %S"
+        (when contexture--live-watching
+          (apply #'contexture-live--changed entry))
         (apply #'run-hook-with-args 'contexture-notification-functions entry)))))
 
 (defun contexture--forget-call (connection call)

@@ -70,7 +70,7 @@
                  ("contexture-mention"
                   contexture-mention-mode contexture-global-mention-mode)
                  ("contexture-sets"
-                  contexture-remove contexture-clear contexture-undo
+                  contexture-remove contexture-freeze contexture-clear contexture-undo
                   contexture-redo contexture-refresh contexture-set-capacity contexture-switch
                   contexture-save-set contexture-load-set contexture-drop-set)))
   (dolist (command (cdr entry))
@@ -107,6 +107,7 @@
     (define-key map "v" #'contexture-add-diff)
     (define-key map "o" #'contexture-add-compilation)
     (define-key map "x" #'contexture-remove)
+    (define-key map "Z" #'contexture-freeze)
     (define-key map "S" #'contexture-save-set)
     (define-key map "L" #'contexture-load-set)
     (define-key map "D" #'contexture-drop-set)

@@ -116,11 +116,20 @@ If its source is gone, show the item's text."
       (ignore-errors (font-lock-ensure))
       (contexture--show-hidden))
     (setq header-line-format (contexture-list-item--header
-                              (contexture--description
-                               (plist-get item :metadata))))
+                              (concat
+                               (contexture--description (plist-get item :metadata))
+                               (contexture-list-item--age item))))
     (setq-local view-inhibit-help-message t)
     (view-mode-enter nil #'ignore)
     (display-buffer (current-buffer))))
+
+(defun contexture-list-item--age (item)
+  "Return a phrase for the time of ITEM's text if it is not its source's, or \"\"."
+  (if-let* ((as-of (plist-get item :as-of)))
+      (concat (format-time-string " as of %F %R" as-of)
+              (when-let* ((reason (plist-get (plist-get item :metadata) :stale)))
+                (concat ": " reason)))
+    ""))
 
 (defun contexture-list-item--insert (item)
   "Replace this buffer's text with that of ITEM, in the major mode for it."
@@ -177,11 +186,12 @@ Else return `fundamental-mode'."
 
 (defun contexture-list-edit ()
   "Edit the text of the item at point in its own buffer.
-Only the item changes, not its file."
+Only the item changes, not its file, and it follows that no longer."
   (interactive)
   (let* ((item (contexture-list--item))
          (buffer (contexture-list-item--edit-buffer (plist-get item :id))))
-    (when (plist-get item :live)
+    (when (and (plist-get item :live)
+               (null (plist-get (plist-get item :metadata) :start-line)))
       (user-error "This item is read from its file whenever it is used; \
 edit the file"))
     (if buffer
@@ -281,7 +291,7 @@ shows it, and \\[contexture-list-edit-finish] again overwrites it")))
                 (buffer-substring-no-properties (point-min) (point-max)))))
     (contexture-list--call
      'update-item
-     (list :id (plist-get contexture-list-item--edited :id) :content text)
+     (list :id (plist-get contexture-list-item--edited :id) :content text :live :false)
      (lambda (item)
        (setq contexture-list-item--saving nil
              contexture-list-item--edited item)

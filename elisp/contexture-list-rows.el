@@ -63,13 +63,28 @@ It is a list of the id and a vector with the text of each column."
                   (contexture-list--tokens (plist-get item :tokens))
                   (contexture-list--age
                    (- now (or (plist-get item :timestamp) now)))
-                  (if face (propertize state 'face face) state)))))
+                  (contexture-list--state-cell item state face)))))
+
+(defun contexture-list--state-cell (item state face)
+  "Return the cell of ITEM's STATE with FACE, or nil.
+Text that is not its source's any more is shown with its date."
+  (if (null face)
+      state
+    (let ((as-of (plist-get item :as-of))
+          (reason (plist-get (plist-get item :metadata) :stale)))
+      (apply #'propertize state 'face face
+             `(,@(and reason (list 'help-echo reason))
+               ,@(and as-of (list 'display
+                                  (concat state (format-time-string " %F" as-of)))))))))
 
 (defun contexture-list--state (item)
-  "Return the word for ITEM's state."
-  (contexture--item-state (or (plist-get item :state) :fresh)
-                          (plist-get item :metadata)
-                          (plist-get item :timestamp)))
+  "Return the word for ITEM's state.
+One whose file is there as a whole is covered by that."
+  (if (plist-get item :covered-by)
+      "covered"
+    (contexture--item-state (or (plist-get item :state) :fresh)
+                            (plist-get item :metadata)
+                            (plist-get item :timestamp))))
 
 (defun contexture-list--pin-mark (item)
   "Return the mark that shows whether ITEM is pinned."

@@ -51,6 +51,7 @@
     (define-key map "P" #'contexture-list-pin)
     (define-key map "e" #'contexture-list-edit)
     (define-key map "g" #'contexture-list-refresh)
+    (define-key map "Z" #'contexture-list-freeze)
     (define-key map [remap undo] #'contexture-undo)
     (define-key map [remap undo-only] #'contexture-undo)
     (define-key map [remap undo-redo] #'contexture-redo)
@@ -99,6 +100,7 @@ undo every change of the context with \\[contexture-undo], and redo it
 with \\[contexture-redo].
 
 \\[contexture-list-move-up] and \\[contexture-list-move-down] move an item.
+`Z' freezes items, so that they no longer follow their sources.
 `>' moves items to the next, more special layer, and `<' to the one before.
 `S' sorts by a column and `o' goes back to the order of the context.
 The keys behind `/' restrict the list to a type, a state, or a match in
@@ -357,10 +359,42 @@ are shown as missing."
          (stale (cl-count :stale items :key (lambda (it) (plist-get it :outcome))))
          (missing (cl-count :missing items
                             :key (lambda (it) (plist-get it :outcome)))))
-    (contexture--message "Read %s again%s%s"
+    (contexture--message "Read %s again%s%s%s"
              (contexture--count (plist-get result :updated) "item")
+             (contexture-list--changed-text items)
              (if (> stale 0) (format "; %d could not be found in the file" stale) "")
              (if (> missing 0) (format "; the file of %d is gone" missing) ""))))
+
+(defun contexture-list--changed-text (items)
+  "Return a phrase for those of ITEMS that changed or moved, by their names."
+  (let ((names (cl-loop for item in items
+                        for known = (contexture-list--item-with (plist-get item :id))
+                        when (and known (memq (plist-get item :outcome) '(:updated :moved)))
+                        collect (format "%s %s"
+                                        (contexture--description
+                                         (plist-get known :metadata))
+                                        (if (eq (plist-get item :outcome) :moved) "moved"
+                                          "changed")))))
+    (if names
+        (concat ": " (string-join (seq-take names 3) ", ")
+                (if (nthcdr 3 names) ", ..." ""))
+      "")))
+
+(defun contexture-list-freeze ()
+  "Make snapshots of the items in the region, the marked ones, or that at point.
+If all of them are snapshots, let them follow their files again."
+  (interactive)
+  (let* ((ids (contexture-list--ids))
+         (freeze (cl-some (lambda (id)
+                            (plist-get (contexture-list--item-with id) :live))
+                          ids)))
+    (contexture-list--change
+     'freeze-items (list :ids ids :frozen (and freeze t))
+     (lambda (_)
+       (contexture--message "%s %s" (contexture--count (length ids) "item")
+                            (if freeze "frozen: changes of the source no longer count"
+                              "following the source again"))))
+    (setq deactivate-mark t)))
 
 (defun contexture-list--tag-here (tag)
   "Set the mark TAG on the item at point, or those in the region; move on."

@@ -15,9 +15,8 @@
 ;; with the text, and later answers only change its help text, unless the
 ;; item's lines have changed.
 ;;
-;; No code runs after each command.  Only an overlay's own hooks run, for
-;; edits at its borders; they keep it to whole lines and let undo restore
-;; what a deletion took.
+;; An item that is live has an overlay anyway, see contexture-live.el; then
+;; the mark is that one.
 ;;
 ;; The mark is a line prefix, so that one overlay marks all its lines.
 ;; It takes no room in the text: it is drawn in the fringe or, on
@@ -29,9 +28,12 @@
 (require 'cl-lib)
 (require 'eldoc)
 (require 'contexture)
+(require 'contexture-overlay)
 (eval-when-compile (require 'subr-x))
 
 (defvar contexture-mode)
+
+(declare-function contexture-live--overlay "contexture-live" (id))
 
 (defcustom contexture-mark-face nil
   "Face of text that is in the context, in buffers with `contexture-mode'."
@@ -46,16 +48,12 @@
   "Face of the mark of an item whose file has changed since."
   :group 'contexture)
 
-(defconst contexture-marks--lost-limit 20
-  "Maximum number of deletions that an overlay remembers for undo.")
-
-(defvar contexture-marks--undo-moves-overlays (< emacs-major-version 29)
-  "Non-nil if undo itself restores the borders of overlays.
-It does up to Emacs 28, where overlays are made of markers.")
-
 (defvar contexture-marks--fetching (make-hash-table :test #'equal)
   "Hash table from each context that is being fetched to t.
 The value `again' means that the context changed meanwhile.")
+
+(defvar contexture-marks--stale (make-hash-table :test #'equal)
+  "Hash table from a context, a name or a list, to its number of stale items.")
 
 (defvar-local contexture-marks--margin nil
   "Former left margin while the marks use it, else nil.
@@ -64,6 +62,10 @@ The value is a list of one list, which holds the former local value of
 
 (defvar-local contexture-marks--eldoc-was-off nil
   "Non-nil if ElDoc was turned on in this buffer for the marks.")
+
+(defconst contexture-marks--properties
+  '(contexture-mark contexture-lines face help-echo before-string line-prefix)
+  "Properties that make an overlay a visible mark.")
 
 (put 'contexture-marks--margin 'permanent-local t)
 (put 'contexture-marks--eldoc 'permanent-local-hook t)
@@ -112,7 +114,7 @@ The value is a list of one list, which holds the former local value of
 
 (defun contexture-marks--clear ()
   "Remove the marks of this buffer."
-  (mapc #'delete-overlay (contexture-marks--overlays))
+  (mapc #'contexture-marks--remove (contexture-marks--overlays))
   (contexture-marks--free-margin))
 
 (defun contexture-marks--reverted ()
@@ -167,6 +169,10 @@ row cost two calls.  This starts no server."
 (defun contexture-marks--show-everywhere (manager items)
   "Mark the ITEMS of MANAGER in all buffers whose context it is."
   (when (contexture-running-p)
+    (puthash manager (cl-count-if (lambda (item) (plist-get (plist-get item :metadata) :stale))
+                                  items)
+             contexture-marks--stale)
+    (force-mode-line-update t)
     (dolist (buffer (contexture-marks--buffers manager))
       (with-current-buffer buffer
         (with-demoted-errors "Contexture: %S"
@@ -240,26 +246,40 @@ Existing marks stay where they are now."
             (when overlay
               (remhash (plist-get item :id) old)
               (contexture-marks--dress overlay manager item))))))
-    (maphash (lambda (_ overlay) (delete-overlay overlay)) old)))
+    (maphash (lambda (_ overlay) (contexture-marks--remove overlay)) old)))
+
+(defun contexture-marks--remove (overlay)
+  "Remove the mark OVERLAY; one of a live item is only hidden."
+  (if (overlay-get overlay 'contexture-live)
+      (dolist (property contexture-marks--properties)
+        (overlay-put overlay property nil))
+    (delete-overlay overlay)))
 
 (defun contexture-marks--place (item overlay)
   "Return the mark for ITEM, or nil if its lines do not exist.
-Reuse OVERLAY if it is non-nil and ITEM's lines are still the same."
+That is the overlay that a live item has already.  Else reuse OVERLAY if
+it is non-nil and ITEM's lines are still the same."
   (let* ((metadata (plist-get item :metadata))
+         (id (plist-get item :id))
          (lines (cons (plist-get metadata :start-line)
-                      (plist-get metadata :end-line))))
-    (if (and overlay (equal lines (overlay-get overlay 'contexture-lines)))
-        overlay
-      (when-let* ((bounds (contexture-marks--bounds metadata)))
-        (let ((new (make-overlay (car bounds) (cdr bounds)))
-              (hooks (list #'contexture-marks--edited)))
-          (overlay-put new 'contexture-mark (plist-get item :id))
-          (overlay-put new 'contexture-lines lines)
-          (overlay-put new 'modification-hooks hooks)
-          (overlay-put new 'insert-in-front-hooks hooks)
-          (overlay-put new 'insert-behind-hooks hooks)
-          (when overlay (delete-overlay overlay))
-          new)))))
+                      (plist-get metadata :end-line)))
+         (live (and (featurep 'contexture-live) (contexture-live--overlay id)))
+         (new (cond (live)
+                    ((and overlay (not (overlay-get overlay 'contexture-live))
+                          (equal lines (overlay-get overlay 'contexture-lines)))
+                     overlay)
+                    (t (contexture-marks--make metadata)))))
+    (when new
+      (overlay-put new 'contexture-mark id)
+      (overlay-put new 'contexture-lines lines)
+      (when (and overlay (not (eq overlay new)))
+        (contexture-marks--remove overlay)))
+    new))
+
+(defun contexture-marks--make (metadata)
+  "Return a new overlay over the lines that METADATA names, or nil."
+  (when-let* ((bounds (contexture-marks--bounds metadata)))
+    (contexture-overlay--make (car bounds) (cdr bounds))))
 
 (defun contexture-marks--dress (overlay manager item)
   "Give OVERLAY the look and the help text of ITEM of MANAGER."
@@ -316,51 +336,6 @@ Reuse OVERLAY if it is non-nil and ITEM's lines are still the same."
                  (sort overlays
                        (lambda (a b) (< (overlay-start a) (overlay-start b))))
                  "; "))))
-
-;;;; Edits at the border of a mark
-
-(defun contexture-marks--edited (overlay after beg end &optional length)
-  "Keep OVERLAY to whole lines, and let undo restore it.
-AFTER, BEG, END and LENGTH are those of overlay hooks."
-  (cond ((and undo-in-progress contexture-marks--undo-moves-overlays))
-        ((not after)
-         (when (and (< beg end)
-                    (not contexture-marks--undo-moves-overlays)
-                    (or (<= beg (overlay-start overlay))
-                        (>= end (overlay-end overlay))))
-           (contexture-marks--note-lost overlay beg end)))
-        ((and (eql length 0) (not (contexture-marks--restored overlay beg end)))
-         (when (and (= beg (overlay-start overlay)) (eq (char-before end) ?\n))
-           ;; Lines were put before the first one.
-           (move-overlay overlay end (max end (overlay-end overlay)))))))
-
-(defun contexture-marks--note-lost (overlay beg end)
-  "Remember where OVERLAY's borders are in the text from BEG to END.
-That text is about to be deleted."
-  (let ((start (overlay-start overlay))
-        (stop (overlay-end overlay)))
-    (overlay-put overlay 'contexture-lost
-                 (cons (list (- end beg)
-                             (and (<= beg start) (- start beg))
-                             (and (<= stop end) (- stop beg)))
-                       (seq-take (overlay-get overlay 'contexture-lost)
-                                 (1- contexture-marks--lost-limit))))))
-
-(defun contexture-marks--restored (overlay beg end)
-  "Return non-nil if undo restored OVERLAY along with BEG to END.
-Two hooks may run for one insertion; the second finds it done."
-  (let ((lost (and undo-in-progress
-                   (assq (- end beg) (overlay-get overlay 'contexture-lost)))))
-    (cond (lost
-           (pcase-let ((`(,_ ,start ,stop) lost))
-             (move-overlay overlay
-                           (if start (+ beg start) (overlay-start overlay))
-                           (if stop (+ beg stop) (overlay-end overlay))))
-           (overlay-put overlay 'contexture-lost
-                        (remq lost (overlay-get overlay 'contexture-lost)))
-           (overlay-put overlay 'contexture-restored (buffer-modified-tick)))
-          (t (eql (overlay-get overlay 'contexture-restored)
-                  (buffer-modified-tick))))))
 
 ;;;; The margin of a terminal
 

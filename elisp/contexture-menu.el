@@ -61,6 +61,7 @@ type a prefix argument before any of them."
     ("M" contexture-mode :description contexture-menu--marks)]
    ["Change"
     ("x" "remove item" contexture-remove)
+    ("Z" "freeze item" contexture-freeze)
     ("c" "clear" contexture-clear)
     ("u" contexture-undo :description contexture-menu--undo)
     ("U" contexture-redo :description contexture-menu--redo)

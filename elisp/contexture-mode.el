@@ -130,11 +130,22 @@ the prefix to which you bound the variable `contexture-command-map':
   "Return the mode line's text for this buffer."
   (pcase-let* ((context (contexture--known-context))
                (`(,items . ,tokens) (contexture--totals-of context))
-               (name (contexture--lighter-name context)))
+               (name (contexture--lighter-name context))
+               (stale (gethash context contexture-marks--stale 0)))
     (cond ((null items) name)
-          ((null contexture-token-budget)
-           (format "%s:%d/%d" name items (or tokens 0)))
-          (t (contexture--budget-lighter name items (or tokens 0))))))
+          (t (contexture--with-stale
+              (if contexture-token-budget
+                  (contexture--budget-lighter name items (or tokens 0))
+                (format "%s:%d/%d" name items (or tokens 0)))
+              stale)))))
+
+(defun contexture--with-stale (text stale)
+  "Return TEXT of the mode line with the number STALE, if that is not 0."
+  (if (= stale 0)
+      text
+    (append (ensure-list text)
+            (list (propertize (format " %d stale" stale)
+                              'face 'contexture-mark-stale)))))
 
 (defun contexture--lighter-name (manager)
   "Return the label of the context MANAGER in the mode line.

@@ -37,6 +37,7 @@
 (autoload 'contexture-connect "contexture-call" nil t)
 
 ;; These are called only on a connection, so after that file is loaded.
+(declare-function contexture-live--disconnected "contexture-live-place" ())
 (declare-function jsonrpc-notify "jsonrpc" (connection method params))
 (declare-function jsonrpc-running-p "jsonrpc" (conn))
 (declare-function jsonrpc-shutdown "jsonrpc" (conn &optional cleanup))
@@ -84,11 +85,25 @@ These are the server's methods that change something, followed by their
 earlier names.  `configure-session' is left out: it also reads settings,
 and a repeated call of it changes nothing more.")
 
+(defconst contexture--showing-methods
+  '(list-items render-items context-to-string count-items refresh-items freeze-items
+    add-item add-file add-tree update-item undo redo save-set transfer-items batch
+    chat build-window explain-window process-turn take-notes summarize-session
+    session-stats get-context render-context context-summary refresh-context
+    add-context update-context build-context explain-context manage-context
+    summarize-context auto-manage-context)
+  "Methods that show or send items, or compare them with others.
+Before these, the server is told what changed in buffers: a connection's
+calls begin in order.  The earlier names of methods are here, too.")
+
 (defvar contexture--connection nil
   "Connection in use, or nil before the first call.")
 
 (defvar contexture--watched-topics nil
   "Alist from each function that watches notifications to its topics.")
+
+(defvar contexture--live-watching nil
+  "Non-nil if live items of buffers follow what others change.")
 
 (defvar contexture--request-key-prefix nil
   "Prefix of the request keys of this Emacs.")
@@ -296,7 +311,7 @@ End the subscriptions that only FUNCTION wanted."
 
 (defun contexture--wanted-topics ()
   "Return the names of all topics that some function watches."
-  (when contexture-notification-functions
+  (when (or contexture-notification-functions contexture--live-watching)
     (cons "context-changed"
           (sort (delete-dups
                  (cl-loop for (function . topics) in contexture--watched-topics
@@ -333,6 +348,8 @@ A server that this Emacs started ends; its data are saved."
   (when contexture--connection
     (jsonrpc-shutdown contexture--connection)
     (setq contexture--connection nil)
+    (when (featurep 'contexture-live-place)
+      (contexture-live--disconnected))
     (run-hooks 'contexture-disconnected-hook)))
 
 (provide 'contexture-rpc)

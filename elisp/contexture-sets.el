@@ -65,7 +65,7 @@ Interactively, remove the item of the text at point; if there is none or
 several, or with a prefix argument, choose one.  NAME names the items in
 the message; MANAGER is by default the one to which this buffer adds."
   (interactive
-   (let ((item (contexture-sets--read-item current-prefix-arg)))
+   (let ((item (contexture-sets--read-item "Remove item" current-prefix-arg)))
      (list (list (plist-get item :id))
            (contexture--description (plist-get item :metadata))
            (plist-get item :manager))))
@@ -80,8 +80,8 @@ the message; MANAGER is by default the one to which this buffer adds."
                          (contexture--label manager)
                          (substitute-command-keys "\\[contexture-undo]"))))))
 
-(defun contexture-sets--read-item (ask)
-  "Return the item at point; let the user choose if that is unclear, or if ASK.
+(defun contexture-sets--read-item (prompt ask)
+  "Return the item at point; choose with PROMPT if that is unclear, or if ASK.
 An item of lines around point is preferred to one of the whole file."
   (let* ((manager (contexture-current-context))
          (items (or (contexture--ask 'list-items
@@ -94,7 +94,7 @@ An item of lines around point is preferred to one of the whole file."
     (if (and here (null (cdr here)) (not ask))
         (car here)
       (contexture-sets--choose-item
-       (if ask items (or here items)) (car (last here))))))
+       prompt (if ask items (or here items)) (car (last here))))))
 
 (defun contexture-sets--lines-p (item)
   "Return non-nil if ITEM is of certain lines, not of a whole file or buffer."
@@ -114,12 +114,12 @@ An item of lines around point is preferred to one of the whole file."
          (or (null start)
              (<= start line (or (plist-get metadata :end-line) start))))))
 
-(defun contexture-sets--choose-item (items default)
-  "Ask the user for one of ITEMS, by default DEFAULT or the newest."
+(defun contexture-sets--choose-item (prompt items default)
+  "Ask with PROMPT for one of ITEMS, by default DEFAULT or the newest."
   (let* ((alist (contexture-sets--name-items (reverse items)))
          (default (or (car (rassq default alist)) (caar alist)))
          (name (completing-read
-                (format-prompt "Remove item" (contexture--visible default))
+                (format-prompt prompt (contexture--visible default))
                 (contexture-sets--table
                  (mapcar #'car alist) 'contexture-item
                  (contexture-sets--annotate alist #'contexture-sets--item-text))
@@ -143,6 +143,28 @@ An item of lines around point is preferred to one of the whole file."
   (format "%s, %s, %s" (contexture-list--kind item)
           (contexture--count (or (plist-get item :tokens) 0) "token")
           (contexture-sets--age (plist-get item :timestamp))))
+
+;;;###autoload
+(defun contexture-freeze (item &optional follow)
+  "Make a snapshot of ITEM, which no longer follows its source.
+It keeps its text, and whatever shows it says of when that is.  With
+FOLLOW, the prefix argument, let it follow its source again.
+Interactively, ITEM is that of the text at point; if there is none or
+several, choose one."
+  (interactive
+   (list (contexture-sets--read-item
+          (if current-prefix-arg "Let item follow its source" "Freeze item") nil)
+         current-prefix-arg))
+  (let ((manager (or (plist-get item :manager) (contexture-current-manager)))
+        (name (contexture--description (plist-get item :metadata))))
+    (setq contexture--last-changed manager)
+    (contexture--request-patiently
+     'freeze-items (list :manager manager :id (plist-get item :id)
+                         :frozen (not follow))
+     :success (lambda (_)
+                (contexture--message "%s %s in %s"
+                         (if follow "Following again:" "Frozen:")
+                         name (contexture--label manager))))))
 
 ;;;###autoload
 (defun contexture-clear ()

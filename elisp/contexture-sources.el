@@ -55,7 +55,7 @@
 METADATA is a plist of further facts."
   (list :type type
         :content (substring-no-properties content)
-        :metadata (append (list :origin origin) metadata)))
+        :metadata (append (list :origin origin) metadata (contexture--as-of))))
 
 (defun contexture-sources--buffer-metadata (&rest keys)
   "Return the values of KEYS in this buffer's metadata, as a plist."

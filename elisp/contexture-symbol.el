@@ -85,11 +85,13 @@ Interactively, that is the symbol at point, or one that you type."
         (save-restriction
           (widen)
           (goto-char marker)
-          (let ((bounds (or (contexture--defun-bounds)
-                            (cons (line-beginning-position)
-                                  (line-end-position)))))
-            (contexture--capture (car bounds) (cdr bounds) :symbol
-                                 :symbol name :docstring docstring)))))))
+          (let ((definition (contexture-defun-at-point)))
+            (contexture--capture
+             (or (plist-get definition :beg) (line-beginning-position))
+             (or (plist-get definition :end) (line-end-position))
+             :symbol
+             :symbol name :symbol-kind (plist-get definition :kind)
+             :docstring docstring)))))))
 
 (defun contexture-symbol--primitive-p (name)
   "Return non-nil if NAME is an Emacs function or variable written in C."

@@ -115,7 +115,8 @@ Use it again to give up on a server that does not answer."
            'add-tree
            (contexture--plist :path root :manager manager
                               :mode (intern (format ":%s" mode))
-                              :hidden (and hidden t))
+                              :hidden (and hidden t)
+                              :live (and (eq mode 'files) t))
            :success (apply-partially #'contexture-tree--added walk)
            :error (apply-partially #'contexture-tree--refused walk)))
     (contexture-tree--begin walk)))

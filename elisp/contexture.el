@@ -46,7 +46,7 @@
 ;;     v  contexture-add-diff         D  contexture-drop-set
 ;;     o  contexture-add-compilation  m  contexture-switch
 ;;     g  contexture-refresh          C  contexture-set-capacity
-;;     U  contexture-redo
+;;     U  contexture-redo              Z  contexture-freeze
 ;;     n  the commands for sessions, which are conversations
 ;;     z  the commands for a Lisp that SLIME or SLY is connected to
 ;;     R  contexture-repl             E  contexture-explain-code
@@ -65,6 +65,11 @@
 (require 'contexture-rpc)
 (require 'contexture-keys)
 (require 'contexture-scope)
+
+(autoload 'contexture-live--added "contexture-live-place")
+(autoload 'contexture-live--captured "contexture-live-place")
+(autoload 'contexture-live--connected "contexture-live-place")
+(autoload 'contexture-live--held-p "contexture-live")
 (eval-when-compile (require 'subr-x))
 
 
@@ -105,18 +110,29 @@ facts."
     (user-error "This buffer only shows context; mark text in its own buffer"))
   (when (minibufferp)
     (user-error "Leave the minibuffer first; its text cannot be added"))
-  (list :type (cond ((eq origin :file) :file)
-                    ((derived-mode-p 'prog-mode) :code)
-                    (t :text))
-        :content (buffer-substring-no-properties beg end)
-        :metadata (append (contexture--buffer-metadata)
-                          (unless (contexture--whole-p beg end origin)
-                            (contexture--lines beg end))
-                          (list :origin origin)
-                          (and (contexture--partial-p beg end) '(:partial t))
-                          (apply #'contexture--plist
-                                 :package (contexture--lisp-package beg)
-                                 metadata))))
+  (let ((text (buffer-substring-no-properties beg end))
+        (live (and (buffer-file-name (contexture--base-buffer))
+                   (not (plist-get metadata :start-column)))))
+    (when live (contexture-live--captured text beg end))
+    `(:type ,(cond ((eq origin :file) :file)
+                   ((derived-mode-p 'prog-mode) :code)
+                   (t :text))
+      :content ,text
+      :metadata (,@(contexture--buffer-metadata)
+                 ,@(unless (contexture--whole-p beg end origin)
+                     (contexture--lines beg end))
+                 :origin ,origin
+                 ,@(and (contexture--partial-p beg end) '(:partial t))
+                 ,@(apply #'contexture--plist
+                          :package (contexture--lisp-package beg) metadata)
+                 ,@(cond (live (and (contexture-live--held-p) '(:unsaved t)))
+                         ;; A rectangle, which is no text to follow.
+                         ((plist-get metadata :start-column) (contexture--as-of))))
+      ,@(and live '(:live t)))))
+
+(defun contexture--as-of ()
+  "Return the metadata of a text that does not follow its source, a plist."
+  (list :as-of (truncate (float-time))))
 
 (defun contexture--buffer-metadata ()
   "Return the metadata of any text in this buffer, as a plist."
@@ -227,8 +243,10 @@ Text that was never saved cannot match its file, and the server cannot
 look at files on other machines."
   (cond ((contexture--item-remote-p metadata) "remote")
         ;; The server also reports stale for a file that was written just before.
-        ((and (memq state '(:fresh :stale))
-              (contexture--item-unsaved-p metadata timestamp))
+        ((if (plist-get metadata :unsaved) ; a live item
+             (and (eq state :fresh) (plist-get metadata :modified))
+           (and (memq state '(:fresh :stale))
+                (contexture--item-unsaved-p metadata timestamp)))
          "unsaved")
         (t (contexture--name state))))
 
@@ -265,7 +283,9 @@ METHOD is `add-item' by default."
          (contexture--request-patiently
           (or method 'add-item)
           `(:manager ,manager ,@params :brief t)
-          :success (lambda (item) (contexture--tell-added manager item replaced))
+          :success (lambda (item)
+                     (contexture-live--added manager item (plist-get params :content))
+                     (contexture--tell-added manager item replaced))
           :error (apply-partially #'contexture--tell-refused manager))
          (setq replaced contexture--last-replaced))))))
 
@@ -274,11 +294,12 @@ METHOD is `add-item' by default."
   (contexture--note-totals manager (plist-get item :count)
                            (plist-get item :total-tokens)
                            (plist-get item :version))
-  (contexture--message "Added %s to %s (%s)%s%s"
+  (contexture--message "Added %s to %s (%s)%s%s%s"
            (contexture--description (plist-get item :metadata))
            (contexture--label manager)
            (contexture--size (plist-get item :count)
                              (plist-get item :total-tokens))
+           (contexture--repeat-text item)
            (if-let* ((evicted (plist-get item :evicted)))
                (format "; it is full, so the oldest %s left it"
                        (contexture--count (length evicted) "item"))
@@ -286,6 +307,24 @@ METHOD is `add-item' by default."
            (if (> replaced 0)
                (concat "; " (contexture--replaced-text replaced))
              "")))
+
+(defun contexture--repeat-text (item)
+  "Return a phrase for what of the added ITEM was there already, or \"\"."
+  (let ((absorbed (length (plist-get item :absorbed)))
+        (covers (length (plist-get item :covers))))
+    (concat
+     (pcase (plist-get item :repeat)
+       (:same "; it was there already, and comes last now")
+       (:extended
+        (if (> absorbed 0)
+            (format "; it joins %d items that were there" (1+ absorbed))
+          "; it extends an item that was there")))
+     (and (plist-get item :covered-by)
+          "; all of its file is there too, and is sent once")
+     (and (> covers 0)
+          (contexture--format "; %s of the file %s sent as a part of it"
+                              (contexture--count covers "item")
+                              (if (= covers 1) "is" "are"))))))
 
 (defun contexture--tell-refused (manager problem)
   "Say that nothing was added to MANAGER because of PROBLEM."
@@ -371,7 +410,7 @@ has unsaved edits of FILE, the buffer's text is added instead."
            (cons 'add-item (contexture--capture-remote file start end)))
           (t
            `(add-file
-             ,@(contexture--plist :path file :start-line start :end-line end)
+             ,@(contexture--plist :path file :start-line start :end-line end :live t)
              ,@(when-let* ((root (let ((default-directory
                                         (file-name-directory file)))
                                    (contexture--project-root))))
@@ -403,6 +442,7 @@ This is for files on other machines, which the server cannot read."
                  (append (contexture--plist
                           :filename file
                           :language (contexture--file-mode file))
+                         (contexture--as-of)
                          (cl-loop for (key value) on (plist-get params :metadata)
                                   by #'cddr
                                   when (memq key '(:start-line :end-line :origin))

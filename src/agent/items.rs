@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use super::Services;
 use super::refresh::{GONE, current, now_ms};
 use crate::context::item::{Item, Kind, Metadata, State};
-use crate::context::repeat::Repeat;
+use crate::context::repeat::{Repeat, covered};
 use crate::engine::{Added, Again, Caller, Engine, EngineError, NewItem, View};
 use crate::files::{self, FileError, FileText, LEADS_OUT, Opened, WITHIN};
 use crate::ids::ItemId;
@@ -49,6 +49,10 @@ pub(crate) struct ItemShown<'a> {
     /// Relation of the item to its file. Always `:fresh` in the answer to an addition or a change, which takes
     /// the content as it is and does not look at the file; `list-items` looks.
     state: State,
+    /// Time of which the content of a snapshot or of a stale live item is, in Unix seconds; absent
+    /// for others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    as_of: Option<i64>,
 }
 
 impl<'a> ItemShown<'a> {
@@ -68,6 +72,7 @@ impl<'a> ItemShown<'a> {
             pinned: view.pinned,
             live: *live,
             state,
+            as_of: view.item.as_of(),
         }
     }
 }
@@ -99,6 +104,14 @@ struct AddedTo {
     /// Ids of items that became part of it; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     absorbed: Vec<ItemId>,
+    /// Id of the item that has all of its file, so that it is not rendered itself; absent if there
+    /// is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    covered_by: Option<ItemId>,
+    /// Ids of the items of the same file that are not rendered themselves, since this one has all
+    /// of the file; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    covers: Vec<ItemId>,
 }
 
 impl ItemAnswer {
@@ -106,6 +119,20 @@ impl ItemAnswer {
     pub(crate) fn again(mut self, again: Option<Again>) -> Self {
         if let (Some(added), Some(Again { repeat, absorbed })) = (&mut self.added_to, again) {
             (added.repeat, added.absorbed) = (Some(repeat), absorbed);
+        }
+        self
+    }
+
+    /// Says which of these items, all of the manager, has the text of which others.
+    pub(crate) fn among(mut self, views: &[View]) -> Self {
+        let Some(added) = &mut self.added_to else { return self };
+        let items: Vec<&Item> = views.iter().map(|view| &*view.item).collect();
+        for (item, by) in items.iter().zip(covered(&items)) {
+            if item.id == self.view.item.id {
+                added.covered_by = by;
+            } else if by == Some(self.view.item.id) {
+                added.covers.push(item.id);
+            }
         }
         self
     }
@@ -137,8 +164,16 @@ impl ItemAnswer {
         let (count, total_tokens) = engine.size(&manager)?;
         let answer = Self::of(engine, &manager, id, brief)?;
         let evicted = ItemId::all(&added.evicted);
-        let (repeat, absorbed) = (None, Vec::new());
-        let added_to = AddedTo { manager, count, total_tokens, evicted, repeat, absorbed };
+        let added_to = AddedTo {
+            manager,
+            count,
+            total_tokens,
+            evicted,
+            repeat: None,
+            absorbed: Vec::new(),
+            covered_by: None,
+            covers: Vec::new(),
+        };
         Ok(Self { added_to: Some(added_to), ..answer })
     }
 

@@ -42,7 +42,12 @@ impl Engine {
             None
         };
         let Some(Merged { into, absorbed, content, lines, repeat }) = merged else {
-            return Ok((self.add(method, manager, vec![item])?, None));
+            let added = self.add(method, manager, vec![item])?;
+            if let Some(id) = added.ids.first() {
+                let new = self.slot(manager, ItemId(*id))?.item;
+                self.held.note(&new, self.sessions.caller);
+            }
+            return Ok((added, None));
         };
         let slot = self.slot(manager, into)?;
         let is_given = content == item.content;
@@ -66,6 +71,28 @@ impl Engine {
         self.carry_out(manager, change)?;
         let added = Added { ids: vec![into.0], evicted: Vec::new() };
         Ok((added, Some(Again { repeat, absorbed })))
+    }
+
+    /// Makes new items of files live. Leaves out those that are in the manager already, and returns
+    /// the ids of these.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub(crate) fn without_live(
+        &mut self,
+        manager: &str,
+        items: Vec<NewItem>,
+    ) -> Result<(Vec<NewItem>, Vec<ItemId>), EngineError> {
+        let held: Vec<Arc<Item>> =
+            self.manager(manager)?.slots().map(|slot| Arc::clone(&slot.item)).collect();
+        let (mut new, mut there) = (Vec::new(), Vec::new());
+        for item in items {
+            match repeat::merged(held.iter().map(|it| &**it), &item.content, &item.metadata) {
+                Some(merged) => there.push(merged.into),
+                None => new.push(NewItem { live: true, ..item }),
+            }
+        }
+        Ok((new, there))
     }
 
     /// Notes that the caller has an item's text in an unsaved buffer, or no longer has it there.

@@ -56,6 +56,19 @@ impl Engine {
         Ok(selected.into_iter().map(|(_, view)| view).collect())
     }
 
+    /// Returns the selected items that are live, of all managers instead of those that are named.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub(crate) fn select_live(&mut self, selection: &Selection) -> Result<Vec<View>, EngineError> {
+        let mut live = Vec::new();
+        for manager in self.store.read_all()?.managers_with_live()? {
+            let one = Selection { managers: vec![manager], ..selection.clone() };
+            live.extend(self.select(&one)?.into_iter().filter(|view| view.item.live));
+        }
+        Ok(live)
+    }
+
     /// Returns an item as its manager holds it.
     pub(super) fn view_of(&self, manager: &Arc<str>, slot: &Slot) -> View {
         let Slot { item, pinned, .. } = slot;

@@ -115,8 +115,11 @@ fn followed(
         Ok(text) => lines::unified(text),
     };
     let anchor = Anchor::of(&item.metadata);
-    if anchor.is_some() && holds_at(item, &text, range) {
-        return Refreshed::Unchanged;
+    if holds_at(item, &text, range) {
+        let around = if anchor.is_none() { follow::anchor(&text, range) } else { None };
+        let exact =
+            |anchor| Followed { text: None, lines: range, anchor, found: follow::Found::Exact };
+        return around.map_or(Refreshed::Unchanged, |anchor| Refreshed::Followed(exact(anchor)));
     }
     let content = lines::unified(&item.content);
     let wanted = Wanted {

@@ -58,6 +58,10 @@ impl Method {
             // The calls of a batch may be about anything, and items may move between managers.
             return Subject::Everything;
         }
+        if takes("items") {
+            // What a client has in its buffers depends on no earlier call, nor need it wait for one.
+            return Subject::Nothing;
+        }
         // Sets belong to no manager, and some methods read several managers.
         if takes("manager") && !takes("name") && lacks(params, "managers") {
             let shared = || SHARED_MANAGER.to_owned();

@@ -88,7 +88,8 @@
     (contexture-add-file buffer-file-name)
     (contexture-add-file buffer-file-name 4 6)
     (contexture-marks-tests--settle)
-    (contexture-marks-tests--should-mark (1 . 1) (1 . 1) (4 . 6))))
+    ;; The buffer and its file are one item.
+    (contexture-marks-tests--should-mark (1 . 1) (4 . 6))))
 
 (ert-deftest contexture-marks-show-what-was-there-before-the-mode ()
   (contexture-marks-tests--with-lines
@@ -220,7 +221,7 @@
   (pcase-dolist (`(,first ,last) '((4 6) (3 7) (2 4) (6 8) (5 5) (3 3) (7 7)))
     (contexture-marks-tests--with-lines
       (contexture-marks-tests--add 4 6)
-      (let* ((contexture-marks--undo-moves-overlays nil)
+      (let* ((contexture-overlay--undo-moves nil)
              (position (contexture--line-position first))
              (text (delete-and-extract-region
                     position (contexture--line-position (1+ last))))
@@ -285,7 +286,15 @@
     (save-buffer)
     (contexture-marks-tests--settle)
     (should (equal (contexture-marks-tests--help-at 5)
-                   "in context a.txt (ctx-1, 8 tokens, stale)"))))
+                   "in context a.txt (ctx-1, 9 tokens, fresh)"))
+    (contexture-marks-tests--line 4)
+    (call-interactively #'contexture-freeze)
+    (contexture-marks-tests--line 4)
+    (insert "x")
+    (save-buffer)
+    (contexture-marks-tests--settle)
+    (should (equal (contexture-marks-tests--help-at 5)
+                   "in context a.txt (ctx-1, 9 tokens, stale)"))))
 
 (ert-deftest contexture-marks-have-a-face-only-if-wanted ()
   (contexture-marks-tests--with-lines
@@ -424,6 +433,10 @@
       (should (contexture-marks--overlays))
       (should-not (equal (contexture-marks-tests--state) before))
       (contexture-mode -1)
+      (should-not (contexture-marks--overlays))
+      ;; What follows the text is the item's, and goes with that.
+      (contexture-clear)
+      (contexture-test-until (null (contexture-live--item-ids)))
       (contexture-test-settle)
       (cl-loop for (key value) on (contexture-marks-tests--state) by #'cddr
                do (should (equal (list key value)
@@ -438,6 +451,10 @@
       (contexture-marks-tests--add 2 4)
       (should (contexture-marks--overlays))
       (contexture-global-mode -1)
+      (should-not (contexture-marks--overlays))
+      ;; What follows the text is the item's, and goes with that.
+      (contexture-clear)
+      (contexture-test-until (null (contexture-live--item-ids)))
       (contexture-test-settle)
       (cl-loop for (key value) on (contexture-marks-tests--state) by #'cddr
                do (should (equal (list key value)

@@ -213,3 +213,96 @@ fn nothing_is_there_twice() {
     assert_eq!(covered["reason"], "covered by ctx-3");
     assert_eq!(shown(&mut client).matches("fn marked").count(), 1);
 }
+
+#[test]
+fn an_editor_asks_for_the_live_items_of_its_files_wherever_they_are() {
+    let home = Home::new();
+    let path = home.write("p/a.rs", text());
+    let mut client = home.ephemeral(&[]);
+    mark(&mut client, &path);
+    client.ok("add-file", &format!("(:path {} :live t :manager \"own\")", quoted(&path)));
+    client.ok("add-file", &format!("(:path {} :manager \"frozen\")", quoted(&path)));
+    let files = format!("(:filenames ({} \"/none\") :brief t)", quoted(&path));
+    let found = client.ok("list-items", &files);
+    let held: Vec<_> =
+        found.as_array().unwrap().iter().map(|item| (&item["manager"], &item["id"])).collect();
+    assert_eq!(held, [(&"*shared*".into(), &"ctx-1".into()), (&"own".into(), &"ctx-2".into())]);
+    let one =
+        client.ok("list-items", &format!("(:manager \"own\" :filenames ({}))", quoted(&path)));
+    assert_eq!((one.as_array().unwrap().len(), &one[0]["id"]), (1, &"ctx-2".into()));
+    assert!(client.ok("list-items", "(:filenames (\"/none\"))").is_null());
+}
+
+#[test]
+fn what_an_editor_saved_is_found_again_by_the_lines_around_it_then() {
+    let home = Home::new();
+    let twice = "one();\n\nsame();\n\ntwo();\n\nsame();\n\nthree();\n";
+    let path = home.write("p/a.rs", twice);
+    let mut client = home.ephemeral(&[]);
+    let lines = ":start-line 7 :end-line 7 :origin :region";
+    let metadata = format!("(:filename {} {lines})", quoted(&path));
+    client.ok("add-item", &format!("(:content \"same();\\n\" :metadata {metadata} :live t)"));
+    assert_eq!(state(&mut client), "fresh", "its lines tell it from its copy");
+    home.write("p/a.rs", format!("// New.\n{twice}"));
+    let update =
+        "(:items ((:id \"ctx-1\" :content \"same();\\n\" :metadata (:start-line 8 :end-line 8))))";
+    client.ok("update-items", update);
+    let item = &client.ok("list-items", "(:brief t)")[0];
+    assert_eq!((&item["state"], &item["metadata"]["start_line"]), (&"fresh".into(), &8.into()));
+}
+
+#[test]
+fn a_file_says_what_it_covers_and_a_region_by_what_it_is_covered() {
+    let home = Home::new();
+    let path = home.write("p/a.rs", text());
+    let mut client = home.ephemeral(&[]);
+    mark(&mut client, &path);
+    let whole = client.ok("add-file", &format!("(:path {} :live t)", quoted(&path)));
+    assert_eq!(whole["covers"], serde_json::json!(["ctx-1"]));
+    let part = format!("(:path {} :start-line 1 :end-line 2 :live t)", quoted(&path));
+    assert_eq!(client.ok("add-file", &part)["covered_by"], "ctx-2");
+    let items = client.ok("list-items", "(:brief t)");
+    let by: Vec<_> = items.as_array().unwrap().iter().map(|item| item.get("covered_by")).collect();
+    assert_eq!(by, [Some(&"ctx-2".into()), None, Some(&"ctx-2".into())]);
+}
+
+#[test]
+fn a_live_tree_follows_its_files_and_adds_none_twice() {
+    let home = Home::new();
+    let path = home.write("p/a.rs", text());
+    home.write("p/b.rs", "b\n");
+    let tree = format!("(:path {} :live t)", quoted(&home.file("p").display().to_string()));
+    let mut client = home.ephemeral(&[]);
+    assert_eq!(client.ok("add-tree", &tree)["ids"], serde_json::json!(["ctx-1", "ctx-2"]));
+    home.write("p/a.rs", "new\n");
+    assert!(shown(&mut client).contains("new\n"), "{path}");
+    home.write("p/c.rs", "c\n");
+    let again = client.ok("add-tree", &tree);
+    assert_eq!(again["repeated"], serde_json::json!(["ctx-1", "ctx-2"]));
+    assert_eq!(again["ids"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn stale_items_and_snapshots_are_listed_with_their_date() {
+    let home = Home::new();
+    let path = home.write("p/a.rs", text());
+    let mut client = home.ephemeral(&[]);
+    mark(&mut client, &path);
+    assert!(client.ok("list-items", "(:brief t)")[0].get("as_of").is_none());
+    home.write("p/a.rs", "gone\n");
+    assert!(client.ok("list-items", "(:brief t)")[0]["as_of"].is_i64());
+    client.ok("freeze-items", "(:id \"ctx-1\")");
+    assert!(client.ok("list-items", "(:brief t)")[0]["as_of"].is_i64());
+}
+
+#[test]
+fn unsaved_text_counts_from_its_addition_on() {
+    let home = Home::new();
+    let path = home.write("p/a.rs", text());
+    let mut client = home.ephemeral(&[]);
+    let lines = ":start-line 5 :end-line 6 :origin :region :unsaved t";
+    let metadata = format!("(:filename {} {lines})", quoted(&path));
+    client.ok("add-item", &format!("(:content \"unsaved\\n\" :metadata {metadata} :live t)"));
+    assert!(shown(&mut client).contains("unsaved\n"));
+    assert_eq!(state(&mut client), "fresh");
+}

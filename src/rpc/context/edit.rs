@@ -11,7 +11,7 @@ use crate::agent::refresh::now_ms;
 use crate::context::change::Settings;
 use crate::context::item::{Kind, Metadata};
 use crate::context::manager::{MAX_CAPACITY, Place};
-use crate::engine::{Engine, EngineError, NewItem, Reach, Revision};
+use crate::engine::{Engine, EngineError, NewItem, Reach, Revision, Selection};
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
 use crate::rpc::error::param_error;
@@ -73,10 +73,13 @@ pub(super) fn add_one(
 ) -> Result<Step, WireError> {
     let manager = manager.unwrap_or_default().0;
     let counter = Arc::clone(&call.tools.counter);
+    let is_live = item.live;
     Step::then_within(Reach::Manager(manager.clone()), move |engine| {
         let (added, again) = engine.add_live(method, &manager, item, &*counter)?;
+        let all = Selection { managers: vec![manager.clone()], ..Selection::default() };
+        let views = if is_live { engine.select(&all)? } else { Vec::new() };
         let answer = ItemAnswer::added(engine, manager, &added, brief.unwrap_or(false))?;
-        Ok(finish(answer.again(again)))
+        Ok(finish(answer.again(again).among(&views)))
     })
 }
 

@@ -10,6 +10,7 @@ use super::edit::check_live;
 use crate::agent::refresh::now_ms;
 use crate::context::item::{AS_OF, Item, Metadata, STALE};
 use crate::engine::{Engine, EngineError, Revision};
+use crate::files::ANCHOR;
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
 use crate::rpc::error::param_error;
@@ -116,6 +117,10 @@ impl Counted {
                 Value::Nil => new.metadata.remove(name),
                 value => new.metadata.set(name, value.clone()),
             }
+        }
+        if self.content.is_some() && !new.is_unsaved() && new != *old {
+            // The lines around it are others now. The next look keeps them.
+            new.metadata.remove(ANCHOR);
         }
         new
     }

@@ -38,29 +38,31 @@ pub(super) struct GetContext {
     /// Return only the items with these ids.
     #[serde(default, deserialize_with = "given_list")]
     ids: Option<HashSet<ItemId>>,
+    /// Include only live items of these files. If no manager is named, those of all managers.
+    #[serde(default, deserialize_with = "given_list")]
+    filenames: Option<HashSet<String>>,
     /// Leave the content out of the result.
     brief: Option<bool>,
 }
 
 pub(super) fn list_items(call: Call, given: GetContext) -> Result<Step, WireError> {
+    let is_everywhere =
+        given.filenames.is_some() && given.manager.is_none() && given.managers.is_none();
     let chosen = selection(given.manager, given.managers, given.types, given.limit)?;
-    let ids = given.ids;
+    let (ids, files) = (given.ids, given.filenames);
     let brief = given.brief.unwrap_or(false);
-    let managers = chosen.managers.clone();
-    Step::then_within(reach(&chosen), move |engine| {
-        let mut selected = engine.select_by_manager(&chosen)?;
-        if let Some(ids) = ids {
-            selected.retain(|(_, view)| ids.contains(&view.item.id));
+    let is_named = is_everywhere || chosen.managers.len() > 1;
+    let reach = if is_everywhere { Reach::Anything } else { reach(&chosen) };
+    Step::then_within(reach, move |engine| {
+        let mut views =
+            if is_everywhere { engine.select_live(&chosen)? } else { engine.select(&chosen)? };
+        if let Some(files) = files {
+            views.retain(|view| is_live_of(&view.item, &files));
         }
-        let (at, views): (Vec<usize>, Vec<View>) = selected.into_iter().unzip();
-        let list = move |shown: Vec<(View, State)>| {
-            let named = |at: usize| (managers.len() > 1).then(|| &*managers[at]);
-            let item = |((view, state), at): (&(View, State), &usize)| {
-                let item = ItemShown::new(view, *state, brief);
-                Value::of(&ItemListed { item, manager: named(*at) })
-            };
-            Value::List(shown.iter().zip(&at).map(item).collect())
-        };
+        if let Some(ids) = ids {
+            views.retain(|view| ids.contains(&view.item.id));
+        }
+        let list = move |shown: Vec<(View, State)>| listed(&shown, is_named, brief);
         if views.iter().any(|view| has_file(&view.item)) {
             let finish = move || Ok(list(with_states(&call.tools, call.caller, views)));
             return Ok(Finish::Later(Box::new(finish)));
@@ -71,15 +73,35 @@ pub(super) fn list_items(call: Call, given: GetContext) -> Result<Step, WireErro
     })
 }
 
+/// Returns whether an item follows one of these files.
+fn is_live_of(item: &Item, files: &HashSet<String>) -> bool {
+    item.live && item.metadata.filename().is_some_and(|name| files.contains(name))
+}
+
+fn listed(shown: &[(View, State)], is_named: bool, brief: bool) -> Value {
+    let items: Vec<&Item> = shown.iter().map(|(view, _)| &*view.item).collect();
+    let by = covered(&items);
+    let item = |((view, state), covered_by): (&(View, State), Option<ItemId>)| {
+        let item = ItemShown::new(view, *state, brief);
+        let manager = is_named.then_some(&*view.manager);
+        Value::of(&ItemListed { item, manager, covered_by })
+    };
+    Value::List(shown.iter().zip(by).map(item).collect())
+}
+
 /// An item in a list.
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 #[schemars(rename = "ListedItem")]
 pub(super) struct ItemListed<'a> {
     #[serde(flatten)]
     item: ItemShown<'a>,
-    /// Manager that holds the item; only if the call named several.
+    /// Manager that holds the item; only if the call named several, or files.
     #[serde(skip_serializing_if = "Option::is_none")]
     manager: Option<&'a str>,
+    /// Id of the item in this list that has all of its file, so that it is not rendered itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    covered_by: Option<ItemId>,
 }
 
 #[derive(Deserialize, JsonSchema)]

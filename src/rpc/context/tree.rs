@@ -40,6 +40,9 @@ pub(super) struct AddTree {
     hidden: Option<bool>,
     /// Maximum size of a file in bytes; defaults to 1 MiB.
     max_file_bytes: Option<i64>,
+    /// Follow the files: bring the items up to date whenever they are shown or rendered. Files that
+    /// are there and live already are not added again. Defaults to `nil`. A listing is never live.
+    live: Option<bool>,
 }
 
 /// Form in which a directory is added: an item per file, or one item that lists the files.
@@ -68,6 +71,9 @@ pub(super) struct TreeAdded {
     ids: Vec<ItemId>,
     /// Ids of the items evicted to make room, oldest first.
     evicted: Vec<ItemId>,
+    /// Ids of the live items of files that were there already; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    repeated: Vec<ItemId>,
     /// Entries that were left out.
     skipped: LeftOut,
 }
@@ -146,12 +152,24 @@ pub(super) fn add_tree(call: Call, given: AddTree) -> Result<Step, WireError> {
     let count = if mode == TreeMode::Files { found.files } else { 1 };
     let root = root.to_string_lossy().into_owned();
     let (files, bytes, skipped) = (found.files, found.bytes, LeftOut::from(skipped));
+    let is_live = given.live.unwrap_or(false) && mode == TreeMode::Files;
     Step::then(move |engine| {
+        let (items, repeated) =
+            if is_live { engine.without_live(&manager, items)? } else { (items, Vec::new()) };
         Ok(match engine.add("add-tree", &manager, items) {
             Ok(added) => {
                 let (ids, evicted) = (ItemId::all(&added.ids), ItemId::all(&added.evicted));
-                let added = TreeAdded { root, mode, files, bytes, tokens, ids, evicted, skipped };
-                Finish::now(&added)
+                Finish::now(&TreeAdded {
+                    root,
+                    mode,
+                    files,
+                    bytes,
+                    tokens,
+                    ids,
+                    evicted,
+                    repeated,
+                    skipped,
+                })
             }
             Err(EngineError::Manager {
                 source: ManagerError::CapacityFull { capacity, pinned, .. },

@@ -45,6 +45,18 @@ impl Reading<'_> {
         )
     }
 
+    /// Returns the managers that hold live items, sorted by name.
+    pub fn managers_with_live(&self) -> Result<Vec<String>, StoreError> {
+        self.db.rows(
+            "SELECT DISTINCT manager.name
+             FROM manager JOIN slot ON slot.manager = manager.id
+                          JOIN version ON version.version = slot.version
+             WHERE version.live ORDER BY manager.name",
+            [],
+            |row| row.get(0),
+        )
+    }
+
     /// Returns the name of the manager that holds an item.
     pub fn holder(&self, item: u64) -> Result<Option<String>, StoreError> {
         let sql = "SELECT manager.name FROM slot JOIN manager ON manager.id = slot.manager

@@ -1,0 +1,470 @@
+;;; contexture-live-tests.el --- Tests of items that follow what is typed  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What a model would get is what is in the buffers, whatever was done to
+;; them; where that is not certain, it is said.
+
+;;; Code:
+
+(require 'contexture-test-helper)
+(require 'contexture-live-place)
+(require 'contexture-sets)
+
+(defvar contexture-live-tests--lines
+  '("first" "second" "third" "fourth" "fifth" "sixth" "seventh" "eighth")
+  "Lines of the file in these tests.")
+
+(defmacro contexture-live-tests--with-file (&rest body)
+  "Run BODY, with a server, in a buffer that visits eight lines, `file'."
+  (declare (indent 0) (debug t))
+  `(contexture-test-with-server
+     (contexture-live-tests--visiting ,@body)))
+
+(defmacro contexture-live-tests--visiting (&rest body)
+  "Run BODY in a buffer that visits eight lines, `file'."
+  (declare (indent 0) (debug t))
+  `(let ((file (apply #'contexture-test-file "a.txt" contexture-live-tests--lines)))
+     (contexture-test-visiting file
+       (buffer-enable-undo)
+       ,@body)))
+
+(defun contexture-live-tests--add (start end)
+  "Add the lines from START to END of this buffer; wait for the answer."
+  (save-excursion
+    (contexture-add-region (contexture--line-position start)
+                           (contexture--line-position (1+ end))))
+  (contexture-test-settle))
+
+(defun contexture-live-tests--line (n)
+  "Go to the beginning of line N."
+  (goto-char (point-min))
+  (forward-line (1- n)))
+
+(defun contexture-live-tests--item ()
+  "Return the one item of the context, as the server shows it now."
+  (contexture-test-only-item "a.txt"))
+
+(defun contexture-live-tests--check (text &optional lines)
+  "Check that the one item has TEXT now, is fresh, and is on LINES, a list."
+  (let ((item (contexture-live-tests--item)))
+    (should (equal (plist-get item :content) text))
+    (should (eq (plist-get item :state) :fresh))
+    (when lines
+      (should (equal (contexture-test-metadata item :start-line :end-line) lines)))))
+
+(defun contexture-live-tests--undo ()
+  "Undo the last change of this buffer, as a user does."
+  (undo-boundary)
+  (let ((last-command 'ignore) (this-command 'undo)) (undo)))
+
+(defun contexture-live-tests--updates ()
+  "Return the number of calls that told the server of buffers."
+  (length (contexture-ert-calls 'update-items)))
+
+;;;; Typing
+
+(ert-deftest contexture-live-items-have-what-was-typed ()
+  (contexture-live-tests--with-file
+    (contexture-live-tests--add 3 4)
+    (contexture-live-tests--line 4)
+    (insert "typed ")
+    (goto-char (point-min))
+    (insert "above\n")
+    (contexture-live-tests--check "third\ntyped fourth\n" '(4 5))
+    (let ((item (contexture-live-tests--item)))
+      (should (equal (contexture-test-metadata item :unsaved :modified) '(t t))))
+    (should (string-search "typed fourth" (contexture--markdown "a.txt")))
+    (save-buffer)
+    (contexture-live-tests--check "third\ntyped fourth\n" '(4 5))
+    (should (equal (contexture-test-metadata (contexture-live-tests--item) :unsaved)
+                   '(nil)))))
+
+(ert-deftest contexture-live-items-follow-with-and-without-the-mode ()
+  (contexture-live-tests--with-file
+    (contexture-live-tests--add 3 4)
+    (should (= (length (contexture-live--item-ids)) 1))
+    (contexture-mode)
+    (contexture-test-settle)
+    (contexture-test-until (get-char-property (contexture--line-position 3) 'help-echo))
+    (contexture-mode -1)
+    (should-not (get-char-property (contexture--line-position 3) 'help-echo))
+    (contexture-live-tests--line 3)
+    (insert "x")
+    (contexture-live-tests--check "xthird\nfourth\n" '(3 4))))
+
+(ert-deftest contexture-live-items-are-told-in-one-call-when-emacs-is-idle ()
+  (contexture-live-tests--with-file
+    (contexture-live-tests--add 1 1)
+    (contexture-live-tests--add 4 5)
+    (contexture-test-settle)
+    (contexture-live-tests--line 4)
+    (insert "x")
+    (contexture-live-tests--line 1)
+    (insert "y")
+    (should (= (contexture-live-tests--updates) 0))
+    (should (eq (timer--function contexture-live--timer) #'contexture-live--push))
+    (contexture-test-at-once (timer-event-handler contexture-live--timer))
+    (contexture-test-settle)
+    (should (= (contexture-live-tests--updates) 1))
+    (timer-event-handler contexture-live--timer)
+    (should (equal (mapcar (lambda (item) (plist-get item :content))
+                           (contexture-test-items "a.txt"))
+                   '("yfirst\n" "xfourth\nfifth\n")))
+    (should (= (contexture-live-tests--updates) 1))))
+
+(ert-deftest contexture-live-definitions-grow-and-tell-their-kinds ()
+  (contexture-test-with-server
+    (contexture-test-visiting (contexture-test-file "a.el" "(defun f ()" "  1)" "" "(g)")
+      (goto-char 3)
+      (contexture-test-message "^Added" (contexture-add-defun))
+      (contexture-live-tests--line 2)
+      (insert "  (message \"more\")\n")
+      (let ((item (contexture-test-only-item)))
+        (should (equal (plist-get item :content)
+                       "(defun f ()\n  (message \"more\")\n  1)\n"))
+        (should (equal (contexture-test-metadata item :symbol :symbol-kind :end-line)
+                       '("f" :function 3))))
+      (contexture-test-message "it was there already" (contexture-add-defun))
+      (contexture-test-only-item))))
+
+(ert-deftest contexture-live-text-at-the-end-of-a-line-belongs-to-it ()
+  (contexture-live-tests--with-file
+    (contexture-add-region 1 6)
+    (contexture-test-settle)
+    (goto-char 6)
+    (insert " more\nnot this")
+    (contexture-live-tests--check "first more" '(1 1))))
+
+(ert-deftest contexture-live-buffers-and-files-are-sent-as-they-are ()
+  (contexture-live-tests--with-file
+    (contexture-test-message "^Added" (contexture-add-buffer))
+    (goto-char (point-max))
+    (insert "ninth\n")
+    (contexture-live-tests--check (buffer-string))
+    (set-buffer-modified-p nil)
+    (contexture-request 'clear-manager '(:manager "a.txt"))
+    (revert-buffer t t)
+    (contexture-test-message "^Added" (contexture-add-file file))
+    (contexture-test-until (contexture-live--item-ids))
+    (insert "zeroth\n")
+    (contexture-live-tests--check (buffer-string))))
+
+(ert-deftest contexture-live-parts-of-lines-keep-their-ends ()
+  (contexture-live-tests--with-file
+    (contexture-add-region 3 9)
+    (contexture-test-settle)
+    (goto-char 1)
+    (insert "x")
+    (contexture-live-tests--check "rst\nse")
+    (goto-char 5)
+    (insert "-")
+    (contexture-live-tests--check "r-st\nse")))
+
+;;;; Deleting
+
+(ert-deftest contexture-live-deleted-text-is-stale-until-it-is-back ()
+  (contexture-live-tests--with-file
+    (contexture-live-tests--add 3 4)
+    (undo-boundary)
+    (contexture-live-tests--line 3)
+    (delete-region (point) (contexture--line-position 5))
+    (let ((item (contexture-live-tests--item)))
+      (should (eq (plist-get item :state) :stale))
+      (should (equal (plist-get item :content) "third\nfourth\n"))
+      (should (equal (contexture-test-metadata item :stale)
+                     '("deleted in the buffer"))))
+    (should (string-match-p "as of 20.*deleted in the buffer"
+                            (contexture--markdown "a.txt")))
+    (contexture-live-tests--undo)
+    (contexture-live-tests--check "third\nfourth\n" '(3 4))
+    (contexture-live-tests--line 3)
+    (insert "x")
+    (contexture-live-tests--check "xthird\nfourth\n" '(3 4))))
+
+(ert-deftest contexture-live-text-that-was-moved-is-found ()
+  (contexture-live-tests--with-file
+    (contexture-live-tests--add 3 4)
+    (contexture-live-tests--line 3)
+    (let ((text (delete-and-extract-region (point) (contexture--line-position 5))))
+      (goto-char (point-max))
+      (insert text)
+      (contexture-live-tests--check "third\nfourth\n" '(7 8)))))
+
+(ert-deftest contexture-live-copies-of-deleted-text-are-not-taken-for-it ()
+  (contexture-live-tests--with-file
+    (contexture-live-tests--add 3 3)
+    (contexture-live-tests--line 3)
+    (delete-region (point) (contexture--line-position 4))
+    (goto-char (point-max))
+    (insert "third\nthird\n")
+    (should (eq (plist-get (contexture-live-tests--item) :state) :stale))))
+
+;;;; Buffers
+
+(ert-deftest contexture-live-edits-of-a-killed-buffer-are-gone ()
+  (contexture-live-tests--with-file
+    (contexture-live-tests--add 3 4)
+    (contexture-live-tests--line 3)
+    (insert "never saved ")
+    (contexture-live-tests--check "never saved third\nfourth\n")
+    (restore-buffer-modified-p t)
+    (let ((kill-buffer-query-functions nil))
+      (cl-letf (((symbol-function 'yes-or-no-p) #'always)
+                ((symbol-function 'read-multiple-choice) (lambda (&rest _) '(?n))))
+        (kill-buffer)))
+    (with-temp-buffer
+      (contexture-live-tests--check "third\nfourth\n" '(3 4))
+      (should-not contexture-live--buffers)
+      (should-not contexture-live--timer))))
+
+(ert-deftest contexture-live-items-are-found-when-their-file-is-opened ()
+  (contexture-live-tests--with-file
+    (contexture-live-tests--add 3 4)
+    (kill-buffer)
+    (with-current-buffer (find-file-noselect file)
+      (contexture-test-until (contexture-live--item-ids))
+      (contexture-live-tests--line 4)
+      (insert "new ")
+      (contexture-live-tests--check "third\nnew fourth\n" '(3 4)))))
+
+(ert-deftest contexture-live-items-are-found-after-a-new-start ()
+  (contexture-test-with-state
+    (contexture-live-tests--visiting
+      (contexture-live-tests--add 3 4)
+      (contexture-disconnect)
+      (should-not (contexture-live--item-ids))
+      (should-not (memq #'contexture-live--opened (default-value 'find-file-hook)))
+      (contexture-request 'ping)
+      (contexture-test-until (contexture-live--item-ids))
+      (contexture-live-tests--line 3)
+      (insert "new ")
+      (contexture-live-tests--check "new third\nfourth\n"))))
+
+(ert-deftest contexture-live-text-that-differs-from-an-item-is-not-taken-for-it ()
+  (contexture-test-with-state
+    (contexture-live-tests--visiting
+      (contexture-live-tests--add 3 4)
+      (contexture-disconnect)
+      (contexture-live-tests--line 3)
+      (insert "another ")
+      (contexture-request 'ping)
+      (contexture-test-settle)
+      (contexture-live-tests--check "third\nfourth\n")
+      (should-not (contexture-live--item-ids)))))
+
+(ert-deftest contexture-live-unsaved-text-survives-the-death-of-the-server ()
+  (contexture-test-with-state
+    (contexture-live-tests--visiting
+      (contexture-live-tests--add 3 4)
+      (contexture-live-tests--line 3)
+      (insert "unsaved ")
+      (contexture-live-tests--check "unsaved third\nfourth\n")
+      (contexture-test-kill-server)
+      (insert "more ")
+      (contexture-live-tests--check "unsaved more third\nfourth\n"))))
+
+(ert-deftest contexture-live-reverted-buffers-have-what-is-in-their-files ()
+  (contexture-live-tests--with-file
+    (contexture-live-tests--add 3 4)
+    (contexture-live-tests--line 3)
+    (insert "never saved ")
+    (contexture-live-tests--check "never saved third\nfourth\n")
+    (revert-buffer t t)
+    (contexture-live-tests--check "third\nfourth\n" '(3 4))
+    (contexture-test-file "a.txt" "new" "first" "second" "third" "fourth" "fifth")
+    (revert-buffer t t)
+    (contexture-live-tests--check "third\nfourth\n" '(4 5))
+    (contexture-test-settle)
+    (contexture-test-until (contexture-live--item-ids))
+    (contexture-live-tests--line 4)
+    (insert "x")
+    (contexture-live-tests--check "xthird\nfourth\n" '(4 5))))
+
+(ert-deftest contexture-live-items-see-past-narrowing ()
+  (contexture-live-tests--with-file
+    (contexture-live-tests--add 3 4)
+    (contexture-live-tests--line 3)
+    (insert "x")
+    (narrow-to-region (contexture--line-position 7) (point-max))
+    (contexture-live-tests--check "xthird\nfourth\n" '(3 4))
+    (should (buffer-narrowed-p))
+    (should (= (contexture--line-position 1) (point-min)))))
+
+(ert-deftest contexture-live-items-follow-edits-in-indirect-buffers ()
+  (contexture-live-tests--with-file
+    (with-current-buffer (clone-indirect-buffer "clone" nil)
+      (setq contexture-manager "a.txt")
+      (contexture-live-tests--add 3 4)
+      (contexture-live-tests--line 4)
+      (insert "x")
+      (goto-char (point-min))
+      (insert "above\n")
+      (contexture-live-tests--check "third\nxfourth\n" '(4 5))
+      (let ((text (delete-and-extract-region (contexture--line-position 4)
+                                             (contexture--line-position 6))))
+        (should (eq (plist-get (contexture-live-tests--item) :state) :stale))
+        (insert text)
+        (contexture-live-tests--check "third\nxfourth\n" '(4 5))))))
+
+(ert-deftest contexture-live-items-are-in-read-only-buffers ()
+  (contexture-live-tests--with-file
+    (set-file-modes file #o400)
+    (revert-buffer t t)
+    (read-only-mode 1)
+    (contexture-live-tests--add 3 4)
+    (let ((inhibit-read-only t))
+      (goto-char (point-min))
+      (insert "above\n"))
+    (contexture-live-tests--check "third\nfourth\n" '(4 5))))
+
+(ert-deftest contexture-live-text-in-other-encodings-follows-its-buffer ()
+  (contexture-live-tests--with-file
+    (let ((coding-system-for-write 'iso-latin-1))
+      (write-region "ein\nschön\nend\n" nil file nil 'silent))
+    (let ((coding-system-for-read 'iso-latin-1)) (revert-buffer t t t))
+    (contexture-live-tests--add 2 2)
+    (contexture-live-tests--check "schön\n")
+    (should-not (equal (contexture-list--state (contexture-live-tests--item)) "unsaved"))
+    (contexture-live-tests--line 2)
+    (insert "sehr ")
+    (save-buffer)
+    (contexture-live-tests--check "sehr schön\n" '(2 2))))
+
+(ert-deftest contexture-live-dos-line-ends-are-those-of-the-buffer ()
+  (contexture-live-tests--with-file
+    (set-buffer-file-coding-system 'utf-8-dos)
+    (save-buffer)
+    (contexture-live-tests--add 3 4)
+    (kill-buffer)
+    (with-current-buffer (find-file-noselect file)
+      (contexture-test-until (contexture-live--item-ids))
+      (contexture-live-tests--line 3)
+      (insert "x")
+      (save-buffer)
+      (contexture-live-tests--check "xthird\nfourth\n" '(3 4)))))
+
+(ert-deftest contexture-live-items-are-renamed-with-their-buffers ()
+  (contexture-live-tests--with-file
+    (contexture-live-tests--add 3 4)
+    (let ((new (expand-file-name "b.txt")))
+      (rename-file file new)
+      (set-visited-file-name new nil t)
+      (contexture-live-tests--check "third\nfourth\n" '(3 4))
+      (should (equal (contexture-test-metadata (contexture-live-tests--item) :filename)
+                     (list new))))))
+
+(ert-deftest contexture-live-items-stay-with-a-file-of-which-a-copy-is-written ()
+  (contexture-live-tests--with-file
+    (contexture-live-tests--add 3 4)
+    (contexture-live-tests--line 3)
+    (insert "only in the copy ")
+    (contexture-live-tests--check "only in the copy third\nfourth\n")
+    (write-file (expand-file-name "b.txt"))
+    (contexture-live-tests--check "third\nfourth\n")
+    (should-not (contexture-live--item-ids))))
+
+(ert-deftest contexture-live-items-are-one-with-what-others-add ()
+  (contexture-live-tests--with-file
+    (contexture-request 'ping)
+    (contexture-request 'add-file (list :path file :start-line 2 :end-line 3 :live t
+                                        :manager "of another"))
+    (contexture-test-until (contexture-live--item-ids))
+    (contexture-live-tests--line 2)
+    (insert "x")
+    (should (equal (plist-get (contexture-test-only-item "of another") :content)
+                   "xsecond\nthird\n"))
+    (contexture-request 'clear-manager '(:manager "of another"))
+    (contexture-test-until (null (contexture-live--item-ids)))))
+
+;;;; Freezing
+
+(ert-deftest contexture-live-frozen-items-stay-as-they-are ()
+  (contexture-live-tests--with-file
+    (contexture-live-tests--add 3 4)
+    (contexture-live-tests--line 3)
+    (contexture-test-message "^Frozen: .*a.txt:3-4"
+      (call-interactively #'contexture-freeze))
+    (contexture-test-until (null (contexture-live--item-ids)))
+    (insert "not sent ")
+    (should (equal (plist-get (contexture-live-tests--item) :content) "third\nfourth\n"))
+    (should (string-match-p "\\[as of 20" (contexture--markdown "a.txt")))
+    (delete-region (point) (line-beginning-position))
+    (contexture-test-message "^Following again: .*a.txt:3-4"
+      (let ((current-prefix-arg '(4))) (call-interactively #'contexture-freeze)))
+    (contexture-test-until (contexture-live--item-ids))
+    (insert "sent ")
+    (contexture-live-tests--check "sent third\nfourth\n")))
+
+(ert-deftest contexture-live-snapshots-say-of-when-they-are ()
+  (contexture-live-tests--with-file
+    (kill-new "killed")
+    (contexture-test-message "^Added" (contexture-add-kill "killed"))
+    (should (string-match-p "### Text \\[as of 20" (contexture--markdown "a.txt")))
+    (should-not (plist-get (contexture-live-tests--item) :live))))
+
+;;;; Repeats
+
+(ert-deftest contexture-live-repeats-are-one-item-and-the-message-says-so ()
+  (contexture-live-tests--with-file
+    (contexture-live-tests--add 3 4)
+    (contexture-live-tests--line 1)
+    (insert "above\n")
+    (contexture-test-message "it was there already" (contexture-live-tests--add 4 5))
+    (contexture-test-message "it extends an item" (contexture-live-tests--add 5 6))
+    (contexture-live-tests--check "third\nfourth\nfifth\n" '(4 6))
+    (contexture-live-tests--line 4)
+    (insert "x")
+    (contexture-live-tests--line 6)
+    (insert "y")
+    (contexture-live-tests--check "xthird\nfourth\nyfifth\n" '(4 6))
+    (contexture-request 'undo '(:manager "a.txt"))
+    (contexture-test-settle)
+    (contexture-live-tests--line 4)
+    (insert "z")
+    (contexture-test-only-item "a.txt")))
+
+(ert-deftest contexture-live-items-that-are-joined-are-one ()
+  (contexture-live-tests--with-file
+    (contexture-live-tests--add 1 2)
+    (contexture-live-tests--add 4 5)
+    (contexture-test-message "it joins 2 items" (contexture-live-tests--add 2 4))
+    (should (= (length (contexture-live--item-ids)) 1))
+    (contexture-live-tests--line 5)
+    (insert "x")
+    (contexture-live-tests--check "first\nsecond\nthird\nfourth\nxfifth\n" '(1 5))))
+
+(ert-deftest contexture-live-files-cover-their-parts-and-say-so ()
+  (contexture-live-tests--with-file
+    (contexture-live-tests--add 3 4)
+    (contexture-test-message "1 item of the file is sent as a part of it"
+      (contexture-add-file file))
+    (contexture-test-message "all of its file is there too" (contexture-live-tests--add 6 6))
+    (should (equal (mapcar #'contexture-list--state (contexture-test-items "a.txt"))
+                   '("covered" "fresh" "covered")))
+    (should (= 2 (length (split-string (contexture--markdown "a.txt") "^third$"))))))
+
+;;;; What is shown
+
+(ert-deftest contexture-live-stale-items-have-their-date-and-are-counted ()
+  (contexture-live-tests--with-file
+    (contexture-mode)
+    (contexture-live-tests--add 3 4)
+    (kill-buffer)
+    (contexture-test-file "a.txt" "nothing of it")
+    (with-current-buffer (find-file-noselect file)
+      (contexture-mode)
+      (contexture-test-settle)
+      (let ((item (contexture-live-tests--item)))
+        (should (equal (contexture-list--state item) "stale"))
+        (should (string-match-p "\\`stale 20[0-9-]+\\'"
+                                (get-text-property
+                                 0 'display
+                                 (aref (cadr (contexture-list--row item 0)) 6)))))
+      (contexture-test-until
+       (member " 1 stale" (ensure-list (contexture--lighter)))))))
+
+(provide 'contexture-live-tests)
+;;; contexture-live-tests.el ends here
