@@ -5,18 +5,24 @@
 //! is looked for. If it is there once, or its neighbours tell the places apart, that is the place,
 //! unless an edited version of it stands where it was. Otherwise the places that share most lines
 //! with the text and its neighbours are aligned with it, and the best is taken if enough of the
-//! text survives there, both of its ends are certain, and no other place comes near it.
+//! text survives there, both of its ends are certain, and no other place comes near it. Prints of
+//! the file's other lines tell which lines are not the text's, wherever they are now.
 
 mod align;
 mod anchor;
 mod bare;
 mod definition;
 mod edges;
+mod known;
+mod looked;
+mod pairs;
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 pub(crate) use self::anchor::{ANCHOR, Anchor};
-use self::bare::{Bare, Looked};
+use self::bare::Bare;
+use self::looked::Looked;
 use super::lines;
 use crate::names::names;
 
@@ -78,11 +84,9 @@ pub(crate) fn anchor(file: &str, (start, end): (u64, u64)) -> Option<Anchor> {
     let (item, bare) = (Bare::of(lines::slice(file, start, Some(end))?), Bare::of(file));
     let first = bare.numbers.partition_point(|line| *line < start);
     let last = bare.numbers.partition_point(|line| *line <= end);
-    let copies = bare.copies(&item).len();
-    let around = Anchor::around(&bare.lines[..first], &bare.lines[last..], copies);
-    let looked = Looked { item: &item, file: &bare, around: &around, symbol: None };
-    let has_like = !item.is_empty() && align::has_rival(&looked, &(first..last));
-    Some(Anchor { has_like, ..around })
+    let (before, after) = (&bare.lines[..first], &bare.lines[last..]);
+    let known = known::prints(&bare, &(first..last));
+    Some(Anchor::around(before, after, bare.copies(&item).len(), known))
 }
 
 /// Finds whole lines again in the text of a file; both must be unified.
@@ -92,7 +96,8 @@ pub(crate) fn locate(wanted: &Wanted<'_>, file: &str) -> Place {
         return Place::Unsure(EMPTY);
     }
     let around = wanted.anchor.cloned().unwrap_or_default();
-    let looked = Looked { item: &item, file: &text, around: &around, symbol: wanted.symbol };
+    let (symbol, known) = (wanted.symbol, OnceCell::new());
+    let looked = Looked { item: &item, file: &text, around: &around, symbol, known };
     match whole(&looked) {
         Some(Ok(at)) => looked.place(at, wanted, file),
         Some(Err(reason)) => Place::Unsure(reason),
@@ -109,7 +114,10 @@ fn whole(looked: &Looked<'_>) -> Option<Result<Range<usize>, &'static str>> {
     let place = match &places[..] {
         [] => looked.joined()?,
         [place] => place.clone(),
-        several => return Some(clearest(looked, several).ok_or(SEVERAL)),
+        several => {
+            let place = clearest(looked, several).map(Ok).or_else(|| align::in_place(looked));
+            return Some(place.unwrap_or(Err(SEVERAL)));
+        }
     };
     let (before, after) = looked.support(&place);
     if before > 0 && after > 0 && before + after >= CLEAR_SUPPORT {
@@ -117,7 +125,7 @@ fn whole(looked: &Looked<'_>) -> Option<Result<Range<usize>, &'static str>> {
     }
     // With the other copies gone, this one need not be ours.
     if looked.around.copies > 1 {
-        return Some(Err(SEVERAL));
+        return Some(align::in_place(looked).unwrap_or(Err(SEVERAL)));
     }
     match looked.around.is_known() {
         true => Some(align::or_rival(looked, place)),

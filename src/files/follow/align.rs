@@ -5,7 +5,9 @@ use std::ops::Range;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-use super::bare::{Looked, is_telling};
+use super::bare::is_telling;
+use super::looked::Looked;
+use super::pairs::{Pair, keep_together, pair_likes};
 use super::{CLEAR_MARGIN, CLEAR_SUPPORT, GONE, RIVAL, SEVERAL, definition};
 
 /// Number of times above which a line in the file says nothing about the place.
@@ -13,42 +15,21 @@ const COMMON: usize = 16;
 /// Weight of a line around the text for finding places, compared with its own.
 const AROUND: f64 = 0.2;
 /// Number of places that are looked at.
-const PLACES: usize = 3;
-/// Maximum length of a run of changed lines whose lines are compared one by one.
-const MAX_PAIRED: usize = 48;
-/// Least likeness of two lines of which one is taken for the edited other.
-const LIKE: f64 = 0.75;
+const PLACES: usize = 5;
 /// Characters of a line beyond which more do not make it weigh more.
 const HEAVY: usize = 60;
-/// Least part of a text that must survive.
-const SURVIVES: f64 = 0.5;
-/// Least part that must survive if the text has neither of its neighbours.
-const SURVIVES_ALONE: f64 = 0.65;
-/// Least part that must survive if the text still has both of its neighbours.
-const SURVIVES_BETWEEN: f64 = 0.4;
-/// Least part of a text that must be unchanged lines which tell their place.
-const FIRM: f64 = 0.2;
-/// Part of the unchanged lines that makes a place count as another version of the text.
+/// Part of the telling lines of a text from which others just like them are another version of it.
 const RIVALS: f64 = 0.3;
-/// Part of the text that makes a place count as another version of it, changed lines included.
+/// Part of the text that must be left where it was to be preferred to a copy elsewhere.
 const KEPT: f64 = 0.6;
-/// Part of the text from which another version of it counts whatever it is called.
-const NEARLY_ALL: f64 = 0.8;
-/// Part of the best place's score from which the second best is a rival.
-const NEAR: f64 = 0.6;
-/// The same if the best place has neither of the text's neighbours.
-const NEAR_ALONE: f64 = 0.4;
+/// Number of lines that may be put into any text. Into one that has more, as many as it has.
+const INSERTED: usize = 6;
+/// Number of lines as which shorter texts count, when half of a text must be left.
+const FEWEST: usize = 3;
+/// Part of a text's lines which may be elsewhere, as a divisor.
+const STRAYS: usize = 4;
 /// Advantage of a place for each neighbour that it still has.
 const NEIGHBOUR: f64 = 0.15;
-
-/// A line of the text that was found in the file.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Pair {
-    /// Line of the file.
-    pub(super) at: usize,
-    /// Likeness of the lines; 1 if they are the same.
-    pub(super) like: f64,
-}
 
 /// An alignment of the text and its surroundings with a part of the file.
 pub(super) struct Aligned {
@@ -60,8 +41,6 @@ pub(super) struct Aligned {
     pub(super) after: Option<usize>,
     /// Part of the text that survives, by weight of lines.
     pub(super) score: f64,
-    /// Part of its telling lines that are unchanged.
-    firm: f64,
 }
 
 /// Finds an edited version of the text.
@@ -71,35 +50,26 @@ pub(super) fn edited(looked: &Looked<'_>) -> Result<Range<usize>, &'static str> 
     let mut places = places.into_iter();
     let Some(best) = places.next() else { return definition::rewritten(looked) };
     let others: Vec<Aligned> = places.collect();
-    let (enough, near) = match best.has_neighbours(looked) {
-        (true, true) => (SURVIVES_BETWEEN, NEAR),
-        (false, false) => (SURVIVES_ALONE, NEAR_ALONE),
-        _ => (SURVIVES, NEAR),
-    };
     let is_between = best.has_neighbours(looked) == (true, true);
-    if best.score < enough || (!is_between && best.firm < FIRM) {
+    if best.kept() * 2 < looked.item.len().max(FEWEST) || !(is_between || best.has_evidence(looked))
+    {
         return definition::rewritten(looked);
     }
-    let is_near = |other: &Aligned| {
-        other.is_rival() && other.score > best.score * near && !best.is_clearer(other, looked)
-    };
+    let is_near = |other: &Aligned| other.is_rival(looked) && !best.is_clearer(other, looked);
     if others.iter().any(is_near) {
         return Err(SEVERAL);
     }
-    if looked.around.has_like && !(is_between && best.has_ends()) {
-        return Err(SEVERAL);
-    }
-    let at = best.edges(looked).or_else(|| best.shape(looked)).ok_or(GONE)?;
-    if definition::is_in(looked, &at) == Some(false)
-        && (!is_between || best.score < KEPT || looked.around.has_like)
-    {
-        return Err(GONE);
-    }
-    let is_doubtful = !is_between && definition::is_elsewhere(looked, &at);
-    match is_doubtful || definition::is_repeated(looked, &at) {
-        true => Err(SEVERAL),
-        false => Ok(at),
-    }
+    best.accepted(looked)
+}
+
+/// Finds an edited version that stands between both of the text's neighbours.
+pub(super) fn in_place(looked: &Looked<'_>) -> Option<Result<Range<usize>, &'static str>> {
+    let mut places = candidates(looked, None).into_iter();
+    let other =
+        places.find(|other| other.has_neighbours(looked) == (true, true) && other.score > KEPT)?;
+    let place = other.accepted(looked);
+    let is_same = |at: &Range<usize>| matches!(looked.support(at), (1.., 1..));
+    Some(place.and_then(|at| if is_same(&at) { Ok(at) } else { Err(RIVAL) }))
 }
 
 /// Decides between the place where all of the text was found and an edited version elsewhere, which
@@ -109,38 +79,15 @@ pub(super) fn or_rival(
     place: Range<usize>,
 ) -> Result<Range<usize>, &'static str> {
     let support = looked.support(&place);
-    for other in rivals(looked, &place) {
-        let is_in_place = other.has_neighbours(looked) == (true, true);
-        match support {
-            (0, _) | (_, 0) if is_in_place && other.score > KEPT => {
-                return other.edges(looked).ok_or(RIVAL);
-            }
-            // What was like it before is none.
-            _ if looked.around.has_like && !is_in_place => {}
-            _ => return Err(RIVAL),
-        }
+    let known = looked.known();
+    if known.strays(&place) as f64 >= RIVALS * known.telling() as f64 && known.strays(&place) > 0 {
+        return match support {
+            (0, _) | (_, 0) => in_place(looked).unwrap_or(Err(RIVAL)),
+            _ => Err(RIVAL),
+        };
     }
-    match definition::is_elsewhere(looked, &place) {
-        true => Err(RIVAL),
-        false => Ok(place),
-    }
-}
-
-/// Returns whether something much like the text is outside of its place.
-pub(super) fn has_rival(looked: &Looked<'_>, place: &Range<usize>) -> bool {
-    !rivals(looked, place).is_empty()
-}
-
-/// Returns what may be other versions of the text. A definition of another name is none.
-fn rivals(looked: &Looked<'_>, place: &Range<usize>) -> Vec<Aligned> {
-    let mut found = candidates(looked, Some(place));
-    found.retain(|other| {
-        let is_named = |span: Range<usize>| definition::is_in(looked, &span).unwrap_or(true);
-        let is_there = other.has_neighbours(looked) != (false, false);
-        other.is_rival()
-            && (is_there || other.score > NEARLY_ALL || other.span().is_some_and(is_named))
-    });
-    found
+    let is_elsewhere = support == (0, 0) && definition::is_elsewhere(looked, &place);
+    if is_elsewhere { Err(RIVAL) } else { Ok(place) }
 }
 
 /// Aligns the text with the places that share most lines with it.
@@ -221,6 +168,12 @@ fn widened(
 }
 
 impl Looked<'_> {
+    /// Returns whether a line is at least as much like one of those around the text.
+    fn is_around(&self, line: &str, like: f64) -> bool {
+        let around = self.around.before.iter().chain(&self.around.after);
+        around.map(|other| strsim::sorensen_dice(other, line)).any(|other| other >= like)
+    }
+
     /// Iterates over the lines before the text, its own, and those after it.
     fn block(&self) -> impl Iterator<Item = &str> {
         let around = self.around;
@@ -252,23 +205,79 @@ impl Aligned {
         let lines = || block.iter().zip(&pairs);
         let before = outside(&mut lines().take(first).rev());
         let after = outside(&mut lines().skip(own.end));
-        let pairs: Vec<Option<Pair>> = pairs[own].to_vec();
+        let mut pairs: Vec<Option<Pair>> = pairs[own].to_vec();
+        for pair in pairs.iter_mut().filter(|pair| pair.is_some_and(|pair| pair.like < 1.0)) {
+            // It may as well be an edited line of those around the text.
+            pair.take_if(|pair| looked.is_around(&looked.file.lines[pair.at], pair.like));
+        }
+        keep_together(looked, &mut pairs);
         let weigh = |line: &String| (line.len().min(HEAVY) + 1) as f64;
         let total: f64 = looked.item.lines.iter().map(weigh).sum();
         let kept = || looked.item.lines.iter().zip(&pairs);
         let score: f64 =
             kept().map(|(line, pair)| weigh(line) * pair.map_or(0.0, |p| p.like)).sum();
-        let firm = |(line, pair): (&String, &Option<Pair>)| match pair {
-            Some(Pair { like: 1.0, .. }) if is_telling(line) => weigh(line),
-            _ => 0.0,
+        Self { pairs, before, after, score: score / total }
+    }
+
+    /// Returns the place of the text, if its edges are certain and no more is in it, or elsewhere,
+    /// than there may be.
+    fn accepted(&self, looked: &Looked<'_>) -> Result<Range<usize>, &'static str> {
+        let at = self.edges(looked).ok_or(GONE)?;
+        let known = looked.known();
+        if at.len() - self.kept().min(at.len()) > looked.item.len().max(INSERTED)
+            || known.strange(&at) >= self.kept()
+        {
+            return Err(GONE);
+        }
+        let is_between = self.has_neighbours(looked) == (true, true);
+        let strays = known.strays(&at);
+        let lost = looked
+            .item
+            .lines
+            .iter()
+            .zip(&self.pairs)
+            .filter(|(line, pair)| pair.is_none() && known.is_stray(line, &at));
+        let strays = if is_between { lost.count() } else { strays };
+        let is_spread = strays > 1 && strays * STRAYS > known.telling();
+        let is_doubtful = !is_between
+            && definition::is_in(looked, &at) == Some(false)
+            && definition::is_elsewhere(looked, &at);
+        let repeated = known.repeated(&at, looked.item);
+        let is_repeated = repeated * STRAYS > known.telling();
+        match is_spread || is_doubtful || is_repeated {
+            true => Err(SEVERAL),
+            false => Ok(at),
+        }
+    }
+
+    /// Returns how many lines of the text have a counterpart.
+    fn kept(&self) -> usize {
+        self.pairs.iter().flatten().count()
+    }
+
+    /// Returns how many telling lines of the text have a counterpart, and how many of those are
+    /// certainly the text's.
+    fn evidence(&self, looked: &Looked<'_>) -> (usize, usize) {
+        let known = looked.known();
+        let lines = looked.item.lines.iter().zip(&self.pairs);
+        let paired = lines.filter_map(|(line, pair)| Some((line, (*pair)?)));
+        let telling: Vec<_> = paired.filter(|(line, _)| is_telling(line)).collect();
+        let is_own = |(line, pair): &&(&String, Pair)| match pair.like < 1.0 {
+            true => !known.is_foreign(pair.at),
+            false => known.is_sole(line),
         };
-        let (score, firm) = (score / total, kept().map(firm).sum::<f64>() / total);
-        Self { pairs, before, after, score, firm }
+        (telling.len(), telling.iter().filter(is_own).count())
+    }
+
+    fn has_evidence(&self, looked: &Looked<'_>) -> bool {
+        let (all, own) = self.evidence(looked);
+        own > 0 && own * 3 >= all
     }
 
     /// Returns whether this may be another version of the text.
-    fn is_rival(&self) -> bool {
-        self.firm > RIVALS || self.score > KEPT
+    fn is_rival(&self, looked: &Looked<'_>) -> bool {
+        let (_, own) = self.evidence(looked);
+        own > 0 && own as f64 >= RIVALS * looked.known().telling() as f64
     }
 
     /// Returns the lines of the file from the first to the last that the text has.
@@ -289,26 +298,11 @@ impl Aligned {
         )
     }
 
-    /// Returns the lines of a definition whose edges only its shape tells.
-    fn shape(&self, looked: &Looked<'_>) -> Option<Range<usize>> {
-        let at = definition::shaped(looked, &self.span()?)?;
-        let is_like = at.len() <= looked.item.len() + looked.item.len() / 2 + 3;
-        (is_like && self.is_whole(looked, &at)).then_some(at)
-    }
-
-    /// Returns whether the first and the last line are unchanged.
-    fn has_ends(&self) -> bool {
-        let is_same = |pair: Option<&Option<Pair>>| {
-            pair.copied().flatten().is_some_and(|pair| pair.like >= 1.0)
-        };
-        is_same(self.pairs.first()) && is_same(self.pairs.last())
-    }
-
     /// Returns whether the lines around this place are clearly more like those that were around the
     /// text than those of another place.
     fn is_clearer(&self, other: &Self, looked: &Looked<'_>) -> bool {
         let is_between = self.has_neighbours(looked) == (true, true);
-        if is_between && other.has_neighbours(looked) == (false, false) {
+        if is_between && other.has_neighbours(looked) != (true, true) {
             return true;
         }
         let support = |one: &Self| {
@@ -346,46 +340,4 @@ fn outside(lines: &mut dyn Iterator<Item = (&&str, &Option<Pair>)>) -> Option<us
         previous = at;
     }
     None
-}
-
-/// Pairs changed lines with those that they may have been changed to, in order, so that the sum of
-/// their likeness is greatest.
-fn pair_likes(
-    block: &[&str],
-    lines: &[&str],
-    old: Range<usize>,
-    new: Range<usize>,
-    pairs: &mut [Option<Pair>],
-) {
-    if old.len() > MAX_PAIRED || new.len() > MAX_PAIRED {
-        return;
-    }
-    let (rows, columns) = (old.len(), new.len());
-    let mut like = vec![vec![0.0; columns]; rows];
-    for (row, likes) in like.iter_mut().enumerate() {
-        for (column, like) in likes.iter_mut().enumerate() {
-            let one = strsim::sorensen_dice(block[old.start + row], lines[new.start + column]);
-            *like = if one >= LIKE { one } else { 0.0 };
-        }
-    }
-    let mut best = vec![vec![0.0_f64; columns + 1]; rows + 1];
-    for row in (0..rows).rev() {
-        for column in (0..columns).rev() {
-            let both = like[row][column] + best[row + 1][column + 1];
-            best[row][column] = both.max(best[row + 1][column]).max(best[row][column + 1]);
-        }
-    }
-    let (mut row, mut column) = (0, 0);
-    while row < rows && column < columns {
-        if best[row][column] == best[row + 1][column] {
-            row += 1;
-        } else if best[row][column] == best[row][column + 1] {
-            column += 1;
-        } else {
-            // Never as much as 1, which stands for the same line.
-            let like = like[row][column].min(0.99);
-            pairs[old.start + row] = Some(Pair { at: new.start + column, like });
-            (row, column) = (row + 1, column + 1);
-        }
-    }
 }

@@ -1,14 +1,15 @@
 //! The lines around the text of an item, kept with it to find it again.
 
+use super::known::{self, Print};
 use crate::context::item::Metadata;
 use crate::value::Value;
 
-/// Metadata name of the anchor: a map with `before` and `after`, each some lines, `copies` and
-/// `like`.
+/// Metadata name of the anchor: a map with `before` and `after`, each some lines, `copies`, and
+/// `known`, the prints of the file's other lines.
 pub(crate) const ANCHOR: &str = "anchor";
 
 /// Number of lines kept on each side; blank ones do not count.
-const LINES: usize = 3;
+pub(super) const LINES: usize = 3;
 /// Maximum number of characters kept of each line.
 const CHARS: usize = 120;
 
@@ -21,12 +22,13 @@ pub(crate) struct Anchor {
     pub after: Vec<String>,
     /// Number of times that the text was in its file; 0 if nobody looked.
     pub copies: usize,
-    /// True if something much like it was in its file.
-    pub has_like: bool,
+    /// Prints of the other lines of its file.
+    pub known: Vec<Print>,
 }
 
 impl Anchor {
-    /// Reads the anchor that an item was given. White space does not count.
+    /// Reads the anchor that an item was given. White space does not count. `None` without the
+    /// prints of other lines, since without them a place may look certain that is not.
     pub(crate) fn of(metadata: &Metadata) -> Option<Self> {
         let given = metadata.get(ANCHOR)?;
         let side = |name: &str| match given.get(name) {
@@ -42,8 +44,9 @@ impl Anchor {
         before.drain(..before.len().saturating_sub(LINES));
         after.truncate(LINES);
         let cut_all = |lines: Vec<String>| lines.into_iter().map(cut).collect();
-        let has_like = given.get("like") == Some(&Value::Bool(true));
-        Some(Self { before: cut_all(before), after: cut_all(after), copies, has_like })
+        let Some(Value::Str(prints)) = given.get("known") else { return None };
+        let known = known::read(prints);
+        Some(Self { before: cut_all(before), after: cut_all(after), copies, known })
     }
 
     /// Returns the anchor as metadata have it.
@@ -53,7 +56,7 @@ impl Anchor {
             entry("before", Value::Str(self.before.join("\n"))),
             entry("after", Value::Str(self.after.join("\n"))),
             entry("copies", Value::from(self.copies as u64)),
-            entry("like", Value::Bool(self.has_like)),
+            entry("known", Value::Str(known::written(&self.known))),
         ])
     }
 
@@ -73,13 +76,18 @@ impl Anchor {
     }
 
     /// Creates an anchor with the lines before and after a text, without white space.
-    pub(super) fn around(before: &[String], after: &[String], copies: usize) -> Self {
+    pub(super) fn around(
+        before: &[String],
+        after: &[String],
+        copies: usize,
+        known: Vec<Print>,
+    ) -> Self {
         let cut = |line: &String| line.chars().take(CHARS).collect();
         Self {
             before: before[before.len().saturating_sub(LINES)..].iter().map(cut).collect(),
             after: after[..LINES.min(after.len())].iter().map(cut).collect(),
             copies,
-            has_like: false,
+            known,
         }
     }
 

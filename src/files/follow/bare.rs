@@ -4,8 +4,6 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::anchor::Anchor;
-
 /// Number of copies of a text above which more are not looked for.
 const MAX_COPIES: usize = 64;
 /// Number of characters above which a line says something about its place. `});` does not.
@@ -69,7 +67,7 @@ impl Bare {
     }
 
     /// Returns the only place of another text whose lines are broken differently.
-    fn rewrapped(&self, other: &Self) -> Option<Range<usize>> {
+    pub(super) fn rewrapped(&self, other: &Self) -> Option<Range<usize>> {
         let (text, starts) = self.framed("");
         let wanted = other.joined();
         let finder = memmem::Finder::new(&wanted);
@@ -126,51 +124,4 @@ pub(super) fn balance(lines: &[String]) -> [i64; 3] {
         }
     }
     open
-}
-
-/// A text and the file in which it is looked for.
-pub(super) struct Looked<'a> {
-    /// The text.
-    pub(super) item: &'a Bare,
-    /// The file.
-    pub(super) file: &'a Bare,
-    /// The lines that were around the text.
-    pub(super) around: &'a Anchor,
-    /// Name of the thing that the text defines.
-    pub(super) symbol: Option<&'a str>,
-}
-
-impl Looked<'_> {
-    /// Returns the places of the whole text.
-    pub(super) fn copies(&self) -> Vec<Range<usize>> {
-        self.file.copies(self.item)
-    }
-
-    /// Returns the only place of the text with its lines broken differently.
-    pub(super) fn joined(&self) -> Option<Range<usize>> {
-        self.file.rewrapped(self.item)
-    }
-
-    /// Returns how many lines before and after a place are those that were around the text. The
-    /// beginning and the end of the file count for those that it never had.
-    pub(super) fn support(&self, at: &Range<usize>) -> (usize, usize) {
-        let before = self.file.lines[..at.start].iter().rev();
-        let after = self.file.lines[at.end..].iter();
-        let count = |kept: Vec<&String>, lines: &mut dyn Iterator<Item = &String>, is_end: bool| {
-            let mut same = 0;
-            for kept in &kept {
-                match lines.next() {
-                    Some(line) if Anchor::is_line(kept, line) => same += 1,
-                    _ => return same,
-                }
-            }
-            let ends = is_end && lines.next().is_none();
-            if ends { 3 } else { same }
-        };
-        let Anchor { before: kept_before, after: kept_after, .. } = self.around;
-        (
-            count(kept_before.iter().rev().collect(), &mut { before }, self.around.begins_file()),
-            count(kept_after.iter().collect(), &mut { after }, self.around.ends_file()),
-        )
-    }
 }

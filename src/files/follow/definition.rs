@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::anchor::Anchor;
-use super::bare::{Looked, balance};
+use super::bare::balance;
+use super::looked::Looked;
 use super::{CLEAR_SUPPORT, GONE, SEVERAL};
 
 /// The beginning of the line that names a definition, up to and with the name, without white space.
@@ -36,13 +37,6 @@ pub(super) fn is_in(looked: &Looked<'_>, place: &Range<usize>) -> Option<bool> {
     Some(named(looked, header).iter().any(|at| place.contains(at)))
 }
 
-/// Returns whether a place has more than one line that begins the definition.
-pub(super) fn is_repeated(looked: &Looked<'_>, place: &Range<usize>) -> bool {
-    let Some((_, header)) = header(looked) else { return false };
-    let count = |lines: &[String]| lines.iter().filter(|line| line.starts_with(header)).count();
-    count(&looked.file.lines[place.clone()]) > count(&looked.item.lines).max(1)
-}
-
 /// Returns whether a line outside of `place` begins the same definition.
 pub(super) fn is_elsewhere(looked: &Looked<'_>, place: &Range<usize>) -> bool {
     header(looked)
@@ -64,23 +58,10 @@ pub(super) fn rewritten(looked: &Looked<'_>) -> Result<Range<usize>, &'static st
     let (before, after) = looked.support(&(start..end));
     // What is above belongs to it if it was there or nothing could be.
     let is_certain = is_same_above && (above > 0 || before > 0 || is_detached(looked, start));
-    (is_certain && after > 1 && before + after >= CLEAR_SUPPORT).then_some(start..end).ok_or(GONE)
-}
-
-/// Returns the lines of a definition around the lines of it that were found, by its first line,
-/// its last bracket, and its indentation.
-pub(super) fn shaped(looked: &Looked<'_>, span: &Range<usize>) -> Option<Range<usize>> {
-    let (above, header) = header(looked)?;
-    let [at] = named(looked, header)[..] else { return None };
-    let (file, item) = (looked.file, looked.item);
-    let start = at.checked_sub(above)?;
-    let end = end_of(looked, at)?;
-    let last = item.len() - 1;
-    let closes = item.indents[last] == item.indents[above]
-        && item.lines[last] == file.lines[end - 1]
-        && file.indents[end - 1] == file.indents[at];
-    let is_inside = start <= span.start && span.end <= end;
-    (closes && is_inside && file.lines[start..at] == item.lines[..above]).then_some(start..end)
+    let is_closed = file.lines[end - 1] == item.lines[item.len() - 1];
+    (is_certain && is_closed && after > 1 && before + after >= CLEAR_SUPPORT)
+        .then_some(start..end)
+        .ok_or(GONE)
 }
 
 /// Returns whether a blank line or a bracket that closes is above a line.

@@ -2,195 +2,321 @@
 
 use std::ops::Range;
 
-use super::align::{Aligned, Pair};
-use super::bare::{Looked, balance, is_telling};
+use super::align::Aligned;
+use super::anchor::{Anchor, LINES as ANCHORED};
+use super::bare::{balance, is_telling};
+use super::looked::Looked;
+use super::pairs::Pair;
 
-/// Likeness from which a changed line at an edge is taken for the same line.
-const SAME_LINE: f64 = 0.8;
-/// Number of lines put into a text at one place which need no proof.
-const GAP: usize = 2;
-/// Number of lines next to an uncertain edge in which the text may go on.
-const NEXT: usize = 4;
-/// Likeness from which a line outside may be an edited line of the text.
-const ALIKE: f64 = 0.6;
-/// Distance from a place, beyond the length of the text, in which its lost lines must not be.
-const NEARBY: usize = 8;
-/// Number of lines that must not be in a place more often than in the text, nor, if they are lost,
-/// anywhere.
-const REPEATED: usize = 2;
+/// Likeness from which a changed line next to a text is one that the text has lost.
+const LOST: f64 = 0.6;
+/// Likeness up to which a line next to a text is certainly none that the text has lost.
+const UNLIKE: f64 = 0.4;
+/// Least difference of likeness that tells whether a changed line was in the text or next to it.
+const CLEAR: f64 = 0.1;
+/// Likeness of a line of the text and one in another order which is an edited version of it.
+const REWORDED: f64 = 0.8;
+/// Likeness from which a changed line is the same wherever it is.
+const SAME: f64 = 0.9;
+/// Number of new lines next to a text among which its lost lines are looked for.
+const NEXT: usize = 8;
 
-/// One edge of a text, seen from inside: the lines of the text from the edge on, as distances
+/// One edge of a text, seen from inside: lines count from the edge on, and places are distances
 /// from the beginning or the end of the file.
-struct Edge {
-    /// Counterparts of the text's lines, the outermost first.
+struct Edge<'a, 'b> {
+    looked: &'a Looked<'b>,
+    is_start: bool,
+    /// Lines of the text.
+    lines: Vec<&'a str>,
+    /// Their counterparts.
     pairs: Vec<Option<Pair>>,
-    /// Line next to the text, outside.
+    /// Lines next to the text, the nearest first.
+    neighbours: Vec<&'a str>,
+    /// Counterpart of the first of them that has one.
     outside: Option<usize>,
-    /// True if the outermost lines are unchanged up to one that tells its place.
-    tells: bool,
 }
 
 impl Aligned {
+    /// Returns whether the last line of the text is not a lost bracket, or what follows is as it was.
+    fn ends_expected(&self, looked: &Looked<'_>, start: usize, end: usize) -> bool {
+        let is_lost = |edge: &Edge<'_, '_>, at: usize| {
+            edge.pairs[0].is_none() && !is_telling(edge.lines[0]) && !edge.is_expected(at)
+        };
+        !is_lost(&Edge::new(self, looked, true), start)
+            && !is_lost(&Edge::new(self, looked, false), looked.file.len() - end)
+    }
+
     /// Returns the lines of the file that are now the text, if both edges are certain.
     pub(super) fn edges(&self, looked: &Looked<'_>) -> Option<Range<usize>> {
-        let around = looked.around;
-        let last = looked.file.len();
-        let begins = around.begins_file() && around.before.is_empty();
-        let ends = around.ends_file() && around.after.is_empty();
-        // Distances count from one, so that the edge of the file can be the line outside.
-        let from_start = |at: usize| at + 1;
-        let from_end = |at: usize| last - at;
-        let map = |pairs: &mut dyn Iterator<Item = &Option<Pair>>, far: &dyn Fn(usize) -> usize| {
-            let far = |pair: Pair| Pair { at: far(pair.at), ..pair };
-            pairs.map(|pair| pair.map(far)).collect()
-        };
-        let start = Edge {
-            pairs: map(&mut self.pairs.iter(), &from_start),
-            outside: self.before.map(from_start).or(begins.then_some(0)),
-            tells: tells(&mut looked.item.lines.iter().zip(&self.pairs)),
-        };
-        let end = Edge {
-            pairs: map(&mut self.pairs.iter().rev(), &from_end),
-            outside: self.after.map(from_end).or(ends.then_some(0)),
-            tells: tells(&mut looked.item.lines.iter().zip(&self.pairs).rev()),
-        };
-        let (first, past) = (start.place()?, end.place()?);
-        let found = first.checked_sub(1)?..last + 1 - past;
-        let is_firm = |edge: &Edge, at: usize| {
-            edge.tells || edge.outside.is_some_and(|outside| outside + 1 == at)
-        };
-        let is_firm = is_firm(&start, first) && is_firm(&end, past);
-        let is_like = !found.is_empty()
-            && found.len() <= looked.item.len() + looked.item.len() / 2 + 3
-            && self.is_together(looked, start.is_next(), end.is_next())
-            && (is_firm || keeps_balance(looked, &found))
-            && self.is_whole(looked, &found)
-            && self.is_alone(looked, &found, start.is_next(), end.is_next());
-        is_like.then_some(found)
-    }
-
-    /// Returns whether no lost line of the text, and no other version of an edge that is not
-    /// certain, stands next to a place.
-    fn is_alone(
-        &self,
-        looked: &Looked<'_>,
-        found: &Range<usize>,
-        begins: bool,
-        ends: bool,
-    ) -> bool {
-        let (item, file) = (looked.item, looked.file);
-        let lines = item.lines.iter().zip(&self.pairs);
-        let mut lost: Vec<&String> =
-            lines.filter(|(_, pair)| pair.is_none()).map(|(line, _)| line).collect();
-        let is_like = |line: &String, other: &String| {
-            line == other || (is_telling(line) && strsim::sorensen_dice(line, other) > ALIKE)
-        };
-        let near = |begin: usize, end: usize| &file.lines[begin..end.min(file.len())];
-        let is_outside = |lost: &[&String], outside: &[String]| {
-            outside.iter().any(|line| lost.iter().any(|lost| is_like(lost, line)))
-        };
-        if !begins {
-            lost.extend(item.lines.first());
-        }
-        if !ends {
-            lost.extend(item.lines.last());
-        }
-        let above = if begins { 0 } else { NEXT.min(found.start) };
-        let below = if ends { 0 } else { NEXT };
-        !is_outside(&lost, near(found.start - above, found.start))
-            && !is_outside(&lost, near(found.end, found.end + below))
-    }
-
-    /// Returns whether on both sides of all that was put into the text is a line that tells its
-    /// place, or an edge that is certain.
-    fn is_together(&self, looked: &Looked<'_>, begins: bool, ends: bool) -> bool {
-        let lines = looked.item.lines.iter().zip(&self.pairs);
-        let known: Vec<(usize, usize, bool)> = lines
-            .enumerate()
-            .filter_map(|(line, (text, pair))| {
-                let Pair { at, like } = (*pair)?;
-                Some((line, at, like >= 1.0 && is_telling(text)))
-            })
-            .collect();
-        let has_telling = |part: &[(usize, usize, bool)]| part.iter().any(|(.., tells)| *tells);
-        (1..known.len()).all(|next| {
-            let ((line, at, _), (next_line, next_at, _)) = (known[next - 1], known[next]);
-            let is_wide = next_at.abs_diff(at) > next_line - line + GAP;
-            !is_wide
-                || ((begins || has_telling(&known[..next]))
-                    && (ends || has_telling(&known[next..])))
-        })
-    }
-
-    /// Returns whether the lost lines of the text are not near a place, and no line of it is there
-    /// more often than it was.
-    pub(super) fn is_whole(&self, looked: &Looked<'_>, found: &Range<usize>) -> bool {
-        let (item, file) = (looked.item, looked.file);
-        let reach = item.len() + NEARBY;
-        let above = found.start.saturating_sub(reach)..found.start;
-        let below = found.end..(found.end + reach).min(file.len());
-        let times = |range: Range<usize>, line: &String| {
-            file.lines[range].iter().filter(|other| *other == line).count()
-        };
-        let was = |line: &String| item.lines.iter().filter(|other| *other == line).count();
-        let telling = || item.lines.iter().zip(&self.pairs).filter(|(line, _)| is_telling(line));
-        let lost = telling().filter(|(_, pair)| pair.is_none());
-        let lost: Vec<&String> = lost.map(|(line, _)| line).collect();
-        let is_near = |line: &&&String| times(above.clone(), line) + times(below.clone(), line) > 0;
-        let strays = lost.iter().filter(|line| times(0..file.len(), line) > 0);
-        let repeated = telling().filter(|(line, _)| times(found.clone(), line) > was(line));
-        !lost.iter().any(|line| is_near(&line))
-            && strays.count() < REPEATED
-            && repeated.count() < REPEATED
+        let start = Edge::new(self, looked, true).place()?;
+        let end = looked.file.len() - Edge::new(self, looked, false).place()?;
+        let is_balanced =
+            self.ends_expected(looked, start, end) || keeps_balance(looked, &(start..end));
+        (start < end && is_balanced).then_some(start..end)
     }
 }
 
-/// Returns whether the first lines are unchanged and together up to one that tells its place.
-fn tells(lines: &mut dyn Iterator<Item = (&String, &Option<Pair>)>) -> bool {
-    let mut previous: Option<usize> = None;
-    for (line, pair) in lines {
-        let Some(Pair { at, like }) = pair else { return false };
-        // The outermost may have changed a little.
-        if *like < if previous.is_none() { SAME_LINE } else { 1.0 } {
-            return false;
+impl<'a, 'b> Edge<'a, 'b> {
+    fn new(aligned: &Aligned, looked: &'a Looked<'b>, is_start: bool) -> Self {
+        let last = looked.file.len();
+        let far = |at: usize| if is_start { at } else { last - 1 - at };
+        let mut lines: Vec<&str> = looked.item.lines.iter().map(|line| &**line).collect();
+        let mut pairs: Vec<Option<Pair>> = aligned.pairs.clone();
+        let around = looked.around;
+        let mut neighbours: Vec<&str> =
+            if is_start { &around.before } else { &around.after }.iter().map(|it| &**it).collect();
+        match is_start {
+            true => neighbours.reverse(),
+            false => {
+                lines.reverse();
+                pairs.reverse();
+            }
         }
-        if previous.is_some_and(|previous| previous.abs_diff(*at) != 1) {
-            return false;
+        pairs.iter_mut().flatten().for_each(|pair| pair.at = far(pair.at));
+        let outside = if is_start { aligned.before } else { aligned.after }.map(far);
+        Self { looked, is_start, lines, pairs, neighbours, outside }
+    }
+
+    /// Returns the place of the edge, if it is certain.
+    fn place(&self) -> Option<usize> {
+        let paired = (0..self.pairs.len()).filter(|line| self.pairs[*line].is_some());
+        let mut paired = paired.skip_while(|line| *line > 0 && !self.is_chained(*line));
+        let first = paired.next()?;
+        let pair = self.pairs[first]?;
+        let edge = match first {
+            0 if self.is_certain(pair) => pair.at,
+            0 => {
+                return None;
+            }
+            rest if !is_telling(self.lines[rest])
+                && !self.is_expected(pair.at)
+                && self.is_indented(rest) != Some(true) =>
+            {
+                return None;
+            }
+            lost => match self.beyond(pair.at, &self.lines[..lost]) {
+                Some(edge) => edge,
+                None => {
+                    return None;
+                }
+            },
+        };
+        let edge = self.reordered(edge)?;
+        self.swapped(edge)
+    }
+
+    /// Returns the edge with a line that is next to it, and is one that the text has lost, or may be.
+    fn swapped(&self, edge: usize) -> Option<usize> {
+        let Some(outside) = edge.checked_sub(1) else { return Some(edge) };
+        let lost = |(line, pair): (&&str, &Option<Pair>)| {
+            *line == self.file(outside) && pair.is_none_or(|pair| pair.at < edge)
+        };
+        let is_line = |next: &&str| Anchor::is_line(next, self.file(outside));
+        let is_known = self.is_next(edge) || self.neighbours.first().is_some_and(is_line);
+        if is_known || !self.lines.iter().zip(&self.pairs).any(lost) {
+            return Some(edge);
         }
-        if is_telling(line) && *like >= 1.0 {
+        self.is_next(outside).then_some(outside)
+    }
+
+    /// Returns the edge with the lost lines of the text that are next to it in another order. None
+    /// if there are some, but beyond others.
+    fn reordered(&self, from: usize) -> Option<usize> {
+        let known = self.looked.known();
+        let lost = self.lines.iter().zip(&self.pairs);
+        let lost: Vec<&str> = lost
+            .filter(|(line, pair)| is_telling(line) && pair.is_none_or(|pair| pair.at < from))
+            .map(|(line, _)| *line)
+            .collect();
+        let (mut edge, mut is_outside) = (from, false);
+        for at in (from.saturating_sub(NEXT)..from).rev() {
+            let line = self.file(at);
+            if lost.contains(&line) {
+                if is_outside && (known.is_own(line) || self.is_expected(at)) {
+                    return None;
+                }
+                if is_outside {
+                    continue;
+                }
+                if known.is_single(line) || self.is_expected(at) {
+                    if at + 1 != edge {
+                        return None;
+                    }
+                    edge = at;
+                }
+            } else if !is_outside && self.is_lost(at, &lost) {
+                if at + 1 != edge {
+                    return None;
+                }
+                edge = at;
+            }
+            is_outside |=
+                known.strange(&(self.at(at)..self.at(at) + 1)) > 0 || self.is_expected(at);
+        }
+        Some(edge)
+    }
+
+    /// Returns whether a new line is an edited one of those that the text has lost.
+    fn is_lost(&self, at: usize, lost: &[&str]) -> bool {
+        let line = self.file(at);
+        let like = |lines: &[&str]| {
+            let like = |other: &&str| strsim::normalized_levenshtein(other, line);
+            lines.iter().map(like).fold(0.0, f64::max)
+        };
+        is_telling(line)
+            && !self.is_foreign(at)
+            && !self.lines.contains(&line)
+            && like(lost) >= REWORDED
+            && like(lost) > like(&self.neighbours) + CLEAR
+    }
+
+    /// Returns whether the outermost line of the text is certainly at its counterpart.
+    fn is_certain(&self, pair: Pair) -> bool {
+        let line = self.lines[0];
+        if pair.like < 1.0 {
+            let now = self.file(pair.at);
+            let next = self.pairs.get(1).copied().flatten();
+            let is_beside = next.is_some_and(|next| next.at == pair.at + 1);
+            return self.is_next(pair.at)
+                || ((is_beside || pair.like >= SAME)
+                    && pair.like >= self.likeness(now, &self.neighbours) + CLEAR);
+        }
+        if !is_telling(line) {
+            let is_indented = self.is_indented(0);
+            // A bracket ends a file just as well as the text.
+            return (self.is_next(pair.at) && !self.neighbours.is_empty())
+                || is_indented == Some(true)
+                || (is_indented.is_none() && self.is_in_run(pair.at));
+        }
+        if self.is_expected(pair.at) || self.looked.known().is_sole(line) {
             return true;
         }
-        previous = Some(*at);
-    }
-    false
-}
-
-impl Edge {
-    /// Returns whether the outermost line is next to the one that was next to it.
-    fn is_next(&self) -> bool {
-        let outermost = self.pairs.first().copied().flatten();
-        self.outside.zip(outermost).is_some_and(|(outside, pair)| outside + 1 == pair.at)
+        let is_double = self.neighbours.first().is_some_and(|next| Anchor::is_line(next, line));
+        !is_double && self.is_chained(0)
     }
 
-    /// Returns the place of the edge, as a distance.
-    fn place(&self) -> Option<usize> {
-        let outermost = self.pairs.first().copied().flatten();
-        match (outermost, self.outside) {
-            (Some(pair), Some(outside)) if outside < pair.at => {
-                (self.is_next() || self.tells).then_some(pair.at)
-            }
-            (Some(_), Some(_)) => None,
-            (Some(pair), None) => self.tells.then_some(pair.at),
-            (None, Some(outside)) => {
-                let first = self.pairs.iter().flatten().next()?.at;
-                (first == outside + 1).then_some(first)
-            }
-            (None, None) => None,
+    /// Returns whether a line that says nothing is indented as it was, compared with the next that
+    /// does. `None` if that is not known.
+    fn is_indented(&self, line: usize) -> Option<bool> {
+        let (item, file) = (&self.looked.item.indents, &self.looked.file.indents);
+        let own =
+            |line: usize| item[if self.is_start { line } else { item.len() - 1 - line }] as i64;
+        let pair = self.pairs[line]?;
+        let now = |at: usize| file[self.at(at)] as i64;
+        let other = (line + 1..self.lines.len()).find(|other| is_telling(self.lines[*other]));
+        let (other, inner) = other.and_then(|it| Some((it, self.pairs[it]?)))?;
+        let (text, end) = (self.lines[line], self.looked.file.len());
+        let is_text = |at: &usize| self.file(*at) == text;
+        let next = self.neighbours.iter().take_while(|next| **next == text).count();
+        let beyond = (0..pair.at).rev().take_while(is_text).count();
+        let within = (pair.at..inner.at.min(end)).filter(is_text).count();
+        let had = self.lines[line..other].iter().filter(|own| **own == text).count();
+        let is_gap = (pair.at + 1..inner.at).any(|at| is_telling(self.file(at)));
+        if is_gap || within != had || (beyond > 0 && beyond != next) {
+            return None;
         }
+        let (was, is) = (own(line) - own(other), now(pair.at) - now(inner.at));
+        // All of it may be indented by other steps now.
+        (was != 0).then_some(is != 0 && (was == is || was * now(inner.at) == is * own(other)))
+    }
+
+    /// Returns whether as many of a line that says nothing are together as were.
+    fn is_in_run(&self, at: usize) -> bool {
+        let line = self.lines[0];
+        let own = self.lines.iter().take_while(|own| **own == line).count();
+        let next = self.neighbours.iter().take_while(|next| **next == line).count();
+        let is_known = next < self.neighbours.len() || self.neighbours.len() < ANCHORED;
+        let beyond = (0..at).rev().take_while(|at| self.file(*at) == line).count();
+        let within = (at..self.looked.file.len()).take_while(|at| self.file(*at) == line).count();
+        is_known && beyond == next && within == own && (next > 0 || self.is_chained(0))
+    }
+
+    /// Returns whether the lines from one on, up to one that tells its place, are together.
+    fn is_chained(&self, first: usize) -> bool {
+        let mut previous: Option<usize> = None;
+        for (line, pair) in self.lines.iter().zip(&self.pairs).skip(first) {
+            let Some(pair) = pair else { return false };
+            if previous.is_some_and(|previous| previous + 1 != pair.at) {
+                return false;
+            }
+            if pair.like < 1.0 || (self.looked.known().is_sole(line)) {
+                return true;
+            }
+            previous = Some(pair.at);
+        }
+        false
+    }
+
+    /// Returns whether the line outside of a place is one of those that were next to the text.
+    fn is_expected(&self, at: usize) -> bool {
+        let is_neighbour = self.neighbours.contains(&self.file(at));
+        let is_one = |before: usize| {
+            let is_line =
+                |kept: &&str| is_telling(kept) && Anchor::is_line(kept, self.file(before));
+            !is_neighbour && (self.outside == Some(before) || self.neighbours.iter().any(is_line))
+        };
+        at.checked_sub(1).is_some_and(is_one) || self.is_next(at)
+    }
+
+    /// Returns whether the line outside of a place is the one that was next to the text.
+    fn is_next(&self, at: usize) -> bool {
+        let Some(before) = at.checked_sub(1) else {
+            return self.neighbours.is_empty() && self.looked.around.is_known();
+        };
+        let next = self.neighbours.first();
+        next.is_some_and(|kept| is_telling(kept) && Anchor::is_line(kept, self.file(before)))
+    }
+
+    /// Returns the edge of a text whose outermost lines were lost: beyond what is left of it are
+    /// some new lines, which may be edited lines of it, and then a line that was outside.
+    fn beyond(&self, from: usize, lost: &[&str]) -> Option<usize> {
+        let mut edge = from;
+        for at in (from.saturating_sub(NEXT)..from).rev() {
+            if self.is_expected(at + 1) || self.is_foreign(at) {
+                return Some(edge);
+            }
+            let line = self.file(at);
+            if !is_telling(line) {
+                if lost.contains(&line) {
+                    return None;
+                }
+                continue;
+            }
+            if self.lines.contains(&line) {
+                // A line of the text, in another order, or one just like it.
+                return (!self.looked.known().is_own(line)).then_some(edge);
+            }
+            let (own, other) = (self.likeness(line, lost), self.likeness(line, &self.neighbours));
+            match own {
+                _ if other >= LOST && other > own + CLEAR => return Some(edge),
+                _ if own >= LOST && own > other + CLEAR => edge = at,
+                _ if own < UNLIKE => {}
+                _ => return None,
+            }
+        }
+        Some(edge)
+    }
+
+    /// Returns the likeness of a line and the one of several that is most like it.
+    fn likeness(&self, line: &str, lines: &[&str]) -> f64 {
+        let like = |other: &&str| strsim::sorensen_dice(other, line);
+        lines.iter().map(like).fold(0.0, f64::max)
+    }
+
+    fn file(&self, at: usize) -> &str {
+        &self.looked.file.lines[self.at(at)]
+    }
+
+    fn is_foreign(&self, at: usize) -> bool {
+        self.looked.known().is_foreign(self.at(at))
+    }
+
+    fn at(&self, far: usize) -> usize {
+        if self.is_start { far } else { self.looked.file.len() - 1 - far }
     }
 }
 
 /// Returns whether a place closes the brackets that it opens, if the text did.
-pub(super) fn keeps_balance(looked: &Looked<'_>, at: &Range<usize>) -> bool {
-    balance(&looked.item.lines) != [0; 3] || balance(&looked.file.lines[at.clone()]) == [0; 3]
+fn keeps_balance(looked: &Looked<'_>, at: &Range<usize>) -> bool {
+    balance(&looked.item.lines) == [0; 3] && balance(&looked.file.lines[at.clone()]) == [0; 3]
 }

@@ -6,6 +6,11 @@
 //! neighbours. What is found is **wrong** if it lacks one of these lines, has a line that was outside
 //! of the text, or has next to nothing left of it. The same text in another place is wrong, too, if
 //! the text itself was edited and is still there.
+//!
+//! A copy is the text if it stands between both of the text's neighbours, or if it has at least as
+//! much of the text as is left of the text itself: the file would look the same if the text had
+//! stayed and its copy had gone elsewhere. Lines that were moved into a copy are part of it, as those
+//! that were moved into the text are part of that, if they are not many.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -18,11 +23,15 @@ const CASES: u64 = 400;
 const CASES_VARIABLE: &str = "CONTEXTURE_EDITED_FILES";
 /// Environment variable with the first seed.
 const SEED_VARIABLE: &str = "CONTEXTURE_EDITED_SEED";
-/// Part of the texts that are still there which must be found, in percent. Measured: 90 to 94.
-const FOUND_AGAIN: u64 = 88;
-/// Maximum number of wrong texts in a thousand. Measured: 1 to 2, all after several edits that copy
-/// the text, move its lines across its borders, and change what is around it.
-const WRONG: usize = 5;
+/// Part of the texts that are still there which must be found, in percent. Measured: 96 in these
+/// files; 92 in others, with which this was not developed. Lost are above all texts whose last
+/// bracket stands behind new lines, and those that lost lines at an edge while the lines beyond it
+/// were changed as well.
+const FOUND_AGAIN: u64 = 94;
+/// Maximum number of wrong texts in a thousand, so none in the usual number. Measured: up to 1 in
+/// a thousand, in other files as well, after several edits that copy the text and carry parts of it
+/// away.
+const WRONG: usize = 1;
 
 /// Numbers that look random and are the same every time.
 struct Dice(u64);
@@ -301,15 +310,21 @@ impl Edited {
         if now == old {
             let is_edited =
                 !overlaps && unchanged * 2 > self.own_count() && unchanged < self.own_count();
+            // A copy that has both of the text's neighbours stands where the text stood.
+            let is_edited = is_edited && !self.has_neighbours(&found.collect::<Vec<_>>());
             return is_edited.then_some("a copy, and the text itself was edited");
         }
         // With little left of the text, or as much as in a copy, or with the copy where the text
         // was, a person would take the copy for it.
         let is_copy = |at: &usize| self.is_blank(*at) || self.lines[*at].was.is_none();
         let lines: Vec<usize> = found.clone().collect();
+        // What was moved into a copy is part of it, if it is not much.
+        let moved = lines.iter().filter(|at| !is_copy(at)).count();
+        let is_copied =
+            moved * 2 < lines.len() && [start as usize - 1, end as usize - 1].iter().all(is_copy);
         let own = text(&mut self.hull().into_iter().flatten().map(|at| &self.lines[at].text));
         if (unchanged * 2 <= self.own_count() || now == own || self.has_neighbours(&lines))
-            && found.clone().all(|at| is_copy(&at))
+            && is_copied
         {
             return None;
         }
