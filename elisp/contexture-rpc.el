@@ -74,7 +74,8 @@ They take effect after `contexture-disconnect'."
     clear-manager undo redo refresh-items configure-manager drop-manager save-set
     load-set drop-set open-session rename-session delete-session restore-session
     import-session add-message pin-message checkpoint rollback undo-rollback
-    undo-session redo-session fork-session restore-revision prune-session summarize-session process-turn
+    undo-session redo-session fork-session restore-revision prune-session
+    summarize-session process-turn
     report-usage remember ground-query forget trust-project distrust-project
     take-notes chat approve configure-provider remove-provider backup batch
     add-context update-context remove-context move-context pin-context
@@ -88,8 +89,8 @@ and a repeated call of it changes nothing more.")
 (defconst contexture--showing-methods
   '(list-items render-items context-to-string count-items refresh-items freeze-items
     add-item add-file add-tree update-item undo redo save-set transfer-items batch
-    chat build-window explain-window process-turn take-notes summarize-session
-    session-stats get-context render-context context-summary refresh-context
+    chat build-window count-window explain-window process-turn take-notes
+    summarize-session session-stats get-context render-context context-summary refresh-context
     add-context update-context build-context explain-context manage-context
     summarize-context auto-manage-context)
   "Methods that show or send items, or compare them with others.
