@@ -57,7 +57,7 @@ pub(crate) fn reread(
     let refreshed = files::refresh(item, options, reader);
     if item.live
         && refreshed == Refreshed::Missing
-        && let Some(name) = item.metadata.filename().and_then(|name| files::renamed(name.as_ref()))
+        && let Some(name) = item.metadata.filename().and_then(|name| reader.renamed(name.as_ref()))
     {
         let mut renamed = Item::clone(item);
         renamed.metadata.set("filename", files::path_value(&name));

@@ -85,9 +85,16 @@ fn sign(it: &Metadata) -> (u64, u64, u64, i64, i64, i64, i64) {
     (it.size(), it.ino(), it.dev(), it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec())
 }
 
-/// Returns the index of the work tree that a path is in.
+/// Returns the index of the work tree that a path is in. In a linked work tree, `.git` is a file that
+/// names the folder with the index.
 fn git_index(path: &Path) -> Option<PathBuf> {
-    path.ancestors().skip(1).map(|folder| folder.join(".git/index")).find(|index| index.exists())
+    let git =
+        path.ancestors().skip(1).map(|folder| folder.join(".git")).find(|git| git.exists())?;
+    if git.is_dir() {
+        return Some(git.join("index"));
+    }
+    let named = std::fs::read_to_string(&git).ok()?;
+    Some(git.parent()?.join(named.strip_prefix("gitdir:")?.trim()).join("index"))
 }
 
 #[cfg(test)]
@@ -115,5 +122,17 @@ mod tests {
         let file = File::options().write(true).open(&path).unwrap();
         file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(5)).unwrap();
         assert_ne!(looks.unseen(&item).unwrap(), stamp);
+    }
+
+    #[test]
+    fn a_linked_work_tree_has_its_index_elsewhere() {
+        let temp = tempfile::tempdir().unwrap();
+        let (main, linked) = (temp.path().join("main"), temp.path().join("linked"));
+        std::fs::create_dir_all(main.join(".git/worktrees/linked")).unwrap();
+        std::fs::create_dir(&linked).unwrap();
+        assert_eq!(git_index(&main.join("sub/a")), Some(main.join(".git/index")));
+        let folder = main.join(".git/worktrees/linked");
+        std::fs::write(linked.join(".git"), format!("gitdir: {}\n", folder.display())).unwrap();
+        assert_eq!(git_index(&linked.join("a")), Some(folder.join("index")));
     }
 }

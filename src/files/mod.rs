@@ -38,7 +38,6 @@ pub(crate) use project::project_root;
 pub(crate) use read::{DEFAULT_MAX_FILE_BYTES, FileText, ReadOptions, read};
 pub(crate) use refresh::{Followed, LEADS_OUT, Reader, Refreshed, WITHIN, leads_out, refresh};
 pub(crate) use remote::{remote_of, true_name};
-pub(crate) use renamed::renamed;
 pub(crate) use skipped::{MAX_NAMED_SKIPS, SkipReason, Skipped};
 pub(crate) use tree::{DEFAULT_MAX_TREE_ENTRIES, FoundFile, Progress, TreeOptions, Walk, walk};
 pub(crate) use trust::{Standing, TRUST_FILE, Trust, TrustError, Trusted};

@@ -7,6 +7,7 @@ use super::follow::{self, Anchor, Place, Wanted};
 use super::freshness::{Look, MAX_COMPARED_BYTES, cover, file_of, holds_at, settled};
 use super::lines::{self, Cover, Found};
 use super::read::{load, read};
+use super::renamed::renamed;
 use super::{Beneath, FileError, FileText, ReadOptions};
 use crate::context::item::{Item, Kind, Origin, State};
 
@@ -54,10 +55,11 @@ pub(crate) struct Followed {
     pub found: follow::Found,
 }
 
-/// Reads files, and keeps the last one.
+/// Reads files, and keeps the last one; asks Git where files went, and keeps the last answer.
 #[derive(Default)]
 pub(crate) struct Reader {
     last: Option<(PathBuf, String)>,
+    renamed: Option<(PathBuf, Option<PathBuf>)>,
 }
 
 impl Reader {
@@ -67,6 +69,18 @@ impl Reader {
             self.last = Some((path.to_owned(), load(path, max_bytes)?));
         }
         Ok(self.last.as_ref().map_or("", |(_, text)| text))
+    }
+
+    /// Returns the present name of a file that is gone, if Git knows it.
+    pub(crate) fn renamed(&mut self, path: &Path) -> Option<PathBuf> {
+        match &self.renamed {
+            Some((last, name)) if last == path => name.clone(),
+            _ => {
+                let name = renamed(path);
+                self.renamed = Some((path.to_owned(), name.clone()));
+                name
+            }
+        }
     }
 }
 
