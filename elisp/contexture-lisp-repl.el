@@ -156,7 +156,7 @@ LAST non-nil means that no prompt follows; then ask CLIENT's debugger."
   "Return parameters that add INTERACTION, a plist."
   (list :type :repl-history
         :content (contexture-lisp--interaction-text interaction)
-        :metadata `(:origin :repl :language "lisp" ,@interaction)))
+        :metadata `(:origin :repl :language "lisp" ,@interaction ,@(contexture--as-of))))
 
 (defun contexture-lisp--interaction-text (interaction)
   "Return INTERACTION, a plist, as text in the form of a REPL."

@@ -302,7 +302,8 @@ If there are several, the user chooses."
         :content (concat (or (plist-get known :arglist) name) "\n"
                          (when-let* ((docstring (plist-get known :docstring)))
                            (concat "\n" docstring "\n")))
-        :metadata `(:origin :symbol :symbol ,name :language "text" ,@known)))
+        :metadata `(:origin :symbol :symbol ,name :language "text" ,@known
+                                                ,@(contexture--as-of))))
 
 ;;;; The commands of one client
 

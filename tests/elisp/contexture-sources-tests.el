@@ -510,7 +510,7 @@ a.c:9:1: warning: unused\n"))))))
         (contexture-test-message "^Dropped the set bug 12;"
           (call-interactively #'contexture-drop-set)))
       (should-not (contexture-request 'list-sets))
-      (contexture-test-message "^Undid the dropping of a set in buffer here"
+      (contexture-test-message "^Undid the dropping of a set (bug 12) in buffer here"
         (contexture-undo))
       (should (contexture-request 'list-sets)))))
 
