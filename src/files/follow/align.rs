@@ -45,6 +45,10 @@ pub(super) struct Aligned {
 
 /// Finds an edited version of the text.
 pub(super) fn edited(looked: &Looked<'_>) -> Result<Range<usize>, &'static str> {
+    aligned(looked).or_else(|reason| definition::form(looked).ok_or(reason))
+}
+
+fn aligned(looked: &Looked<'_>) -> Result<Range<usize>, &'static str> {
     let mut places: Vec<Aligned> = candidates(looked, None);
     places.sort_by(|one, other| other.rank(looked).total_cmp(&one.rank(looked)));
     let mut places = places.into_iter();

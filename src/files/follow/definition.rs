@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::anchor::Anchor;
-use super::bare::balance;
+use super::bare::{balance, is_telling};
 use super::looked::Looked;
 use super::{CLEAR_SUPPORT, GONE, SEVERAL};
 
@@ -62,6 +62,34 @@ pub(super) fn rewritten(looked: &Looked<'_>) -> Result<Range<usize>, &'static st
     (is_certain && is_closed && after > 1 && before + after >= CLEAR_SUPPORT)
         .then_some(start..end)
         .ok_or(GONE)
+}
+
+/// Finds a definition that is one list of a Lisp at the left margin: wherever its name begins such a
+/// list, its last bracket is the end, whatever was edited in between. None of its lines may have
+/// been carried elsewhere.
+pub(super) fn form(looked: &Looked<'_>) -> Option<Range<usize>> {
+    let (above, header) = header(looked)?;
+    let (file, item) = (looked.file, looked.item);
+    let &[at] = &named(looked, header)[..] else { return None };
+    let start = at.checked_sub(above)?;
+    let end = end_of(looked, at)?;
+    let is_here = |line| file.lines[start..end].contains(line);
+    let is_form = header.starts_with('(')
+        && file.indents[at] == 0
+        && file.lines[start..at] == item.lines[..above]
+        && is_one_list(&item.lines[above..])
+        && is_one_list(&file.lines[at..end])
+        && item
+            .lines
+            .iter()
+            .all(|line| is_here(line) || !is_telling(line) || !file.lines.contains(line));
+    is_form.then_some(start..end)
+}
+
+/// Returns whether lines are one list, which ends with the last of them and not before.
+fn is_one_list(lines: &[String]) -> bool {
+    let is_closed = |count: usize| balance(&lines[..count]) == [0; 3];
+    is_closed(lines.len()) && !(1..lines.len()).any(is_closed)
 }
 
 /// Returns whether a blank line or a bracket that closes is above a line.

@@ -64,3 +64,20 @@ fn nothing_is_found_without_a_text() {
     let wanted = Wanted { text: "\n \n", range: (1, 2), anchor: None, symbol: None };
     assert_eq!(locate(&wanted, FILE), Place::Unsure(EMPTY));
 }
+
+#[test]
+fn a_lisp_definition_is_found_by_its_name_and_its_last_bracket() {
+    let file = "(defun area (r)\n  \"In one.\"\n  (* pi r r))\n\n(defun other () 1)\n";
+    let text = lines::slice(file, 1, Some(3)).unwrap();
+    let around = anchor(file, (1, 3)).unwrap();
+    let wanted = Wanted { text, range: (1, 3), anchor: Some(&around), symbol: Some("area") };
+    let check = |now: &str, expected| {
+        let found = matches!(locate(&wanted, now), Place::At { start: 3, end: 5, .. });
+        assert_eq!(found, expected, "{now}");
+    };
+    let edited = ";; New.\n\n(defun area (r)\n  \"Area.\"\n  (* 3 r r))\n\n(defun other () 1)\n";
+    check(edited, true);
+    check(&edited.replace("r r))", "r r)"), false);
+    check(&edited.replace("(defun area", "(defun areas"), false);
+    check(&format!("{edited}(defun area (r)\n  2)\n"), false);
+}
