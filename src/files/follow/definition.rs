@@ -64,9 +64,9 @@ pub(super) fn rewritten(looked: &Looked<'_>) -> Result<Range<usize>, &'static st
         .ok_or(GONE)
 }
 
-/// Finds a definition that is one list of a Lisp at the left margin: wherever its name begins such a
-/// list, its last bracket is the end, whatever was edited in between. None of its lines may have
-/// been carried elsewhere.
+/// Finds a definition at the left margin that ends with its last bracket, as in Lisps and in
+/// languages with braces: its name and that bracket are its ends, whatever was edited in between.
+/// None of its lines may have been carried elsewhere.
 pub(super) fn form(looked: &Looked<'_>) -> Option<Range<usize>> {
     let (above, header) = header(looked)?;
     let (file, item) = (looked.file, looked.item);
@@ -74,7 +74,8 @@ pub(super) fn form(looked: &Looked<'_>) -> Option<Range<usize>> {
     let start = at.checked_sub(above)?;
     let end = end_of(looked, at)?;
     let is_here = |line| file.lines[start..end].contains(line);
-    let is_form = header.starts_with('(')
+    let is_closed = file.lines[end - 1] == item.lines[item.len() - 1];
+    let is_form = (header.starts_with('(') || is_closed)
         && file.indents[at] == 0
         && file.lines[start..at] == item.lines[..above]
         && is_one_list(&item.lines[above..])
