@@ -37,6 +37,8 @@
 (load-set (:name "s" :manager "n") (has ":ids"))
 (drop-set (:name "s") (has "s"))
 (undo (:manager "n") (has "load-set"))
+(next-changes (:manager "n") (has ":next-redo"))
+(redo (:manager "n") (has ":redone"))
 (remove-context (:id "ctx-1") (has ":removed"))
 (clear-context nil (has ":removed"))
 (drop-manager (:manager "t") (has ":removed 1"))
