@@ -354,6 +354,7 @@ BODY with a server, and write FILE."
        (let ((exchange (contexture-ert--read-exchange
                         file contexture-ert-directory))
              (socket (concat contexture-ert--home "socket"))
+             (contexture--live-off t)
              (contexture-server-command "no server, but an exchange"))
          (contexture-ert--serve-exchange exchange socket)
          (setq contexture--connection
@@ -389,7 +390,7 @@ if BODY fails.  Comments at the head of an older FILE stay."
   "Call FUNCTION with a new server, and write the exchange to FILE."
   (contexture-ert--call-with-server
    (lambda ()
-     (prog1 (funcall function)
+     (prog1 (let ((contexture--live-off t)) (funcall function))
        (unless contexture--connection
          (ert-fail (list 'nothing-to-record file)))
        (contexture-ert-wait-for (contexture-ert--quiet-p)

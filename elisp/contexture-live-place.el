@@ -20,6 +20,7 @@
 (require 'contexture-live)
 (eval-when-compile (require 'subr-x))
 
+(defvar contexture--live-off)
 (defvar contexture-live--captured (make-hash-table :test #'eq :weakness 'key)
   "Hash table from texts that were taken to their bounds, pairs of markers.")
 
@@ -261,8 +262,9 @@ If the text was only written to another file, they stay with the first."
 
 (defun contexture-live--follow (names)
   "Follow the items of the files with NAMES, if there are any.
-From the first on, the server tells of changes."
-  (when (and names (contexture-running-p))
+From the first on, the server tells of changes.  Do nothing while
+`contexture--live-off' is non-nil."
+  (when (and names (not contexture--live-off) (contexture-running-p))
     (unless contexture--live-watching
       (setq contexture--live-watching t)
       (contexture--subscribe contexture--connection))

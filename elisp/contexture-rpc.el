@@ -103,6 +103,10 @@ calls begin in order.  The earlier names of methods are here, too.")
 (defvar contexture--watched-topics nil
   "Alist from each function that watches notifications to its topics.")
 
+(defvar contexture--live-off nil
+  "Non-nil if no visited file is to follow items, as in tests with recordings.
+The calls that this needs are not those of the package under test.")
+
 (defvar contexture--live-watching nil
   "Non-nil if live items of buffers follow what others change.")
 
