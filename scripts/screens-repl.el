@@ -9,6 +9,10 @@
 
 ;;; Code:
 
+;; A new home has no compiled code; compiling it would take the time of the session.
+(setq native-comp-deferred-compilation nil
+      native-comp-jit-compilation nil)
+
 (require 'contexture)
 
 (defvar vc-display-status)

@@ -9,6 +9,10 @@
 
 ;;; Code:
 
+;; A new home has no compiled code; compiling it would take the time of the session.
+(setq native-comp-deferred-compilation nil
+      native-comp-jit-compilation nil)
+
 (require 'contexture)
 
 (declare-function contexture-session-switch "contexture-session" (session))
@@ -30,6 +34,7 @@
 
 (defun screens-sessions-talk (turns)
   "Talk for so many TURNS, as an agent that works on a parser does."
+  (contexture-request 'configure-session '(:model "gpt-5"))
   (screens-sessions--say :system "You write Rust. Never touch src/generated.rs.")
   (contexture-request
    'add-item '(:manager "*session 1*" :content "pub fn parse(text: &str) -> Tree {\n}\n"
@@ -58,7 +63,7 @@
 
 (defun screens-sessions-paste ()
   "Say something that fills most of the window."
-  (dotimes (part 30)
+  (dotimes (part 40)
     (screens-sessions--say :user (format "Part %d of the log:\n%s" (1+ part)
                                          (apply #'concat
                                                 (make-list 330 "expected a comma, found a brace\n"))))

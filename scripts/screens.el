@@ -9,8 +9,13 @@
 
 ;;; Code:
 
+;; A new home has no compiled code; compiling it would take the time of the session.
+(setq native-comp-deferred-compilation nil
+      native-comp-jit-compilation nil)
+
 (require 'contexture)
 
+(defvar contexture-doctor-timeout)
 (defvar contexture-token-budget)
 (defvar trusted-content)
 (defvar vc-display-status)
@@ -24,6 +29,7 @@
         ring-bell-function #'ignore
         vc-display-status nil
         contexture-token-budget 8000
+        contexture-doctor-timeout 60    ; the machine may be busy
         contexture-server-args '("--fixed-time" "1893456000"))
   (setq-default trusted-content '("~/src/contexture/")) ; for Flymake
   (menu-bar-mode -1)

@@ -14,8 +14,13 @@ open_terminal() {
 }
 
 # Usage: type KEY…   in the notation of tmux: C-x, M-Up, Enter, or text
+# One after the other, as a user does: on a busy machine, keys sent at once get lost.
 type() {
-    "${tmux[@]}" send-keys "$@"
+    local key
+    for key; do
+        "${tmux[@]}" send-keys "$key"
+        sleep 0.1
+    done
 }
 
 # Usage: expect REGEXP [LINES]   waits until that many lines (1) of the screen match. The longest wait
@@ -30,6 +35,19 @@ expect() {
     printf '%s failed: there is no %s on the screen:\n%s\n' "$0" "$1" "${screen-}" >&2
     cat "$log" >&2
     exit 1
+}
+
+# Usage: complete REGEXP   presses TAB until a line of the screen matches: on a busy machine, there
+# may be nothing to complete with at first
+complete() {
+    local press
+    for press in {1..20}; do
+        type Tab
+        sleep 2
+        grep -q -- "$1" <<<"$("${tmux[@]}" capture-pane -p)" && return
+        type Space BSpace               # ends this completion
+    done
+    expect "$1"
 }
 
 # Usage: draw OUTPUT.svg COLUMNS   draws the screen as an SVG whose text is text. The folder $home,
