@@ -1,9 +1,9 @@
-//! An agent with a tool. Its model is a script, so it runs anywhere:
+//! An agent with a tool. The model is a script, so the example runs anywhere:
 //! `cargo run --example agent`.
 //!
-//! The conversation is long and its window is small. Each turn is given the memories that fit it,
-//! older turns are summarized without a model, and checkpoints are taken. When the quality falls,
-//! the program goes back to the last checkpoint.
+//! The conversation is long and its window is small. Each turn is given the memories that match its
+//! message, older turns are summarized without a model, and checkpoints are taken. When the quality
+//! falls, the program goes back to the last checkpoint.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -26,24 +26,24 @@ calls = [{ name = "run_tests", arguments = '{"part": 3}' }]
 text = "I changed the limit, and saw all tests pass."
 "#;
 
-/// Counts of the events in the loop.
+/// Counts of events in the conversation.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Turns in which older ones were summarized.
+    /// Number of turns in which older turns were summarized.
     pub summaries: usize,
-    /// Turns before which a checkpoint was taken.
+    /// Number of turns before which a checkpoint was taken.
     pub checkpoints: usize,
-    /// Turns for which memories were found.
+    /// Number of turns for which memories were found.
     pub grounded: usize,
-    /// Rollbacks.
+    /// Number of rollbacks.
     pub rollbacks: usize,
-    /// Largest window, in tokens.
+    /// Size of the largest window, in tokens.
     pub largest_window: u64,
-    /// Runs of the tests.
+    /// Number of runs of the tests.
     pub runs: usize,
 }
 
-/// Runs the tests of a part, and counts how often.
+/// A tool that runs the tests of a part, and counts its calls.
 struct RunTests(Arc<AtomicUsize>);
 
 #[derive(Deserialize)]
@@ -147,7 +147,7 @@ fn input(turn: usize) -> String {
     )
 }
 
-/// Rates the coherence of the answer before a turn. The one before turn 23 is incoherent.
+/// Rates the coherence of the answer before a turn. The answer before turn 23 is incoherent.
 fn judgement(turn: usize) -> f64 {
     if turn == 23 { 0.0 } else { 0.9 }
 }

@@ -1,5 +1,5 @@
-//! A program that keeps its own history, as chat completions have it, and asks only what of it a
-//! model should be shown. Nothing is stored: `cargo run --example curate`.
+//! A program that keeps its own history, in the form of chat completions, and asks which of the
+//! messages to show to a model. Nothing is stored: `cargo run --example curate`.
 
 use std::io::Write;
 
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// [`Error::BudgetTooSmall`].
 pub fn shown(history: &[Message], max_tokens: u64) -> Result<Vec<Message>, Error> {
     match curate(history).max_tokens(max_tokens).query("the limit of the parser").window() {
-        // Instructions and the last question alone are too long: say so, or give it more room.
+        // The messages that cannot be left out are too long: tell the user, or allow more tokens.
         Err(Error::BudgetTooSmall { needed, .. }) => {
             curate(history).max_tokens(needed).window().map(|window| window.messages)
         }
@@ -26,7 +26,7 @@ pub fn shown(history: &[Message], max_tokens: u64) -> Result<Vec<Message>, Error
     }
 }
 
-/// Returns a long history, such as a program may have read from its own files.
+/// Returns a long history, such as a program may read from its own files.
 pub fn history() -> Vec<Message> {
     let mut said = vec![json!({ "role": "system", "content": "You change programs." })];
     for turn in 0..60 {

@@ -1,4 +1,4 @@
-//! The program that the README shows, with a script in the place of a model:
+//! The program that the README shows, with a script in place of a model:
 //! `cargo run --example readme`.
 
 use std::io::Write;
@@ -7,7 +7,7 @@ use contexture::{Conversation, Item, Provider, Tool, TurnEvent};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Runs the tests of a file.
+/// A tool that runs the tests of a file.
 struct RunTests;
 
 #[derive(Deserialize)]
@@ -70,7 +70,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     run(&mut std::io::stdout()).await
 }
 
-/// Runs the program and writes what the model says to `out`.
+/// Runs the program, and writes the model's answer and the window's costs to `out`.
 ///
 /// # Errors
 /// Those of the conversation and of the output.

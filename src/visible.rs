@@ -3,7 +3,7 @@
 //! protocol.
 //!
 //! Code that writes a name into a heading, a list, a message or a terminal calls these functions.
-//! They are not for stored data and contents, which never change.
+//! Stored data and contents never change, so code that writes them does not call these functions.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -20,7 +20,7 @@ pub(crate) fn visible(name: &str) -> Cow<'_, str> {
     escaped(name, |_| false, |c, out| out.extend(c.escape_default()))
 }
 
-/// Returns `text` with each hidden character except line ends and tabs as an escape.
+/// Returns `text` with each hidden character except newlines and tabs as an escape.
 pub(crate) fn visible_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| matches!(c, '\n' | '\t'), |c, out| out.extend(c.escape_default()))
 }

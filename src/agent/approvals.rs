@@ -67,7 +67,8 @@ pub(crate) struct Question {
 }
 
 impl Approvals {
-    /// Opens a question of a turn in this session. `asked` makes it under its number.
+    /// Opens a question of a turn in this session. `asked` creates the question with the given
+    /// number.
     pub(crate) fn ask(
         &self,
         session: SessionName,

@@ -44,13 +44,13 @@ pub(crate) struct ItemShown<'a> {
     bytes: usize,
     /// True if the item is exempt from eviction.
     pinned: bool,
-    /// True if it follows its file: it is brought up to date whenever it is shown.
+    /// True if the item follows its file: its content is brought up to date whenever it is shown.
     live: bool,
-    /// Relation of the item to its file. Always `:fresh` in the answer to an addition or a change, which takes
-    /// the content as it is and does not look at the file; `list-items` looks.
+    /// Relation of the item to its file. Always `:fresh` in the answer to an addition or a change,
+    /// which takes the content as it is and does not look at the file; `list-items` looks.
     state: State,
-    /// Time of which the content of a snapshot or of a stale live item is, in Unix seconds; absent
-    /// for others.
+    /// Time at which the content of a snapshot or of a stale live item was taken, in Unix seconds;
+    /// absent for other items.
     #[serde(skip_serializing_if = "Option::is_none")]
     as_of: Option<i64>,
 }
@@ -98,24 +98,24 @@ struct AddedTo {
     /// Ids of the items that were evicted to make room, oldest first; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     evicted: Vec<ItemId>,
-    /// How a live item was already there; absent if it is new.
+    /// Relation of a live item to the items that were already there; absent if the item is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     repeat: Option<Repeat>,
-    /// Ids of items that became part of it; absent if there are none.
+    /// Ids of items that became part of this item; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     absorbed: Vec<ItemId>,
-    /// Id of the item that has all of its file, so that it is not rendered itself; absent if there
-    /// is none.
+    /// Id of the item that has the whole file, so that this item is not rendered itself; absent if
+    /// there is no such item.
     #[serde(skip_serializing_if = "Option::is_none")]
     covered_by: Option<ItemId>,
-    /// Ids of the items of the same file that are not rendered themselves, since this one has all
-    /// of the file; absent if there are none.
+    /// Ids of the items of the same file that are not rendered themselves, since this item has the
+    /// whole file; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     covers: Vec<ItemId>,
 }
 
 impl ItemAnswer {
-    /// Says that a live item was already there.
+    /// Records that a live item was already there.
     pub(crate) fn again(mut self, again: Option<Again>) -> Self {
         if let (Some(added), Some(Again { repeat, absorbed })) = (&mut self.added_to, again) {
             (added.repeat, added.absorbed) = (Some(repeat), absorbed);
@@ -123,7 +123,8 @@ impl ItemAnswer {
         self
     }
 
-    /// Says which of these items, all of the manager, has the text of which others.
+    /// Records which of these items, which are all items of the manager, contain the texts of
+    /// others.
     pub(crate) fn among(mut self, views: &[View]) -> Self {
         let Some(added) = &mut self.added_to else { return self };
         let items: Vec<&Item> = views.iter().map(|view| &*view.item).collect();

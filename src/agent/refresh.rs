@@ -20,24 +20,24 @@ names! {
         Unchanged => "unchanged",
         /// The item has the new text.
         Updated => "updated",
-        /// The same text is at other lines of the file now.
+        /// The text is at other lines of the file now, or the file of a live item was renamed.
         Moved => "moved",
-        /// The place or the new content of the text is uncertain, so the item stays the same.
+        /// The place or the new content of the text is uncertain, so the item keeps its content.
         Stale => "stale",
-        /// The file is gone, so the item stays the same.
+        /// The file is gone, so the item keeps its content.
         Missing => "missing",
     }
 }
 
 /// The result of comparing an item with its file.
 pub(crate) struct Reread {
-    /// The updated item, or the old one if the file's state is uncertain.
+    /// The updated item; if it cannot be updated, the old one, marked as stale if it is live.
     pub item: Arc<Item>,
     /// Outcome for the item.
     pub outcome: Outcome,
     /// Reason why the file's state is uncertain, if it is.
     pub reason: Option<&'static str>,
-    /// How a live item with lines was found, if its file had changed.
+    /// Way in which a live item with lines was found again, if its file had changed.
     pub found: Option<Found>,
 }
 
@@ -46,8 +46,8 @@ pub(crate) const GONE: &str = "its file is gone";
 /// Reason why a live item is stale whose text was never saved.
 const NEVER_SAVED: &str = "its text was not saved";
 
-/// Compares an item with its file, and reads the item again if it changed. A live item of which
-/// that is uncertain becomes stale; one whose file was renamed follows it.
+/// Compares an item with its file, and reads the item again if it changed. A live item becomes
+/// stale if its new content is uncertain; if its file was renamed, the item follows the new name.
 pub(crate) fn reread(
     counter: &dyn Counter,
     item: &Arc<Item>,
@@ -102,12 +102,13 @@ fn updated(counter: &dyn Counter, item: &Arc<Item>, refreshed: Refreshed) -> Rer
     }
 }
 
-/// Returns whether an item has text of a buffer that nobody saved, and its file is as it was.
+/// Returns whether an item has the text of a buffer that was never saved, and its file is
+/// unchanged.
 fn was_never_saved(item: &Item) -> bool {
     item.live && item.is_unsaved() && !files::has_changed_since(item)
 }
 
-/// Returns a live item with its text as it was found.
+/// Updates a live item with the text that was found in its file.
 fn follow(counter: &dyn Counter, item: &Arc<Item>, followed: Followed, taken_ms: i64) -> Reread {
     let Followed { text, lines, anchor, found } = followed;
     let is_elsewhere = item.metadata.lines() != Some(lines);
@@ -127,7 +128,7 @@ fn follow(counter: &dyn Counter, item: &Arc<Item>, followed: Followed, taken_ms:
     Reread { item: kept(item, now), outcome, reason: None, found: Some(found) }
 }
 
-/// Returns the item as it is without the signs that it is stale or unsaved.
+/// Returns the item without the marks of stale or unsaved content.
 fn fresh(item: &Item) -> Item {
     let mut fresh = item.clone();
     fresh.metadata.remove(STALE);
@@ -137,7 +138,8 @@ fn fresh(item: &Item) -> Item {
     fresh
 }
 
-/// Returns a live item that is stale for this reason, or for none; other items as they are.
+/// Returns a live item marked as stale for this reason, or unmarked without a reason; returns other
+/// items unchanged.
 fn marked(item: &Arc<Item>, reason: Option<&str>) -> Arc<Item> {
     if !item.live {
         return Arc::clone(item);
@@ -166,9 +168,9 @@ fn with_text(counter: &dyn Counter, item: Item, text: String, taken_ms: i64) -> 
 /// change. Returns all items as they are then. If they cannot be stored, such as on a full disk,
 /// the new versions are returned all the same.
 ///
-/// Items whose files were not touched since the last call are not compared. What an editor told
-/// about an unsaved buffer counts while it is connected. If an item was changed while its file was
-/// read, that change counts.
+/// Items whose files were not touched since the last call are not compared. An item with the text
+/// of an unsaved buffer keeps that text while its editor is connected. If an item was changed while
+/// its file was read, that change counts.
 pub(crate) fn current(
     services: &Services,
     counter: &dyn Counter,

@@ -32,9 +32,9 @@ pub(super) async fn attend(port: u16) -> anyhow::Result<()> {
     ended.await?
 }
 
-/// Relays Emacs to the server on `socket`, which owns the state: writes the port of a listener to
-/// the file that Emacs names, and connects its clients to that server. Returns when standard input
-/// ends.
+/// Connects Emacs to the server on `socket`, which owns the state: writes the port of a listener to
+/// the file that Emacs names, and relays the listener's clients to that server. Returns when
+/// standard input ends.
 pub(super) async fn relay(socket: &Path) -> anyhow::Result<()> {
     let listener = listener().await?;
     let port = listener.local_addr()?.port();
@@ -64,8 +64,9 @@ fn listen(input: &mut impl BufRead, port: u16) -> anyhow::Result<()> {
     }
 }
 
-/// Finds the file name: either it is all that was sent, or it is in the Lisp form that SLY and
-/// SLIME send by default, which would start the server of a Lisp.
+/// Finds the file name in the text that Emacs sent: either the text is the name, or the text is the
+/// Lisp form that SLY and SLIME send by default to start the server of a Lisp, and contains the
+/// name.
 fn port_file(said: &str) -> Option<PathBuf> {
     let said = said.trim();
     if said.starts_with('/') && !said.contains('\n') {

@@ -77,7 +77,7 @@ impl Builder {
     }
 
     /// Keeps the conversation in a folder, which may be the folder of a server that is not running.
-    /// Without a folder, the conversation ends with the process.
+    /// Without a folder, the conversation is only in memory.
     pub fn state_folder(self, folder: impl Into<PathBuf>) -> Self {
         Self { folder: Some(folder.into()), ..self }
     }
@@ -108,7 +108,7 @@ impl Builder {
     }
 
     /// Adds a function that models can call as a tool, for tools that are only known when the
-    /// program runs. `parameters` is the JSON schema of its arguments.
+    /// program runs. `parameters` is the JSON schema of the function's arguments.
     ///
     /// ```
     /// use contexture::Conversation;
@@ -143,8 +143,8 @@ impl Builder {
         self.offering(Offered::function(definition, call).checked().map(|tool| vec![tool]))
     }
 
-    /// Adds the tools with which a model can list, change and search its context. Their calls must
-    /// be allowed; see [`Self::allow`].
+    /// Adds the tools with which a model can list, change and search its context. Calls of these
+    /// tools need the user's permission, unless [`Self::allow`] names the tool.
     pub fn context_tools(self) -> Self {
         self.offering(Ok(context::toolbox()))
     }
@@ -157,7 +157,7 @@ impl Builder {
         self
     }
 
-    /// Allows calls of these tools without asking, unless they reach outside the project.
+    /// Allows calls of these tools without asking, except calls that reach outside the project.
     pub fn allow<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.allowed.extend(names.into_iter().map(Into::into));
         self
@@ -169,12 +169,13 @@ impl Builder {
     }
 
     /// Sets the model that windows are for, which decides the cost of messages; by default, the
-    /// model of the first provider.
+    /// model of the first provider. Turns use the provider with this name or this model, if there
+    /// is one.
     pub fn model(self, model: impl Into<String>) -> Self {
         Self { model: Some(model.into()), ..self }
     }
 
-    /// Sets values for models that differ from the built-in table.
+    /// Sets the limits and other properties of models, in place of those in the built-in table.
     pub fn models(self, overrides: Vec<Override>) -> Self {
         Self { overrides, ..self }
     }
@@ -190,7 +191,7 @@ impl Builder {
         self
     }
 
-    /// Sets how turns are processed.
+    /// Sets all settings for processing turns, including the maximum number of tokens in a window.
     pub fn config(self, config: TurnConfig) -> Self {
         Self { config, ..self }
     }
@@ -212,20 +213,21 @@ impl Builder {
         Self { summarizer: Arc::new(summarizer), ..self }
     }
 
-    /// Sets the maximum number of items in the context. When the context is full, the oldest items
-    /// leave it.
+    /// Sets the maximum number of items in the context. When the context is full, each new item
+    /// takes the place of the oldest item that is not pinned.
     pub fn max_items(self, max_items: usize) -> Self {
         Self { max_items, ..self }
     }
 
-    /// Sets the clock, which returns Unix milliseconds; the system's clock by default.
+    /// Sets the clock, a function that returns the time in Unix milliseconds; by default, the
+    /// system's clock.
     pub fn clock(self, clock: impl Fn() -> i64 + Send + 'static) -> Self {
         Self { clock: Box::new(clock), ..self }
     }
 
     /// Opens the conversation with this name, or creates it. The builder's settings also apply to a
-    /// conversation that already exists. The state is owned by a task on the current runtime. When
-    /// the future is dropped, the state folder becomes free a moment later.
+    /// conversation that already exists. The state is owned by a task on the current runtime. If
+    /// the future is dropped before it is ready, the state folder becomes free a moment later.
     ///
     /// # Errors
     /// [`Error::Setting`], [`Error::Tool`], [`Error::Folder`], [`Error::Store`].
@@ -341,8 +343,8 @@ fn absolute_project(project: &Path) -> Result<String, Error> {
     })
 }
 
-/// Opens the session and applies the settings, without changing the settings that only a server
-/// has.
+/// Opens the session and applies the builder's settings. The session's other settings, which only a
+/// server sets, stay the same.
 fn open_session(
     engine: &mut Engine,
     new: NewSession,

@@ -64,15 +64,16 @@ pub struct Curate<'a> {
 pub struct Curated {
     /// The messages, in order; notes that replace messages have the system role.
     pub messages: Vec<Message>,
-    /// Number of tokens.
+    /// Cost of the messages, in tokens.
     pub tokens: u64,
     /// Report of the parts that were kept and left out, with the reasons. The report names messages
-    /// by their place in the history, counted from 1.
+    /// by their places in the history, counted from 1.
     pub report: Report,
 }
 
 impl Curate<'_> {
-    /// Sets the maximum number of tokens; by default, a suitable number for the model.
+    /// Sets the maximum number of tokens. The default is the model's limit without some room for
+    /// the answer, and at most 96,000.
     pub fn max_tokens(self, max_tokens: u64) -> Self {
         Self { max_tokens: Some(max_tokens), ..self }
     }
@@ -93,7 +94,7 @@ impl Curate<'_> {
         Self { query: Some(query.into()), ..self }
     }
 
-    /// Sets the phase of the work.
+    /// Sets the phase of the work, which decides which sections the window has.
     pub fn phase(self, phase: Phase) -> Self {
         Self { phase: Some(phase), ..self }
     }
@@ -140,11 +141,12 @@ impl Curate<'_> {
         Ok(Curated::of(built.window))
     }
 
-    /// Replaces all but the last `keep_turns` turns with a note, without asking a model. Returns
-    /// the resulting messages.
+    /// Replaces the messages of all turns except the last `keep_turns` with a note, without asking
+    /// a model, and returns the resulting messages. Messages that cannot be left out stay. Of the
+    /// options, only the model and the tokenizer are used.
     ///
     /// # Errors
-    /// [`Error::Refused`] if a summary would not help.
+    /// [`Error::Refused`] if the note would not be smaller than the messages that it replaces.
     pub fn summarized(self, keep_turns: usize) -> Result<Vec<Message>, Error> {
         let summarized =
             history::summarized(self.logged(), Keep::Turns(keep_turns), &self.costs())?;

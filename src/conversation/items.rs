@@ -57,7 +57,8 @@ impl Item {
         self.kind(Kind::Code)
     }
 
-    /// Adds an entry to the metadata, which is shown with the item.
+    /// Adds an entry to the metadata, which is stored with the item. Windows show only entries that
+    /// the library knows, such as `filename`.
     #[must_use]
     pub fn metadata(mut self, name: &str, value: impl Into<String>) -> Self {
         self.metadata.set(name, Value::Str(value.into()));
@@ -174,7 +175,7 @@ impl Conversation {
     /// Undoes the last change to the items.
     ///
     /// # Errors
-    /// [`Error::Refused`] if there is none.
+    /// [`Error::Refused`] if there is no change to undo.
     pub async fn undo(&self) -> Result<(), Error> {
         let manager = self.inner.manager.clone();
         self.ask(move |engine| engine.undo(&manager)).await.map(drop)

@@ -10,9 +10,9 @@ use crate::tokens::Counter;
 
 /// A message: an author, a text, and the message's tool calls.
 ///
-/// Serialized messages have the form of chat completions, so that a program that keeps its own
-/// history can pass it on unchanged. Only texts and calls are read: images, names and other fields
-/// are not kept.
+/// Messages are serialized in the form of chat completions, so a program that keeps its own history
+/// in this form can read the history directly. Only roles, texts, tool calls and the ids of calls
+/// are read; images, names and other fields are dropped.
 ///
 /// ```
 /// # fn main() -> Result<(), serde_json::Error> {

@@ -14,7 +14,7 @@ use crate::provider::{secret::Secret, settings::ProviderSettings};
 /// Default name and model of a script.
 const SCRIPTED: &str = "scripted";
 
-/// A model to talk to, with a limit on its answers.
+/// A model to talk to, with a name, a limit on the length of answers, and prices.
 #[derive(Clone)]
 pub struct Provider {
     source: Source,
@@ -38,13 +38,13 @@ enum Source {
 }
 
 impl Provider {
-    /// Creates a provider that plays a script and needs no network. The
+    /// Creates a provider that takes its answers from a script and needs no network. The
     /// [`scripted`](crate::provider::scripted) module explains the format.
     pub fn scripted(script: impl Into<String>) -> Self {
         Self::of(SCRIPTED, Source::Script(script.into()))
     }
 
-    /// Creates a provider from your own implementation.
+    /// Creates a provider from your own implementation, under the name that it gives itself.
     pub fn custom(provider: impl ChatProvider + 'static) -> Self {
         let name = provider.name().to_owned();
         Self::of(&name, Source::Program(Arc::new(provider)))
@@ -66,7 +66,8 @@ impl Provider {
         Self { max_tokens: Some(max_tokens), ..self }
     }
 
-    /// Sets the prices of a million input and output tokens, for the costs in replies.
+    /// Sets the price of a million input tokens and of a million output tokens, from which the
+    /// costs in replies are computed.
     #[must_use]
     pub fn price(self, input: f64, output: f64) -> Self {
         Self { price: Some((input, output)), ..self }
@@ -120,26 +121,27 @@ pub struct Server(ProviderSettings);
 
 #[cfg(feature = "providers")]
 impl Server {
-    /// Creates the settings for a model of Anthropic. The key is read from `ANTHROPIC_API_KEY`
-    /// unless another source or a [`url`](Self::url) is set.
+    /// Creates the settings for a model of Anthropic. The key is read from the environment variable
+    /// `ANTHROPIC_API_KEY` unless another source or a [`url`](Self::url) is set.
     pub fn anthropic(model: impl Into<String>) -> Self {
         Self::of("anthropic", model)
     }
 
-    /// Creates the settings for a model of Google's Gemini. The key is read from `GEMINI_API_KEY`
-    /// unless another source or a [`url`](Self::url) is set.
+    /// Creates the settings for a model of Google's Gemini. The key is read from the environment
+    /// variable `GEMINI_API_KEY` unless another source or a [`url`](Self::url) is set.
     pub fn gemini(model: impl Into<String>) -> Self {
         Self::of("gemini", model)
     }
 
-    /// Creates the settings for a model of Ollama, on this machine unless a [`url`](Self::url) is
-    /// set.
+    /// Creates the settings for a model that Ollama serves, on this machine unless a
+    /// [`url`](Self::url) is set.
     pub fn ollama(model: impl Into<String>) -> Self {
         Self::of("ollama", model)
     }
 
     /// Creates the settings for a model of `OpenAI`, or of any server with the same interface. The
-    /// key is read from `OPENAI_API_KEY` unless another source or a [`url`](Self::url) is set.
+    /// key is read from the environment variable `OPENAI_API_KEY` unless another source or a
+    /// [`url`](Self::url) is set.
     pub fn openai(model: impl Into<String>) -> Self {
         Self::of("openai", model)
     }
@@ -169,7 +171,7 @@ impl Server {
         self
     }
 
-    /// Sets the key itself. It is kept only in memory and is never printed.
+    /// Sets the key itself. The key is kept only in memory and is never printed.
     #[must_use]
     pub fn api_key(mut self, key: &str) -> Self {
         self.0.api_key = Secret::new(key);

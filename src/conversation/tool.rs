@@ -69,8 +69,9 @@ pub trait Tool: Send + Sync + 'static {
     /// Returns the JSON schema of [`Args`](Self::Args).
     fn parameters(&self) -> serde_json::Value;
 
-    /// Returns whether the user must allow each call. If so, the turn waits for
-    /// [`Conversation::approve`](super::Conversation::approve).
+    /// Returns whether the user must allow each call; false by default. If so, the turn waits for
+    /// [`Conversation::approve`](super::Conversation::approve), unless
+    /// [`Builder::allow`](super::Builder::allow) or an earlier decision allows the tool.
     fn needs_approval(&self) -> bool {
         false
     }
@@ -80,7 +81,7 @@ pub trait Tool: Send + Sync + 'static {
     fn call(&self, args: Self::Args) -> impl Future<Output = Result<String, Self::Error>> + Send;
 }
 
-/// Begins a call if the arguments are valid. The error is a text for the model.
+/// A function that begins a call if the arguments are valid. The error is a text for the model.
 type Begin = dyn Fn(&str) -> Result<Later<'static, Result<String, String>>, String> + Send + Sync;
 
 /// Returns the error for a name that no tool has.
@@ -92,7 +93,7 @@ pub(super) fn unknown(name: &str, known: &[&str]) -> Error {
     Error::Tool { name: name.to_owned(), what }
 }
 
-/// A tool that is offered to models.
+/// A tool in the form in which it is offered to models.
 pub(super) struct Offered {
     definition: chat::Tool,
     needs_approval: bool,
@@ -201,7 +202,7 @@ impl ToolRequest for Call {
         _: &'a SessionRow,
     ) -> Later<'a, Result<String, String>> {
         Box::pin(async move {
-            // A task of its own: a panic is a failed call, and the end of the turn is its end too.
+            // The call has its own task, which ends with the turn. A panic only fails the call.
             let mut calls = JoinSet::new();
             calls.spawn((self.begin)(&self.arguments)?);
             match job.cancelled.run_until_cancelled(calls.join_next()).await {

@@ -32,13 +32,13 @@ impl WindowRequest {
         Self { conversation, purpose: Purpose { sections, ..Purpose::default() } }
     }
 
-    /// Sets the maximum number of tokens.
+    /// Sets the maximum number of tokens in the window.
     pub fn max_tokens(mut self, max_tokens: u64) -> Self {
         self.purpose.max_tokens = Some(max_tokens);
         self
     }
 
-    /// Sets the phase of the work, which decides on the sections.
+    /// Sets the phase of the work, which decides which sections the window has.
     pub fn phase(mut self, phase: Phase) -> Self {
         self.purpose.phase = Some(phase);
         self

@@ -5,8 +5,8 @@ use super::section::Section;
 
 /// Default size of a model's context window, in tokens.
 pub(crate) const WINDOW: u64 = 200_000;
-/// Default maximum number of tokens of a context window that are used. With more, quality drops and
-/// costs rise.
+/// Default maximum number of tokens that are used of a context window. With more tokens, quality
+/// drops and costs rise.
 pub(crate) const PRACTICAL_LIMIT: u64 = 100_000;
 /// Default number of tokens left for the response.
 pub(crate) const RESERVED: u64 = 4_000;

@@ -1,4 +1,4 @@
-//! The settings of the turn loop: defaults, ranges and effective values.
+//! The settings for processing turns: defaults, ranges and effective values.
 
 use serde::{Deserialize, Serialize};
 
@@ -76,7 +76,7 @@ pub(crate) const WINDOW: Range = Range::Count(256, 10_000_000);
 /// setting.
 macro_rules! settings {
     ($($(#[$doc:meta])* $field:ident $name:literal: $type:ty as $kind:ident = $default:literal, $range:expr;)*) => {
-        /// The settings of the turn loop. The fields accept any value; [`Self::check`] finds
+        /// The settings for processing turns. The fields accept any value; [`Self::check`] finds
         /// invalid values.
         #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
@@ -116,15 +116,15 @@ settings! {
     summarize_at_ratio "summarize-at-ratio": f64 as Ratio = 0.8, Range::Ratio(0.1, 1.0);
     /// Quality below which a session is rolled back, if `auto_rollback` is on.
     quality_threshold "quality-threshold": f64 as Ratio = 0.6, Range::Ratio(0.0, 1.0);
-    /// Number of turns between checkpoints.
+    /// Number of turns between automatic checkpoints.
     checkpoint_interval "checkpoint-interval": u64 as Count = 10, Range::Count(1, 10_000);
     /// Maximum number of memories that a turn is given.
     grounding_memories "grounding-memories": u64 as Count = 5, Range::Count(0, 100);
-    /// Number of latest turns that a summary leaves unchanged.
+    /// Minimum number of latest turns that an automatic summary leaves unchanged.
     recent_turns_to_keep "recent-turns-to-keep": u64 as Count = 3, Range::Count(0, 10_000);
     /// True to summarize older turns automatically.
     auto_summarize "auto-summarize": bool as Switch = true, Range::Switch;
-    /// True to make checkpoints automatically.
+    /// True to take checkpoints automatically.
     auto_checkpoint "auto-checkpoint": bool as Switch = true, Range::Switch;
     /// True to roll back a session of low quality automatically.
     auto_rollback "auto-rollback": bool as Switch = false, Range::Switch;

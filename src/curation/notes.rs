@@ -1,8 +1,8 @@
 //! Note-taking: a template and a model turn a long conversation into notes for the next answer.
 //!
-//! This module decides whether notes are taken for a turn and what the note-taker is shown, and
-//! builds the message of notes. It calls no model. If taking notes fails, the caller uses the plain
-//! history.
+//! The model that takes the notes is the note-taker. This module decides whether notes are taken
+//! for a turn and which messages the note-taker is shown, and builds the message with the notes. It
+//! calls no model. If taking notes fails, the caller uses the plain history.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ pub(crate) const HEADING: &str = "Context summary (managed):";
 /// Maximum length of a tool's output that the note-taker is shown, in characters.
 const TOOL_OUTPUT_SHOWN: usize = 2_000;
 
-/// Settings that decide when and how notes are taken. A run is all the messages of one turn of the
-/// user.
+/// Settings that decide when and how notes are taken. A run is the user's message that begins a
+/// turn, with all messages up to the next turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct NotesSettings {
@@ -171,8 +171,8 @@ pub(crate) fn plan(
 /// of this turn.
 const DIRECTIVE: &str = "@context-helper";
 
-/// Takes the first line `@context-helper NAME` off a user's text. Returns the name of the template
-/// and the rest, or `None` if there is no such line or nothing after it.
+/// Splits off the first line of a user's text if it is `@context-helper NAME`. Returns the name of
+/// the template and the rest, or `None` if the line is another or nothing follows.
 pub(crate) fn directive(text: &str) -> Option<(&str, &str)> {
     let (line, rest) = text.split_once('\n')?;
     let name = line.strip_prefix(DIRECTIVE)?.strip_prefix([' ', '\t'])?.trim();

@@ -52,7 +52,7 @@ pub struct HistoryStats {
     pub tokens: u64,
     /// Maximum number of tokens that the model accepts.
     pub limit: u64,
-    /// Tokens in percent of the limit.
+    /// Cost in percent of the limit.
     pub utilization_percent: f64,
     /// True if the utilization is above the target.
     pub needs_pruning: bool,
@@ -110,7 +110,7 @@ pub(crate) fn auto_manage(
 }
 
 impl HistoryStats {
-    /// Returns these statistics with `more` tokens added for text outside the history.
+    /// Returns these statistics with `more` tokens added, for text outside the history.
     #[must_use]
     pub fn with(self, more: u64) -> Self {
         let tokens = self.tokens + more;

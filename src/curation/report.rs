@@ -19,9 +19,9 @@ pub struct Report {
     pub phase: Option<Phase>,
     /// Maximum cost of the window, in tokens.
     pub max_tokens: u64,
-    /// Cost of everything that was offered.
+    /// Cost of everything that was offered to the window, in tokens.
     pub tokens_before: u64,
-    /// Cost of the window.
+    /// Cost of the window, in tokens.
     pub tokens_after: u64,
     /// True if the counts are the model's own rather than estimates.
     pub exact: bool,
@@ -42,9 +42,9 @@ pub struct Report {
 pub struct SectionTokens {
     /// The section.
     pub section: Section,
-    /// Cost of everything that was offered.
+    /// Cost of everything that was offered in this section, in tokens.
     pub before: u64,
-    /// Cost of the part that is in the window.
+    /// Cost of the section's texts that are in the window, in tokens.
     pub after: u64,
 }
 
@@ -61,9 +61,9 @@ pub struct Entry {
     pub reason: &'static str,
     /// Score, if the strategy gives scores.
     pub score: Option<Score>,
-    /// Cost of the whole part; 0 for a note that replaces messages.
+    /// Cost of the whole part, in tokens; 0 for a note that replaces messages.
     pub before: u64,
-    /// Cost in the window; 0 for a part that is left out.
+    /// Cost in the window, in tokens; 0 for a part that is left out.
     pub after: u64,
 }
 
@@ -85,23 +85,23 @@ pub enum What {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 pub struct Stable {
-    /// Number of bytes in common.
+    /// Number of bytes in the common beginning.
     pub bytes: u64,
-    /// Cost of the leading parts that are entirely equal.
+    /// Cost of the leading parts that are entirely equal, in tokens.
     pub tokens: u64,
-    /// Offset of the first byte that differs, from 0. `nil` when the windows are equal.
+    /// Offset of the first byte that differs, from 0; none if the windows are equal.
     pub first_difference: Option<u64>,
-    /// Section in which the new window differs; `nil` when the windows are equal, or when the new
+    /// Section in which the new window differs; none if the windows are equal, or if the new
     /// window only ends earlier.
     pub section: Option<Section>,
 }
 
-/// Neighbouring units with the same outcome for the same reason.
+/// Neighbouring units of messages with the same outcome for the same reason, or any other part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// Section of the units.
     pub section: Section,
-    /// Name of the units: `msg-3…msg-980`, or the text of [`What::label`].
+    /// Name of the units: a range such as `msg-3…msg-980`, or the text of [`What::label`].
     pub label: String,
     /// Outcome of the units.
     pub fate: Fate,
@@ -111,9 +111,9 @@ pub struct Run {
     pub units: u64,
     /// Lowest and highest score.
     pub scores: Option<(f64, f64)>,
-    /// Cost of the whole units.
+    /// Cost of the whole units, in tokens.
     pub before: u64,
-    /// Cost in the window.
+    /// Cost in the window, in tokens.
     pub after: u64,
 }
 
@@ -127,7 +127,7 @@ pub struct Fingerprint {
 pub(super) struct Print {
     pub(super) section: Section,
     pub(super) role: Role,
-    /// Number of the message. It also stands for the message's calls, which never change.
+    /// Number of the message. The message's calls are not compared, since they never change.
     pub(super) message: Option<u64>,
     pub(super) content: Arc<str>,
     pub(super) tokens: u64,
@@ -149,8 +149,8 @@ impl What {
 }
 
 impl Report {
-    /// Returns the entries with runs of similar neighbours merged, which keeps a long history
-    /// readable.
+    /// Returns the entries, with neighbouring messages of the same outcome merged, so that the
+    /// report of a long history stays readable.
     pub fn condensed(&self) -> Vec<Run> {
         let alike = |a: &Entry, b: &Entry| {
             let messages = |entry: &Entry| matches!(entry.what, What::Messages(_));

@@ -70,7 +70,8 @@ pub struct Sections {
     pub current_unit: Option<Counted>,
     /// Tests of the current unit.
     pub relevant_tests: Option<Counted>,
-    /// Tests that fail. In every phase except implementation, they replace the relevant tests.
+    /// Tests that fail. In every phase except implementation, failing tests replace the relevant
+    /// tests.
     pub failures: Vec<Failure>,
     /// Units of the work, in the order of approval.
     pub units: Vec<CodeUnit>,
@@ -102,7 +103,7 @@ pub struct Failure {
 pub struct CodeUnit {
     /// Name of the unit.
     pub name: String,
-    /// Path of its file.
+    /// Path of the unit's file.
     pub path: String,
     /// Code of the unit; empty until the unit is implemented.
     pub code: String,

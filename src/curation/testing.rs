@@ -13,7 +13,8 @@ pub(crate) fn plain() -> Measure {
 }
 
 /// Makes messages from words: `s`, `u`, `a`, `t` for the role, then `>x` for each call and `<x` for
-/// the call that it answers, `=n` for its tokens if not 1, and `!` at the end when it is pinned.
+/// the call that the message answers, `=n` for its tokens if not 1, and `!` at the end if it is
+/// pinned.
 pub(crate) fn messages(words: &str) -> Vec<Message> {
     words.split_whitespace().enumerate().map(|(n, word)| message(n as u64 + 1, word)).collect()
 }
@@ -105,7 +106,7 @@ impl Random {
 }
 
 /// Makes a message from a word and its content: `s`, `u`, `a`, `t` for the role, then `>x` for each
-/// call of `run` and `<x` for the call that it answers, then `!` when it is pinned.
+/// call of `run` and `<x` for the call that the message answers, then `!` if it is pinned.
 pub(crate) fn worded(number: u64, word: &str, content: &str) -> Message {
     let role = match word.as_bytes()[0] {
         b's' => Role::System,

@@ -5,8 +5,9 @@
 //! left out in this order: older messages; then previous units, least recent first; then memories,
 //! implementations, tests, types, context items and the summary, unless the phase requires them;
 //! then the newest message; then the texts that the phase requires. Previous units take at most
-//! half of the room that is left when it is their turn. Tools, system prompt, design document,
-//! current unit and messages that cannot be left out always stay, or there is no window.
+//! half of the room that the parts before them leave. Tools, system prompt, design document,
+//! current unit and messages that cannot be left out always stay; if they do not fit, there is no
+//! window.
 
 mod report;
 
@@ -28,7 +29,8 @@ pub struct Request<'a> {
     pub sections: &'a Sections,
     /// Messages in view, and the measure of costs.
     pub history: &'a History<'a>,
-    /// Phase of the work, which decides on sections. Without one, every section is offered.
+    /// Phase of the work, which decides which sections are offered. Without a phase, every section
+    /// is offered.
     pub phase: Option<Phase>,
     /// Strategy that chooses from the messages.
     pub strategy: &'a dyn Strategy,
@@ -112,8 +114,8 @@ pub fn build(request: &Request<'_>) -> Result<Window, BudgetTooSmall> {
     Ok(Window { parts, tokens, report, usage })
 }
 
-/// Returns the cost of the messages that cannot be left out, if these messages and the texts that
-/// are never trimmed fit.
+/// Returns the cost of the messages that cannot be left out. Fails if these messages and the texts
+/// that are never trimmed do not fit.
 fn check(request: &Request<'_>, offer: &Offer) -> Result<u64, BudgetTooSmall> {
     let Request { history, max_tokens, .. } = *request;
     let kept = history.units.iter().filter(|unit| unit.kept.is_some());
@@ -144,9 +146,9 @@ pub(super) fn irreducible<'b>(history: &'b History<'_>) -> impl Iterator<Item = 
     })
 }
 
-/// Admits the texts that fit besides the messages that cannot be left out. The newest message has
-/// priority over texts that the phase does not require: an agent that does not see a tool's answer
-/// calls the tool again.
+/// Admits the texts that fit into the window together with the messages that cannot be left out.
+/// The newest message has priority over texts that the phase does not require: an agent that does
+/// not see a tool's answer calls the tool again.
 fn admit(offer: &mut Offer, request: &Request<'_>, never_lost: u64) {
     let left = |offer: &Offer| request.max_tokens - offer.tokens();
     offer.admit_required(left(offer) - never_lost);

@@ -181,7 +181,7 @@ impl Engine {
         self.carry_out(manager, change)
     }
 
-    /// Changes a manager's settings. Returns the ids of the items evicted by that.
+    /// Changes a manager's settings. Returns the ids of the items evicted to fit the new capacity.
     ///
     /// # Errors
     /// [`ManagerError::PinnedExceedCapacity`].

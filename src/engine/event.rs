@@ -218,8 +218,8 @@ impl Event {
         )
     }
 
-    /// Creates the event of a change that `manager` has just applied. If that was by undo or redo,
-    /// `way` says so, and `change` has the method whose change was undone or redone.
+    /// Creates the event of a change that `manager` has just applied. `way` is set if the change
+    /// was an undo or a redo; `change` then has the method whose change was undone or redone.
     pub fn changed(name: &str, manager: &Manager, change: &Change, way: Option<Way>) -> Self {
         let of = |that: Way| (way == Some(that)).then(|| change.method.clone());
         let count = |came: bool| {

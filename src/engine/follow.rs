@@ -1,5 +1,5 @@
 //! Live items, which follow their sources: replaces them by newer versions, and merges an item that
-//! is added again with the one that is there.
+//! is added again with the existing one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::context::repeat::{self, Merged, Repeat};
 use crate::ids::ItemId;
 use crate::tokens::Counter;
 
-/// The way in which an added live item repeats what was there.
+/// The overlap of an added live item with the items that the manager already had.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Again {
-    /// Relation of the added item to the items that were there.
+    /// Relation of the added item to the existing items.
     pub repeat: Repeat,
-    /// Items that became part of the merged one.
+    /// Items that became part of the merged item.
     pub absorbed: Vec<ItemId>,
 }
 
 impl Engine {
-    /// Adds an item. A live item that is already there, whole or in part, is merged with the one
-    /// that is there, which becomes the newest. `counter` counts the tokens of the merged text.
+    /// Adds an item. A live item that repeats an existing one, whole or in part, is merged with the
+    /// existing item, which becomes the newest. `counter` counts the tokens of the merged text.
     ///
     /// # Errors
     /// Those of [`add`](Self::add).
@@ -73,8 +73,8 @@ impl Engine {
         Ok((added, Some(Again { repeat, absorbed })))
     }
 
-    /// Makes new items of files live. Leaves out those that are in the manager already, and returns
-    /// the ids of these.
+    /// Makes new items of files live. Leaves out items that repeat or overlap live items of the
+    /// manager, and returns the ids of these live items.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -100,7 +100,7 @@ impl Engine {
         self.held.note(item, self.sessions.caller);
     }
 
-    /// Replaces versions of items, each in its manager, by newer ones that have the text of their
+    /// Replaces items, each in its manager, by newer versions with the present text of their
     /// sources. An item that was changed or removed meanwhile stays as it is. Returns the present
     /// versions of those items that still exist.
     ///

@@ -1,4 +1,4 @@
-//! Who sent a request, and the part of the state that it touches.
+//! The origin of a request, and the part of the state that the request touches.
 
 /// Part of the state that a request touches. The loop uses it to tell whether the request is quick.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -56,7 +56,8 @@ impl Engine {
         Ok(selected.into_iter().map(|(_, view)| view).collect())
     }
 
-    /// Returns the selected items that are live, of all managers instead of those that are named.
+    /// Returns the live items of all managers that match the selection's types and limit. The limit
+    /// applies to each manager; the managers that the selection names are ignored.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -1,8 +1,8 @@
 //! Moves items from one manager to another.
 //!
 //! A move is two changes, one in the journal of each manager. Each names the other manager as its
-//! partner. Undoing or redoing one change does so with the other too, so that an item is never in
-//! both managers or in neither.
+//! partner. Undoing or redoing one of the changes also undoes or redoes the other, so that an item
+//! is never in both managers or in neither.
 
 use super::{Added, Engine, EngineError};
 use crate::context::change::Slot;

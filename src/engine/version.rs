@@ -64,8 +64,8 @@ impl Engine {
         }
     }
 
-    /// Returns whether a reading would show the same as when the manager or session got this
-    /// version.
+    /// Returns whether a reading now would show the same as at the time when the manager or session
+    /// got this version.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -1,6 +1,6 @@
-//! A folder whose files can be opened only if they are inside it. A name from a model, a template
-//! or a project is resolved once, by the kernel, and the resolved file is the one that is read.
-//! Must not know who asks.
+//! A folder from which only files inside the folder can be opened. A name from a model, a template
+//! or a project is resolved once, by the kernel, and exactly the resolved file is read. Must not
+//! know who asks.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -20,7 +20,7 @@ use super::read::{
 };
 use super::{FileError, FileText};
 
-/// Opens only a handle: touches no device and waits for no FIFO.
+/// Flags for opening only a handle, which touches no device and waits for no FIFO.
 const HANDLE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 /// Maximum number of attempts when something is renamed while the kernel resolves a name.
 const MAX_TRIES: usize = 16;
@@ -34,7 +34,7 @@ pub struct Beneath {
     way: Way,
 }
 
-/// Method that keeps a name from leading out.
+/// The method that keeps names from leading out of the folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// The kernel refuses to leave the folder (Linux 5.6 and later).
@@ -97,7 +97,7 @@ impl Beneath {
     /// [`FileError::Outside`], or the reason why a file within the folder cannot be opened.
     pub fn open(&self, name: &Path) -> Result<Opened, FileError> {
         let handle = self.resolved(name)?;
-        // Also when the kernel kept the name inside, so that both methods return the same path.
+        // Needed for both methods of keeping names inside, so that both return the same path.
         let place = place_of(&handle).map_err(|_| self.outside(name))?;
         match place.strip_prefix(self.place()?) {
             Ok(below) => {
@@ -175,8 +175,8 @@ impl Opened {
         &self.path
     }
 
-    /// Returns the folder in which the file was opened and which its name may not leave, as it was
-    /// given; `None` if it was opened by [`Opened::at`].
+    /// Returns the folder from which the file was opened, as the folder was given; `None` for a
+    /// file opened by [`Opened::at`].
     pub fn within(&self) -> Option<&Path> {
         self.within.as_deref()
     }
@@ -184,7 +184,7 @@ impl Opened {
     /// Checks that this is a regular file of at most `limit` bytes, without opening it.
     ///
     /// # Errors
-    /// [`FileError::TooLarge`], or the error for the kind of file it is.
+    /// [`FileError::TooLarge`], [`FileError::IsDirectory`], [`FileError::NotRegular`].
     pub fn check(&self, limit: u64) -> Result<(), FileError> {
         let metadata = self.handle.metadata().map_err(|error| refused(&self.path, error))?;
         refuse_special(&self.path, &metadata)?;
@@ -238,7 +238,7 @@ pub(crate) fn resolve(name: &str, project: Option<&Path>) -> Result<Named, FileE
     })
 }
 
-/// Resolves a name that may not lead out at any step.
+/// Resolves a name that may not lead out of the folder at any step.
 fn within(folder: &File, name: &Path) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     let open = || rustix::fs::openat2(folder, name, HANDLE, Mode::empty(), resolve);
@@ -252,7 +252,7 @@ fn within(folder: &File, name: &Path) -> Result<OwnedFd, Errno> {
     opened
 }
 
-/// Tests whether the kernel can keep a name inside; old kernels and some sandboxes cannot.
+/// Tests whether the kernel can keep a name inside a folder; old kernels and some sandboxes cannot.
 fn best_way() -> Way {
     let flags = HANDLE | OFlags::DIRECTORY;
     match rustix::fs::openat2(CWD, ".", flags, Mode::empty(), ResolveFlags::BENEATH) {

@@ -1,5 +1,5 @@
-//! Reads the files that a walk found, one after the other. Must not know what
-//! the files are used for.
+//! Reads the files that a walk found, one after the other. Must not know what the files are used
+//! for.
 
 use std::ops::ControlFlow;
 
@@ -10,12 +10,13 @@ use super::{
     FileError, FileText, FoundFile, Progress, ReadOptions, SkipReason, Skipped, TreeError, Walk,
 };
 
-/// Reads the files of `walk`, in its order, and hands each to `take`, so that only one is in memory
-/// at a time. Returns the files that could not be read; add them to the walk's own with
-/// [`Skipped::merge`].
+/// Reads the files of `walk`, in its order, and passes each to `take`, so that only one file is in
+/// memory at a time. Returns the files that could not be read, for [`Skipped::merge`] with the
+/// entries that the walk left out.
 ///
-/// Calls `progress` every 200 files and at the end, with the files and bytes read so far. If it
-/// returns `Break`, the reading stops, after some files were handed over. Errors: `cancelled` only.
+/// Calls `progress` every 200 files and at the end, with the files and bytes read so far. If
+/// `progress` returns `Break`, the reading stops; `take` may have got some files by then. Errors:
+/// `cancelled` only.
 pub(crate) fn read_each(
     walk: &Walk,
     options: &ReadOptions,

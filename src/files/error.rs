@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Error from reading a file. Each variant has its own kind in the protocol. Messages name the
-/// path, quoted and escaped, and the next step.
+/// Error from reading a file. Each variant has its own kind in the protocol. The messages name the
+/// path, quoted and escaped, and say what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// There is nothing at this path.
@@ -28,7 +28,7 @@ pub enum FileError {
     Binary {
         /// Requested path.
         path: PathBuf,
-        /// Kind of evidence that it is not UTF-8 text.
+        /// Kind of evidence that the file is not UTF-8 text.
         sign: BinarySign,
         /// Offset of the evidence in bytes, counted from 0.
         offset: u64,
@@ -51,8 +51,8 @@ pub enum FileError {
         /// Requested path.
         path: PathBuf,
     },
-    /// The path is a FIFO, socket or device. It is never opened, because opening it may block for
-    /// ever.
+    /// The path leads to a FIFO, a socket or a device, which is never opened, because opening it
+    /// may block for ever.
     #[error("{path:?} is a {what}, not a regular file; send its text with add-item")]
     NotRegular {
         /// Requested path.

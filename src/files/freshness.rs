@@ -17,11 +17,12 @@ use crate::context::item::{Item, Kind, Origin, State};
 use crate::value::Value;
 
 /// Maximum size of a compared file in bytes. An item from a larger file is stale once the file was
-/// touched. 64 MiB is the default limit of a message, so no item is longer.
+/// touched. 64 MiB is also the default limit of a message, so no item is longer by default.
 pub(crate) const MAX_COMPARED_BYTES: u64 = 64 << 20;
 
 /// Tolerance, in milliseconds, when comparing a file's time with an item's. Linux stamps files with
-/// the time of the last clock tick, which is up to 10 ms old (at 100 Hz); this is twice as much.
+/// the time of the last clock tick, which is up to 10 ms old (at 100 Hz); the tolerance is twice as
+/// much.
 const CLOCK_SLACK_MS: i64 = 20;
 
 /// Compares each item with its file now, in the given order. Each file is checked once and read at
@@ -31,9 +32,9 @@ const CLOCK_SLACK_MS: i64 = 20;
 /// compared; all others are fresh. An item is missing when nothing is at its path. It is fresh when
 /// its file was not changed since the item was taken, or when the file (or the lines that the
 /// item's metadata names) still has the same text, apart from line ends and one final newline.
-/// Otherwise, or when the file can no longer be read as text, the item is stale. With `partial` true
-/// in its metadata (the region began or ended inside a line), the item need only be part of those
-/// lines. A listing is fresh while its folder exists.
+/// Otherwise, or when the file can no longer be read as text, the item is stale. With `partial`
+/// true in its metadata (the region began or ended inside a line), the item need only be part of
+/// those lines. A listing is fresh while its folder exists.
 pub(crate) fn states(items: &[&Item]) -> Vec<State> {
     let mut states = vec![State::Fresh; items.len()];
     let mut by_file: HashMap<PathBuf, Vec<usize>> = HashMap::new();
@@ -55,7 +56,8 @@ pub(crate) fn states(items: &[&Item]) -> Vec<State> {
     states
 }
 
-/// Returns whether an item's file was changed after its text was taken, or maybe at that time.
+/// Returns whether an item's file was changed after the item's text was taken, or maybe at the same
+/// time. Also returns true if the file is gone, or if the item has no file.
 pub(crate) fn has_changed_since(item: &Item) -> bool {
     let look = file_of(item).map(|path| settled(item, Look::at(&path)));
     look.flatten() != Some(State::Fresh)
@@ -69,7 +71,8 @@ pub(super) fn file_of(item: &Item) -> Option<PathBuf> {
     absolute(item.metadata.filename()?).ok()
 }
 
-/// Returns whether the content was taken from a file, unlike a diagnostic, which is only about one.
+/// Returns whether an item's content was taken from a file. The content of a diagnostic, for
+/// example, is only about a file.
 fn is_text_of_a_file(item: &Item) -> bool {
     use Origin::{Buffer, Defun, File, Listing, Region, Symbol, Tree};
     match item.metadata.origin() {
@@ -79,7 +82,7 @@ fn is_text_of_a_file(item: &Item) -> bool {
     }
 }
 
-/// Kind of thing at a path, as far as it is known without opening it.
+/// The kind of thing at a path, as far as it is known without opening anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Look {
     /// Nothing is there.
@@ -113,7 +116,7 @@ fn changed(path: &Path) -> io::Result<Option<i64>> {
 }
 
 /// Returns the later of the times at which content and inode changed, in Unix milliseconds. Tools
-/// like `cp -p` and `tar` set the first back, but never the second.
+/// like `cp -p` and `tar` set the time of the content back, but not the time of the inode.
 fn changed_ms(metadata: &Metadata) -> i64 {
     let ms =
         |seconds: i64, nanos: i64| seconds.saturating_mul(1000).saturating_add(nanos / 1_000_000);
@@ -156,9 +159,9 @@ pub(super) fn holds_at(item: &Item, text: &str, (start, end): (u64, u64)) -> boo
         && part.contains(&*content)
 }
 
-/// Returns the extent that a match of the item must cover. A region that began or ended inside a
-/// line says so in its metadata, because its text does not show it: `foo` may be a line, or a part
-/// of `foobar`.
+/// Returns the extent that a match of the item must cover. The metadata says whether a region began
+/// or ended inside a line, since the text does not show this: `foo` may be a line, or a part of
+/// `foobar`.
 pub(super) fn cover(item: &Item) -> Cover {
     match item.metadata.get("partial") {
         Some(Value::Bool(true)) => Cover::Anything,

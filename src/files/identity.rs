@@ -1,5 +1,5 @@
-//! Identifies a project by its place and its repository. Must run no command: the configuration of
-//! an untrusted repository is only read, and only within its folder.
+//! Identifies a project by its place and its repository. Must not run Git, since the project may be
+//! untrusted: Git's configuration is only read, and only within the project's folder.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use super::{Beneath, FileError};
 /// Maximum size of a repository's configuration, in bytes.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
-/// The identity of a project. Another repository at the same place is another project, and so is
-/// the same repository at another place.
+/// The identity of a project. A repository with another remote at the same place is another
+/// project, and so is the same repository at another place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct Identity {
     /// Real path of the folder, without links.
@@ -23,7 +23,8 @@ impl Identity {
     /// Identifies the project in a folder.
     ///
     /// # Errors
-    /// [`FileError`] when the folder's path is not UTF-8, or a file of Git leads out of it.
+    /// [`FileError`] if the folder's path is not UTF-8, or if a file of Git cannot be read or leads
+    /// out of the folder.
     pub fn of(folder: &Beneath) -> Result<Self, FileError> {
         let place = folder.place()?;
         let Some(project) = place.to_str().map(str::to_owned) else {

@@ -1,7 +1,7 @@
-//! Lines of a text: counts, cuts out, compares and finds them. Pure.
+//! Counts, cuts out, compares and finds lines of a text. Must not touch the disk.
 //!
-//! A line ends with a newline; the last one may lack it. Lines count from 1, and an empty text
-//! has none.
+//! A line ends with a newline, which the last line may lack. Lines are counted from 1, and an empty
+//! text has no lines.
 
 use std::borrow::Cow;
 
@@ -33,7 +33,8 @@ pub(super) fn slice(text: &str, start: u64, end: Option<u64>) -> Option<&str> {
 }
 
 /// Returns whether two texts are equal apart from a byte-order mark, CRLF or LF, and one final
-/// newline: Emacs hides the first two, and a region may end before the third.
+/// newline. Emacs hides the mark and the kind of line ends, and a region may end before the final
+/// newline.
 pub(super) fn same(one: &str, other: &str) -> bool {
     let (one, other) = (unified(one), unified(other));
     without_final_newline(&one) == without_final_newline(&other)

@@ -1,4 +1,5 @@
-//! Prints a tree of files with their sizes and tokens, for users and models. Pure.
+//! Formats a tree of files with their sizes and tokens, for users and models. Must not touch the
+//! disk.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -16,7 +17,7 @@ pub(crate) struct ListedFile {
     pub tokens: u64,
 }
 
-/// Prints the tree under `root`, one line per file or folder, indented by two spaces per level:
+/// Formats the tree under `root`, one line per file or folder, indented by two spaces per level:
 ///
 /// ```text
 /// demo/ (2 files, 1.5 kB, 420 tokens)

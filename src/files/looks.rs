@@ -11,18 +11,18 @@ use std::time::SystemTime;
 use super::freshness::file_of;
 use crate::context::item::{Item, ItemId};
 
-/// Number of remembered items from which on items that no longer exist are forgotten.
+/// Number of remembered items at which items that no longer exist are forgotten.
 const KEPT: usize = 4096;
-/// Age in milliseconds that a file's last change must have for a comparison to be remembered.
-/// Within a tick of the clock, a file may change again and keep its time.
+/// Minimum age of a file's last change, in milliseconds, for a comparison to be remembered. A file
+/// that changes again within the same tick of the clock keeps its time.
 const SETTLED_MS: u128 = 50;
 
 /// The comparisons that were made: for each item, its version and the stamp of its file.
 #[derive(Default)]
 pub(crate) struct Looks(Mutex<HashMap<ItemId, (Weak<Item>, Stamp)>>);
 
-/// The attributes of a file that tell of a change without reading it. If the file is gone, those of
-/// the index of its Git work tree.
+/// The attributes of a file that differ after a change, so that the file need not be read to notice
+/// the change. If the file is gone, the attributes are those of the index of its Git work tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stamp(Vec<(u64, u64, u64, i64, i64, i64, i64)>);
 
@@ -65,7 +65,7 @@ impl Stamp {
         })
     }
 
-    /// Returns whether the last change is so old that another one would change the stamp.
+    /// Returns whether the last change is so old that another change would change the stamp.
     fn is_settled(&self) -> bool {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let now = now.map_or(0, |now| now.as_millis());
@@ -85,8 +85,8 @@ fn sign(it: &Metadata) -> (u64, u64, u64, i64, i64, i64, i64) {
     (it.size(), it.ino(), it.dev(), it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec())
 }
 
-/// Returns the index of the work tree that a path is in. In a linked work tree, `.git` is a file that
-/// names the folder with the index.
+/// Returns the index of the work tree that a path is in. In a linked work tree, `.git` is a file
+/// that names the folder with the index.
 fn git_index(path: &Path) -> Option<PathBuf> {
     let git =
         path.ancestors().skip(1).map(|folder| folder.join(".git")).find(|git| git.exists())?;

@@ -23,7 +23,8 @@ pub(crate) fn path_value(path: &Path) -> Value {
     Value::Str(path.to_string_lossy().into_owned())
 }
 
-/// Like [`absolute`], but keeps dots, which the operating system then resolves.
+/// Converts a client's file name like [`absolute`], but keeps dots, which the operating system then
+/// resolves.
 pub(super) fn expanded(path: &str) -> Result<PathBuf, FileError> {
     let not_absolute = || FileError::NotAbsolute { path: path.to_owned() };
     let quoted = path.strip_prefix("/:").filter(|rest| rest.starts_with('/'));

@@ -1,4 +1,4 @@
-//! Finds the project that a file belongs to. Must not know what a project means to anybody.
+//! Finds the project that a file belongs to. Must not know what projects are used for.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Updates an item from its file, or finds its text there again. Never guesses. Must not change the
-//! item: the caller makes the new version.
+//! Compares an item with its file, and returns the item's new text or place. Never guesses. Must
+//! not change the item: the caller makes the new version.
 
 use std::path::{Path, PathBuf};
 
@@ -21,8 +21,8 @@ pub(crate) const LEADS_OUT: &str = "leads-out";
 /// Result of refreshing an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refreshed {
-    /// The item has no file, or still matches it. Always the result for a listing: make it anew
-    /// with [`walk`](super::walk) and [`listing`](super::listing()).
+    /// The item has no file, or still matches its file. This is also the result for a listing whose
+    /// folder exists; [`walk`](super::walk) and [`listing`](super::listing()) make a listing anew.
     Unchanged,
     /// The whole file was read again.
     Updated(FileText),
@@ -33,10 +33,10 @@ pub(crate) enum Refreshed {
         /// Last line, included.
         end_line: u64,
     },
-    /// The text of a live item was found, and maybe its lines around it.
+    /// The text of a live item was found.
     Followed(Followed),
-    /// The place of the text, or its new content, is unknown. The item stays as it is, stale. Holds
-    /// the reason, as a phrase for people.
+    /// The place or the new content of the item's text is unknown, for the given reason. The item
+    /// keeps its text and is stale.
     Unsure(&'static str),
     /// The file is gone.
     Missing,
@@ -45,17 +45,18 @@ pub(crate) enum Refreshed {
 /// The text of a live item as it is in its file now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Followed {
-    /// The text, unless it is the same.
+    /// New text; `None` if the text is unchanged.
     pub text: Option<String>,
-    /// First and last line.
+    /// First and last line of the text.
     pub lines: (u64, u64),
-    /// The lines around it, to find it again.
+    /// Lines around the text, by which it can be found again.
     pub anchor: Anchor,
-    /// How it was found.
+    /// Way in which the text was found.
     pub found: follow::Found,
 }
 
-/// Reads files, and keeps the last one; asks Git where files went, and keeps the last answer.
+/// A reader of files, which keeps the text of the last file, and Git's last answer about a renamed
+/// file.
 #[derive(Default)]
 pub(crate) struct Reader {
     last: Option<(PathBuf, String)>,
@@ -71,7 +72,7 @@ impl Reader {
         Ok(self.last.as_ref().map_or("", |(_, text)| text))
     }
 
-    /// Returns the present name of a file that is gone, if Git knows it.
+    /// Returns the present name of a file that is gone, if Git knows of a renaming.
     pub(crate) fn renamed(&mut self, path: &Path) -> Option<PathBuf> {
         match &self.renamed {
             Some((last, name)) if last == path => name.clone(),
@@ -93,8 +94,8 @@ impl Reader {
 /// `Moved`; if it is in none or in several, the result is `Unsure`. Files larger than both
 /// [`MAX_COMPARED_BYTES`] and the limit of `options` are not searched.
 ///
-/// A live item is always compared. With lines, it is also found if it was edited, as far as
-/// [`follow::locate`] is certain.
+/// A live item is always compared. If a live item has lines, its text is also found after edits, as
+/// far as [`follow::locate`] is certain.
 pub(crate) fn refresh(item: &Item, options: &ReadOptions, reader: &mut Reader) -> Refreshed {
     let Some(path) = file_of(item) else { return Refreshed::Unchanged };
     let look = Look::at(&path);

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use super::identity::address;
 use super::read::load;
 
-/// Maximum size of a file of Git, in bytes.
+/// Maximum size of a file of Git that is read, in bytes.
 const MAX_GIT_BYTES: u64 = 1 << 20;
 
-/// Returns the address of the remote of the repository whose working tree begins at `root`: that of
-/// `origin`, or else of the first remote. A working tree added with `git worktree` has the remotes
-/// of its repository.
+/// Returns the URL of the remote of the repository whose working tree has the root `root`: the URL
+/// of `origin`, or else of the first remote. A working tree added with `git worktree` has the
+/// remotes of its repository.
 pub(crate) fn remote_of(root: &Path) -> Option<String> {
     let git = root.join(".git");
     let folder = match git.is_dir() {

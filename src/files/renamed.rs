@@ -1,7 +1,7 @@
 //! Asks Git for the present name of a file that is gone.
 //!
-//! Reads only the history and the index: looking at the work tree could run the filters that a
-//! project sets. Runs no hook, no pager and no helper, and reaches no network.
+//! Git reads only the history and the index here: reading the work tree could run filters that the
+//! project configures. Git runs no hook, pager or helper, and does not use the network.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,8 @@ pub(crate) fn renamed(path: &Path) -> Option<PathBuf> {
     None
 }
 
-/// Returns the newer name in `R100 NUL old NUL new NUL …`, newest first.
+/// Returns the new name of the newest renaming of `name` in `R100 NUL old NUL new NUL …`, which
+/// lists the newest renamings first.
 fn renaming(text: &str, name: &str) -> Option<String> {
     let mut parts = text.split('\0').map(str::trim_start).filter(|part| !part.is_empty());
     while let (Some(_), Some(old), Some(new)) = (parts.next(), parts.next(), parts.next()) {
@@ -68,7 +69,7 @@ fn git(root: &Path, arguments: &[&str]) -> Option<String> {
         match child.try_wait().ok()? {
             Some(status) => break status,
             None if begun.elapsed() > PATIENCE => {
-                // Both fail only if it has just ended.
+                // Both calls fail only if Git has just ended.
                 let _ = child.kill();
                 let _ = child.wait();
                 return None;

@@ -1,4 +1,4 @@
-//! Entries that a walk left out, and why. Pure.
+//! Entries that a walk left out, with the reasons. Must not touch the disk.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,8 @@ names! {
         Unreadable => "unreadable",
         /// The entry is a FIFO, socket or device.
         NotAFile => "not-a-file",
-        /// The entry is a symbolic link that is not followed, is broken, or leads back up.
+        /// The entry is a symbolic link that is not followed, is broken, or leads to a folder
+        /// above.
         Link => "link",
     }
 }
@@ -47,7 +48,7 @@ impl Skipped {
         }
     }
 
-    /// Adds the entries left out by a later step, after those that are here already.
+    /// Adds the entries that a later step left out, after the present ones.
     pub(crate) fn merge(&mut self, later: Self) {
         for (reason, count) in later.total {
             *self.total.entry(reason).or_default() += count;

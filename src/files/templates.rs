@@ -33,7 +33,7 @@ pub struct Listed {
     pub name: String,
     /// Place where it was found.
     pub source: Source,
-    /// True if the template may be used; those of an untrusted project may not.
+    /// True if the template may be used. The templates of an untrusted project may not be used.
     pub is_trusted: bool,
 }
 

@@ -1,6 +1,7 @@
-//! Finds the files of a directory tree in a fixed order, and records what it left out.
+//! Finds the files of a directory tree, in a fixed order, and records the entries that are left
+//! out.
 //!
-//! Opens no files but the ignore files, and must not know what the files are used for.
+//! Opens no files except ignore files, and must not know what the files are used for.
 
 mod rules;
 
@@ -16,8 +17,8 @@ use ignore::{DirEntry, WalkBuilder};
 use super::read::{check_regular, refused};
 use super::{Beneath, DEFAULT_MAX_FILE_BYTES, FileError, SkipReason, Skipped, TreeError};
 
-/// Default maximum number of entries in a walk: five times as many as in a large repository. Each
-/// entry takes some 300 bytes during the walk.
+/// Default maximum number of entries in a walk: five times as many as a large repository has. Each
+/// entry takes about 300 bytes during the walk.
 pub(crate) const DEFAULT_MAX_TREE_ENTRIES: u64 = 500_000;
 
 /// Number of entries between two reports of progress.
@@ -62,7 +63,7 @@ pub(crate) struct FoundFile {
 /// The files of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Walk {
-    /// The walked directory; the file's folder when the root was a file.
+    /// The walked directory; if the given root was a file, the folder of the file.
     pub root: PathBuf,
     /// The files, sorted by the bytes of each name on their path.
     pub files: Vec<FoundFile>,
@@ -84,12 +85,13 @@ impl Default for TreeOptions {
 /// Finds the files under `root`, an absolute path.
 ///
 /// Files excluded by `.gitignore`, `.ignore`, `.git/info/exclude` or the user's global excludes are
-/// left out. Rules from above `root` apply only when it lies in a Git repository; outside a
-/// repository, `.gitignore` files inside the tree still apply. A folder left out is one entry in
-/// `skipped` and is not opened. A `root` that is a file is taken even if it is ignored. Does not
-/// check whether a file is text; [`read_each`](super::read_each) does.
+/// left out. Rules from above `root` apply only if `root` is in a Git repository; outside a
+/// repository, `.gitignore` files inside the tree still apply. A folder that is left out is one
+/// entry in `skipped` and is not opened. A `root` that is a file is included even if a rule
+/// excludes it. Does not check whether a file is text; [`read_each`](super::read_each) does.
 ///
-/// Calls `progress` every 200 entries and at the end; if it returns `Break`, the walk stops.
+/// Calls `progress` every 200 entries and at the end. If `progress` returns `Break`, the walk
+/// stops.
 ///
 /// Errors: the kinds of [`FileError`] for a root that is missing, unreadable, or neither file nor
 /// directory; `cancelled`; `tree-too-large`. Problems below the root are no errors.

@@ -19,7 +19,7 @@ pub struct Remembered<'a> {
     pub strength: f64,
 }
 
-/// The memories that a turn is given. Empty when there are none.
+/// The memories that a turn is given; empty if there are none.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Grounding {
     /// Numbers of the memories, best first.
@@ -50,7 +50,7 @@ impl Grounding {
         }
     }
 
-    /// Returns the mean of the relevances, from 0 to 1. It is 0 without memories.
+    /// Returns the mean of the relevances, from 0 to 1; 0 without memories.
     pub fn relevance(&self) -> f64 {
         match self.relevances.len() {
             0 => 0.0,

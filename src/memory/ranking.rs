@@ -9,11 +9,11 @@ use crate::retrieval::fusion::reciprocal_rank;
 /// Maximum number of messages between two memories that count as neighbours.
 pub(crate) const MOST_BETWEEN: u64 = 2;
 
-/// Minimum cosine similarity for a vector to count as found. Unrelated texts mostly stay below it.
+/// Minimum cosine similarity for a vector to count as found. Most unrelated texts have less.
 pub(crate) const LEAST_SIMILARITY: f64 = 0.25;
 
-/// Weight of each ranking by search results, relative to the rankings by age and by use, which only
-/// settle near-ties.
+/// Weight of each ranking by search results. The rankings by age and by strength have the weight 1,
+/// so they only decide between nearly equal results.
 const FOUND_WEIGHT: usize = 6;
 /// Weight of the ranking of the neighbours of search results, on the same scale.
 const NEIGHBOUR_WEIGHT: usize = 3;
@@ -61,8 +61,8 @@ pub(crate) fn best(candidates: &[Candidate], found: Found<'_>, now: i64) -> Vec<
     fused_ids(&ranks)
 }
 
-/// Returns the memories whose vectors are most similar to the query's, best first, leaving out
-/// those below [`LEAST_SIMILARITY`]. Of equally similar memories, the one with the smaller number
+/// Returns the memories whose vectors are similar to the query's, most similar first, without those
+/// below [`LEAST_SIMILARITY`]. Of equally similar memories, the one with the smaller number
 /// comes first. Vectors of another length are ignored.
 pub(crate) fn similar<'a>(
     query: &[f32],

@@ -1,5 +1,5 @@
-//! The strength of a memory. It fades with the time since the memory was last used, and more slowly
-//! the more often it was used.
+//! The strength of a memory, which fades with the memory's age and with the time since its last
+//! use, and more slowly the more often the memory was used.
 
 /// Lifetime of a memory that was never used, in hours, before [`LASTING`] applies: a week.
 const FIRST_LIFE: f64 = 168.0;
@@ -42,7 +42,7 @@ impl Life {
 }
 
 /// Returns the relevance, from 0 to 1, of the entry at `place` (from 0) in a ranking of `count`
-/// entries: ((1 − place/count) + strength) / 2. It is 0 when `count` is 0.
+/// entries: ((1 − place/count) + strength) / 2, or 0 if `count` is 0.
 pub(crate) fn relevance(place: usize, count: usize, strength: f64) -> f64 {
     if count == 0 {
         return 0.0;

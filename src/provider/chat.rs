@@ -15,7 +15,7 @@ pub struct Limit {
     /// Maximum number of tokens in a request and its answer together.
     pub tokens: u64,
     /// True if the limit may change by itself. A server that loads models on demand reports the
-    /// possible limit before and the actual one after.
+    /// possible limit before loading and the actual limit afterwards.
     pub may_change: bool,
 }
 
@@ -258,8 +258,8 @@ impl Usage {
         self.each_with(newer, |known, newer| newer.or(known))
     }
 
-    /// Returns the sum of the usage of two requests; each at most [`MOST_TOKENS`]. A value that
-    /// only one request has counts alone.
+    /// Returns the sum of the usage of two requests; each at most [`MOST_TOKENS`]. A value that is
+    /// known for only one of them is taken as the sum.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         self.each_with(other, |one, other| match (one, other) {

@@ -56,8 +56,8 @@ impl Origin {
         }
     }
 
-    /// Returns whether the server must be asked for the model's limit. That is not so for a
-    /// vendor's model that the table lists, nor for a server that is told its window size.
+    /// Returns whether the server must be asked for the model's limit. Returns false for a vendor's
+    /// model that the table lists, and for a server that is told its window size.
     pub fn has_to_tell_limit(&self, _model: &str) -> bool {
         match self {
             #[cfg(feature = "providers")]

@@ -103,8 +103,8 @@ async fn brief(shared: &Shared, managers: (&'static str, Value)) -> Result<Vec<V
     Ok(items(shared.call("list-items", [managers, ("brief", Value::Bool(true))]).await?))
 }
 
-/// Groups the ids that were typed by the managers that hold the items. `own` gets those of items
-/// that are not listed, so that it refuses them.
+/// Groups the typed ids by the managers that hold the items. Ids that are not listed go to the
+/// manager `own`, which then refuses them.
 fn held<'a>(typed: &'a str, listed: &[Value], own: Value) -> Vec<(Value, Vec<&'a str>)> {
     let mut held: Vec<(Value, Vec<&str>)> = Vec::new();
     for id in typed.split_whitespace() {

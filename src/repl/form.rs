@@ -249,8 +249,8 @@ fn constant(datum: Value) -> Outcome {
     }
 }
 
-/// Returns the names of the asked modules in upper case. SLIME ignores letter case when it compares
-/// them.
+/// Returns the names of the requested modules in upper case. SLIME ignores letter case when it
+/// compares them.
 fn modules(asked: Value) -> Value {
     let names = super::lisp::items(asked);
     texts(names.iter().filter_map(name_of).map(str::to_uppercase))

@@ -22,9 +22,9 @@ const INTERRUPT: &str = "interrupt";
 /// The way in which a REPL shows its output.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Way {
-    /// To one of the client's channels, as SLY expects.
+    /// On one of the client's channels, as SLY expects.
     Channel(i64),
-    /// As messages without a channel, as SLIME expects.
+    /// In messages without a channel, as SLIME expects.
     TopLevel,
 }
 

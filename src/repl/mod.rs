@@ -189,8 +189,8 @@ impl Repls {
         }
     }
 
-    /// Stops the current input of the REPL with this thread; of all REPLs if no REPL has this
-    /// thread.
+    /// Stops the current input of the REPL with this thread or, if no REPL has this thread, the
+    /// current inputs of all REPLs.
     fn interrupt(&self, thread: &Value) {
         let number = match thread {
             Value::Int(number) => Some(*number),

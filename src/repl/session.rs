@@ -14,7 +14,7 @@ pub(super) struct Session {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) manager: String,
-    /// All managers whose items it shows; its own is the last.
+    /// All managers whose items the session shows; the session's own manager is the last.
     pub(super) managers: Vec<String>,
 }
 
@@ -73,7 +73,7 @@ impl Place {
         Ok(session)
     }
 
-    /// Returns the row that `open-session` answers for the session; `None` if there is no session.
+    /// Returns the session's row in the form of `open-session`; `None` if there is no session.
     pub(super) async fn row(&self, shared: &Shared) -> Option<Value> {
         self.looked_up(shared).await.ok().flatten()
     }

@@ -5,7 +5,7 @@ use super::params::KEY;
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-/// Earlier names, each with the name of the method now.
+/// Earlier names of methods, each with the present name.
 const RENAMED: [(&str, &str); 17] = [
     ("add-context", "add-item"),
     ("update-context", "update-item"),

@@ -90,7 +90,7 @@ pub trait Answerer: Send + Sync {
     ) -> Later<'a, Result<(), WireError>>;
 }
 
-/// An answerer without a model. It stores the message and gives no answer.
+/// An answerer without a model. It stores the message and says that no model is configured.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct NoModel;
 
@@ -148,10 +148,10 @@ pub(crate) struct Model {
 /// Passes on the progress of a chat.
 struct Pieces(mpsc::Sender<Piece>);
 
-/// Maximum number of pieces that wait to be shown before the chat waits too. There is room for as
-/// many more, for pieces that do not wait, such as results of tools.
+/// Maximum number of pieces that wait to be shown before the chat waits too. The channel holds
+/// twice as many, since some pieces, such as results of tools, are sent without waiting.
 const WAITING: usize = 256;
-/// Number of bytes of text after which to wait until they are shown.
+/// Number of bytes of text after which to wait until the listener has shown the text.
 const SHOWN_AT_ONCE: usize = 4 << 10;
 
 /// A piece of a chat's progress.

@@ -93,7 +93,7 @@ pub struct Call {
     pub access: Access,
     /// Dialect of the client.
     pub dialect: Dialect,
-    /// The client as it introduced itself, and what is kept for it.
+    /// State that the calls of the connection share.
     pub(crate) client: Arc<Client>,
     /// Size of an answer with lists, in bytes, if the client takes pages.
     pub page_bytes: usize,
@@ -114,7 +114,7 @@ pub struct Call {
 }
 
 /// Parameters that a method sees only if it works in several steps. For other methods, the code
-/// around the method obeys them.
+/// around the method applies these parameters.
 #[derive(Clone, Default)]
 pub(crate) struct InSteps {
     /// Key of a call whose method stores the outcome itself.

@@ -27,7 +27,7 @@ pub(super) struct Rest {
     pub(super) page: Option<usize>,
     /// True if the handler returned as many entries as it ever does, so that there may be more.
     pub(super) is_clamped: bool,
-    /// Approximate size in memory.
+    /// Approximate size in memory, in bytes.
     pub(super) bytes: usize,
 }
 

@@ -67,7 +67,7 @@ names! {
         ShuttingDown => "shutting-down",
         /// The call was cancelled.
         Cancelled => "cancelled",
-        /// A defect in the server; the call changed nothing.
+        /// A defect in the server; the call changed nothing if the message says so.
         Internal => "internal",
     }
 }
@@ -267,7 +267,7 @@ pub(super) enum ErrorData<'a> {
         /// Names of the providers.
         known: &'a [String],
     },
-    /// No provider is configured, or the key of one was not found.
+    /// No provider is configured, or the key of a provider was not found.
     Unconfigured {
         /// Name of the provider whose key was not found; absent if none is configured.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -296,10 +296,11 @@ pub(super) enum ErrorData<'a> {
     },
     /// The provider rejects the request, for example since it does not know the model.
     BadRequest(ProviderData<'a>),
-    /// The provider cannot be reached, takes too long, or broke off.
+    /// The provider cannot be reached, takes too long, breaks off its answer, or reports a failure of
+    /// its own.
     Unavailable(ProviderData<'a>),
-    /// The provider's answer does not follow its protocol; the address may be that of another kind
-    /// of server.
+    /// The provider's answer does not follow the provider's protocol; the address may belong to
+    /// another kind of server.
     Malformed(ProviderData<'a>),
 }
 

@@ -1,7 +1,8 @@
 //! Limits of calls that several modules share. What clients are told of all limits is in
 //! `server/limits.rs`.
 
-/// Maximum length of a `cancel`, in bytes: it overtakes other calls, so reading it must be quick.
+/// Maximum length of a `cancel`, in bytes. A `cancel` overtakes other calls, so reading one must be
+/// quick.
 pub(crate) const MAX_CANCEL_BYTES: usize = 16 << 10;
 /// Maximum length of an answer with lists, in bytes, unless the call names another.
 pub(crate) const PAGE_BYTES: usize = 64 << 10;

@@ -67,9 +67,9 @@ pub(super) enum Change {
     ByItself,
     /// A change in the engine.
     InEngine,
-    /// A change after work that a repeated call can skip.
+    /// A change that ends long work; a repeated call skips the work.
     AfterWork,
-    /// Like `AfterWork`, but of something that does not outlive the server.
+    /// Like `AfterWork`, but the change is lost when the server ends.
     OfThisRun,
 }
 
@@ -78,7 +78,7 @@ pub(super) enum Change {
 pub enum Pace {
     /// On the connection's own thread, for work that is quick and never waits.
     Prompt,
-    /// On a thread that may block. Later calls of the connection wait for it.
+    /// On a thread that may block. Later calls of the connection wait for this call.
     InOrder,
     /// On a thread that may block, alongside the connection's later calls.
     Aside,
@@ -135,7 +135,7 @@ impl Method {
         Self { result, ..self }
     }
 
-    /// Declares members that the method's errors have besides those of their kind.
+    /// Declares members that the method's errors have besides the members of the error's kind.
     pub(super) const fn in_errors<T: JsonSchema>(self) -> Self {
         Self { in_errors: Some(|generator| generator.subschema_for::<T>()), ..self }
     }
@@ -169,12 +169,13 @@ impl Method {
         Self { change: Change::OfThisRun, ..self }
     }
 
-    /// Declares the lists in the result that are answered in pages.
+    /// Declares which lists in the result are returned in pages.
     pub(super) const fn pages(self, paged: &'static Paged) -> Self {
         Self { paged: Some(paged), ..self }
     }
 
-    /// Declares which calls need a session. By default, all calls do that can name one.
+    /// Declares which calls need a session. By default, every call that can name a session needs
+    /// one.
     pub(super) const fn needs_session(self, needs_session: fn(&Value) -> bool) -> Self {
         Self { needs_session, ..self }
     }
@@ -219,8 +220,8 @@ impl Method {
         })
     }
 
-    /// Returns the kind of manager or session that the method's calls are about, if any. Their
-    /// results tell its version.
+    /// Returns which manager or session the method's calls are about, if any. The results of these
+    /// calls include its version.
     pub(super) fn about(&self) -> Option<About> {
         self.about_of(self.params())
     }
@@ -322,12 +323,13 @@ impl Method {
         Ok(key.wrap(run(call, params)?))
     }
 
-    /// Returns the members that `:brief` leaves out of the entries of its lists.
+    /// Returns the members that `:brief` leaves out of the entries of the method's lists.
     pub fn left_out_by_brief(&self) -> &'static [&'static str] {
         self.paged.map_or(&[], |paged| paged.brief)
     }
 
-    /// Returns whether a word is the name of a parameter, or of a member of one or of the result.
+    /// Returns whether a word is the name of a parameter, of a member of a parameter, or of a
+    /// member of the result.
     pub(super) fn has_name(&self, word: &str) -> bool {
         let of_params = self.params().iter().any(|param| {
             param.name == word || param.earlier == Some(word) || param.inner.contains(&word)
@@ -335,8 +337,8 @@ impl Method {
         of_params || has_member((self.inlined_result)(), word)
     }
 
-    /// Removes parameters that are `null`, which in JSON means that they are left out. Keeps lists:
-    /// one that selects something must not be `null`, which its type checks.
+    /// Removes parameters that are `null`, which in JSON counts as absent. Keeps a list that is
+    /// `null`, since the type of a list that selects something refuses it.
     fn without_nulls(&self, params: &mut Value) {
         let Value::Map(entries) = params else { return };
         let is_list = |name: &str| {
@@ -367,8 +369,8 @@ impl Method {
     }
 }
 
-/// Returns an error with the earlier names by which the call gave parameters. Each entry of `names`
-/// is a parameter's name and its earlier name.
+/// Returns an error in which each parameter has the name that the call used. Each entry of `names`
+/// is a parameter's name and the earlier name in the call.
 fn as_given(mut error: WireError, names: &[(&str, &str)]) -> WireError {
     for (now, earlier) in names {
         if let Some(rest) = error.message.strip_prefix(now) {

@@ -24,11 +24,11 @@ use crate::wire::message::WireError;
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[expect(dead_code, reason = "it only describes the parameters")]
 pub(super) struct PageParams {
-    /// `:next` of an earlier answer; returns the next page of that list, of `:max-bytes` if that is
-    /// given again. All other parameters are ignored.
+    /// `:next` of an earlier answer; returns the next page of that list. Only `:max-bytes` may be
+    /// given with it; all other parameters are ignored.
     cursor: Option<String>,
     /// Return only these members of each entry. If the result has several lists, a list whose
-    /// entries have none of these members comes empty.
+    /// entries have none of these members is returned empty.
     fields: Option<Vec<String>>,
     /// Return a page, with as many entries as fit this number of bytes.
     max_bytes: Option<i64>,
@@ -175,7 +175,7 @@ fn shaped(step: Step, shape: Shape) -> Result<Step, WireError> {
     })
 }
 
-/// Takes a parameter out of those of a call.
+/// Removes a parameter from the parameters of a call, and decodes it.
 pub(super) fn taken<T: serde::de::DeserializeOwned>(
     params: &mut Value,
     name: &str,

@@ -20,9 +20,9 @@ pub struct Param {
     pub name: &'static str,
     /// Type of the value.
     pub kind: &'static str,
-    /// True if a call without it is refused.
+    /// True if a call without the parameter is refused.
     pub required: bool,
-    /// Meaning, and default if it is absent.
+    /// Meaning, and the default if the parameter is absent.
     pub doc: &'static str,
     /// Earlier name, which goes on working.
     pub earlier: Option<&'static str>,
@@ -30,12 +30,12 @@ pub struct Param {
     pub values: Vec<&'static str>,
     /// Names within the value, such as those of a message's members.
     pub(super) inner: Vec<&'static str>,
-    /// True if a call without it uses the current session.
+    /// True if a call without the parameter uses the current session.
     pub(super) is_current_session: bool,
 }
 
-/// Returns the parameters of a handler. The texts live as long as the program, so call it once for
-/// each method.
+/// Returns the parameters of a handler. Leaks their texts, so call this function only once for each
+/// method.
 pub(super) fn params_of<P: JsonSchema + DeserializeOwned>(
     _handler: fn(Call, P) -> Result<Step, WireError>,
 ) -> Vec<Param> {
@@ -48,7 +48,7 @@ pub(super) fn key() -> Param {
     param(KEY, &key, false)
 }
 
-/// Returns the schema of a result, with the types that it refers to in their places.
+/// Returns the schema of a result, in which each type stands in place of a reference to it.
 pub(super) fn inlined<R: JsonSchema>() -> Json {
     let settings = SchemaSettings::default().for_serialize();
     let settings = settings.with(|settings| settings.inline_subschemas = true);

@@ -46,7 +46,7 @@ pub(super) struct WindowReport<'a> {
 struct Part<'a> {
     /// Section of the part.
     section: Section,
-    /// Name of the part: `msg-3`, `msg-3…msg-5`, or that of a section or unit.
+    /// Name of the part: `msg-3`, `msg-3…msg-5`, or the name of a section or unit.
     what: String,
     /// Outcome of the part.
     fate: Fate,
@@ -182,8 +182,8 @@ struct SpentResult<'a> {
     /// Part of the input tokens that came from a cache, `nil` if unknown; only if a model was
     /// asked.
     cached: Option<u64>,
-    /// Cost by the configured prices, which treat cached input like any other; `nil` if unknown,
-    /// and only if a model was asked.
+    /// Cost by the configured prices, which treat cached input like other input, `nil` if unknown;
+    /// only if a model was asked.
     cost: Option<Money>,
 }
 
@@ -217,7 +217,7 @@ fn spent(spent: &Spent) -> SpentResult<'_> {
 pub(super) struct PhaseResult<'a> {
     #[serde(flatten)]
     sums: &'a PhaseUsage,
-    /// Total cost of the windows in `:priced`; `nil` if that is 0.
+    /// Total cost of the windows that `:priced` counts; `nil` if `:priced` is 0.
     cost: Option<Money>,
 }
 

@@ -32,14 +32,14 @@ pub(super) fn spelled(
         |word: &str| word.contains('-') && (is_told(word) || is_method(word) || of_method(word));
     let is_of_params = !told.is_empty() || error.code == WireError::INVALID_PARAMS;
     let message = match error.code {
-        // All names in it are of methods, the unknown one included.
+        // Every name in the message is that of a method, even the unknown name.
         WireError::METHOD_NOT_FOUND => error.message.replace('-', "_"),
         _ => in_json(&error.message, if is_of_params { &PHRASES } else { &[] }, is_name),
     };
     WireError { code: error.code, message, data: with_names(error.data) }
 }
 
-/// Returns the names in a datum of an error.
+/// Returns the texts in a value from the data of an error.
 fn texts(value: &Value) -> Vec<&str> {
     match value {
         Value::Str(text) => vec![text],

@@ -11,7 +11,7 @@ use crate::value::Value;
 pub(crate) struct Touched {
     /// Part of the state.
     pub subject: Subject,
-    /// True if the call may change it.
+    /// True if the call may change that part.
     pub changes: bool,
 }
 
@@ -59,7 +59,8 @@ impl Method {
             return Subject::Everything;
         }
         if takes("items") {
-            // What a client has in its buffers depends on no earlier call, nor need it wait for one.
+            // What a client has in its buffers depends on no earlier call, nor need it wait for
+            // one.
             return Subject::Nothing;
         }
         // Sets belong to no manager, and some methods read several managers.

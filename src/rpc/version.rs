@@ -40,7 +40,7 @@ pub(super) struct Unchanged {
     unchanged: bool,
 }
 
-/// The manager or session whose version a method tells.
+/// The manager or session whose version a method returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum About {
     /// The manager that the call names.
@@ -88,8 +88,8 @@ pub(super) struct Versions {
 const VERSION: &str = "version";
 
 impl Versions {
-    /// Takes the parameters about versions out of those of a call. Returns `None` if the call is
-    /// not about one manager or session.
+    /// Takes the parameters about versions out of the parameters of a call. Returns `None` if the
+    /// call is not about one manager or session.
     ///
     /// # Errors
     /// −32602 if a parameter is no version, or the call is about several managers or none.
@@ -120,7 +120,7 @@ impl Versions {
         self.if_version.take()
     }
 
-    /// Wraps the operation of a call, so that versions are compared and told in the same step.
+    /// Wraps the operation of a call, so that the version is checked and returned in the same step.
     pub(super) fn wrap(self, step: Step) -> Step {
         match step {
             Step::State(reach, operation) => Step::State(reach, self.around(operation)),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-/// Number of unread bytes from which on a client gets no more progress and notifications.
+/// Number of unread bytes at which a client stops getting progress and notifications.
 pub(super) const CHATTER_LIMIT: usize = 1 << 20;
 /// Number of unread bytes below which there is room for progress that must not be dropped.
 pub(super) const ROOM_LIMIT: usize = CHATTER_LIMIT / 4;

@@ -34,8 +34,8 @@ use crate::wire::message::{Incoming, Request, WireError};
 /// Size in bytes of one permit of the semaphore that bounds a client's queued and running calls.
 /// All permits together stand for twice the bytes of the largest message.
 const ROOM_UNIT: usize = 1 << 10;
-/// Time for which calls are still answered, with an error, after the server began to end: a client
-/// may have sent them before it could know.
+/// Time after the beginning of a shutdown in which new calls are still answered, with an error. A
+/// client may have sent these calls before it could know of the shutdown.
 const LAST_WORDS: Duration = Duration::from_millis(50);
 
 /// Serves one client until the client leaves or reads too slowly, or the server ends.
@@ -236,7 +236,7 @@ impl Reader {
 
     /// Answers an unreadable message with an error. Ends a TCP connection on which no valid message
     /// has come yet. Reads the dialect and the request id from the ends of an oversized message, so
-    /// that the error goes to its sender's call.
+    /// that the client can tell which call failed.
     fn refuse(&mut self, oversized: Option<(Ends, bool)>, why: String) -> bool {
         if self.door.is_wary() {
             return self.turn_away();

@@ -100,8 +100,9 @@ impl Inside {
     }
 }
 
-/// Runs a client's calls, and begins each after the call before it. Once `gone` is set, calls that
-/// wait for something are dropped, but changes that wait only for their turn are made.
+/// Runs a client's calls, and begins them in the order in which they were sent. Once `gone` is set,
+/// calls that wait for something are dropped, but changes that wait only for their turn are still
+/// made.
 pub(super) async fn dispatch(
     server: Server,
     outbox: Outbox,
@@ -230,9 +231,10 @@ struct Beside {
 }
 
 impl Beside {
-    /// Starts a call. A call that must wait for its turn begins in its turn. Only directory walks
-    /// that wait for nothing but other walks begin at once, and take effect in their turn. Tasks
-    /// are polled in the order in which they are spawned, so such walks get their room in order.
+    /// Starts a call. A call that must wait for its turn begins in its turn, except a call with
+    /// [`Pace::Aside`] that waits only for calls like itself, such as a directory walk behind other
+    /// walks: it begins at once and takes effect in its turn. Tokio polls tasks in the order in
+    /// which they are spawned, so these calls take their permits in that order.
     async fn run(&self, place: Option<Place>, begun: Begun) {
         let Begun { method, mut call, params, mut reply } = begun;
         let (server, gone) = (self.server.clone(), self.gone.clone());
@@ -268,7 +270,7 @@ impl Beside {
                 step = reply.unless_given_up(place.wait()).await.and(step);
             }
             if matches!(step, Ok(Step::Await(_) | Step::AwaitEnd(_))) {
-                // Freed first, so that a call that waits keeps none from working.
+                // Freed first, so that a waiting call does not keep other calls from working.
                 drop(room);
                 room = room_in(&elsewhere, &reply).await;
                 step = room.as_ref().map_err(Clone::clone).and(step);
@@ -276,15 +278,16 @@ impl Beside {
             settle(&server, step, reply).await;
             drop(room);
             if let Some(place) = place {
-                // Also a call that failed holds its place until those before it have left theirs.
+                // Even a failed call keeps its place until the calls before it have left their
+                // places.
                 place.wait().await;
             }
         });
     }
 }
 
-/// Waits until it is the call's turn. If the client has gone meanwhile, the call is made
-/// nevertheless, like all calls that the client sent.
+/// Waits until it is the call's turn. If the client leaves meanwhile, the call still runs, like
+/// every call that the client sent.
 async fn in_turn(
     place: &Place,
     gone: &CancellationToken,

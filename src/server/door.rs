@@ -26,7 +26,7 @@ pub(super) struct Door {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     Message,
-    /// The secret, or an attempt at one; it gets no answer.
+    /// The secret, or a wrong secret that was not asked for. Neither gets an answer.
     Secret,
     /// An unwanted client, which must be disconnected.
     Stranger,
@@ -39,7 +39,7 @@ impl Door {
         Self { admission, known: None, access, is_new: true, is_wary: !is_local }
     }
 
-    /// Sets the secret that a client who needs no proof may send first. It is then ignored.
+    /// Sets the secret that a client who needs no proof may send first. Such a secret is ignored.
     pub(super) fn with_known(self, known: Option<SecretHash>) -> Self {
         let known = known.filter(|_| matches!(self.admission, Admission::Granted));
         Self { known, ..self }

@@ -95,8 +95,8 @@ impl Server {
         Self { tools: Arc::new(tools), events, ending, over, tasks, connections, secret: None }
     }
 
-    /// Sets the secret that clients who need no secret may send as their first line. It is then
-    /// ignored.
+    /// Sets the secret that clients who need no secret may send as their first line. The server
+    /// ignores that line.
     #[must_use]
     pub(crate) fn with_secret(self, secret: Option<auth::SecretHash>) -> Self {
         Self { secret, ..self }

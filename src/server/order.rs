@@ -14,7 +14,8 @@ pub(super) struct Order {
 
 struct Open {
     touched: Touched,
-    /// True if the call waits for an earlier call. Calls that only read must then wait for it, too.
+    /// True if the call waits for an earlier call. Later calls that only read must then wait for
+    /// this call, too.
     is_held: bool,
     begins_at_once: bool,
     effective: CancellationToken,
@@ -24,8 +25,8 @@ struct Open {
 /// has taken effect or its place is dropped.
 pub(super) struct Place {
     before: Vec<CancellationToken>,
-    /// True if the call begins before its turn has come. Such a call may take up room among the
-    /// computing calls while it waits, so it must wait only for calls that have their room already.
+    /// True if the call begins before its turn has come. Such a call may hold one of the permits
+    /// for computing while it waits, so it must wait only for calls that already hold theirs.
     pub(super) begins_at_once: bool,
     effective: CancellationToken,
     _dropped: DropGuard,

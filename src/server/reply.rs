@@ -70,7 +70,7 @@ impl Reply {
         }
     }
 
-    /// Sends an answer, with the place that it holds if it is one of the large answers.
+    /// Sends an answer. A large answer also brings its `place` among the large answers.
     pub(super) fn send_from(self, outcome: Outcome, place: Option<OwnedSemaphorePermit>) {
         let outcome = outcome.map_err(|error| match self.cancelled.is_cancelled() {
             false if error.code == WireError::CANCELLED && self.ending.is_cancelled() => {

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::wire::message::{Id, Request};
 
-/// Number of entries from which on finished calls are removed.
+/// Number of entries at which the removal of finished calls begins.
 const SWEEP: usize = 1024;
 
 /// Calls by id. Clones share the same registry.

@@ -1,5 +1,5 @@
-//! Fills in the session of a call that names none. It is the session that is current when the call
-//! is received, not when the call runs. Knows no method by name.
+//! Fills in the session of a call that names none: the session that is current when the server
+//! receives the call, not when the call runs. Knows no method by name.
 
 use tokio::sync::oneshot;
 
@@ -10,8 +10,8 @@ use crate::rpc::{Method, engine_error};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-/// Pending answer of the engine, the number of the current session; `None` for a call that needs no
-/// current session.
+/// Pending answer of the engine with the number of the current session; `None` for a call that
+/// needs no current session.
 pub(super) struct SentTo(Option<oneshot::Receiver<Result<u64, EngineError>>>);
 
 impl SentTo {
@@ -39,8 +39,8 @@ impl SentTo {
         self.0.is_some()
     }
 
-    /// Returns the parameters, with the current session added if the call needs it, or with the
-    /// error because there is no current session.
+    /// Returns the parameters and an outcome. Adds the current session to the parameters if the
+    /// call needs it; the outcome is an error if there is no current session.
     pub(super) async fn named_in(self, mut params: Value) -> (Value, Result<(), WireError>) {
         let Self(Some(receiver)) = self else { return (params, Ok(())) };
         match receiver.await.unwrap_or(Err(EngineError::Ended)) {

@@ -24,7 +24,7 @@ pub struct Message {
     pub tool_calls: Vec<ToolCall>,
     /// Id of the call that a tool's message answers.
     pub tool_call_id: Option<String>,
-    /// True if the message is never left out of a window. A copy of the session's state.
+    /// True if the message is never left out of a window. Copied from the session's state.
     pub pinned: bool,
     /// Number of tokens of the content and the calls, without the overhead that a model adds for
     /// the role, by the counter named in `counted_by`. Counted once, when the message is made.
@@ -56,7 +56,8 @@ pub struct Signals {
     pub error: bool,
     /// True if the text mentions a success or a completion.
     pub success: bool,
-    /// True if the message creates, updates or deletes files.
+    /// True if the text has `create:`, `update:` or `delete:`, or a call names a tool that changes
+    /// files.
     pub operation: bool,
     /// True if the text has more than a thousand characters.
     pub long: bool,
@@ -77,7 +78,7 @@ names! {
 }
 
 names! {
-    /// A phase of the work. It decides which sections a window must have.
+    /// A phase of the work. The phase decides which sections a window must have and may have.
     Phase {
         /// Deciding what to build.
         Planning => "planning",

@@ -27,10 +27,10 @@ const WORDS: &[(&str, Found)] = &[
     ("delete:", Found::Operation),
 ];
 
-/// Words in the names of tools that write, whatever else the name says.
+/// Words of which one suffices in a tool's name to show that the tool writes.
 const WRITES: &[&str] = &["write", "edit", "multiedit", "editor", "patch"];
 
-/// Words in the names of tools that write, if the name also has one of [`FILES`].
+/// Words that show in a tool's name that the tool writes, if the name also has one of [`FILES`].
 const CHANGES: &[&str] =
     &["create", "update", "delete", "remove", "rename", "move", "append", "insert", "replace"];
 const FILES: &[&str] = &["file", "files", "directory", "dir", "folder", "buffer", "line", "lines"];

@@ -1,4 +1,4 @@
-//! Sets of message numbers, stored as ranges because the numbers mostly follow each other.
+//! Sets of message numbers, stored as ranges because most of the numbers are consecutive.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 pub struct Spans(Vec<(u64, u64)>);
 
 impl Spans {
-    /// Creates the set of the numbers from `first` to `last`. It is empty if `last` is smaller.
+    /// Creates the set of the numbers from `first` to `last`, which is empty if `last` is smaller
+    /// than `first`.
     pub fn range(first: u64, last: u64) -> Self {
         Self(if first <= last { vec![(first, last)] } else { Vec::new() })
     }

@@ -46,7 +46,7 @@ pub struct Redo {
     pub method: String,
     /// Moment before the change was undone.
     pub moment: Moment,
-    /// Whether undoing the change also restored the context items.
+    /// True if undoing the change also restored the context items.
     pub with_items: bool,
 }
 
@@ -77,7 +77,7 @@ pub struct Revision {
     pub learned: Learned,
 }
 
-/// A moment of a session that it can go back to.
+/// A moment to which a session can return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Moment {
@@ -141,8 +141,8 @@ impl State {
         self.is_active(number) && !self.is_hidden(number)
     }
 
-    /// Returns the same view with `base` moved up to `length`. The messages in between, which are in
-    /// view anyway, become active.
+    /// Returns the same view with `base` raised to `length`. The messages in between, which are
+    /// already in view, become active.
     #[must_use]
     pub fn rebased(&self, length: u64) -> Self {
         let mut state = self.clone();
@@ -151,8 +151,8 @@ impl State {
         state
     }
 
-    /// Returns the revision `then` with the conversation ending after message `last`, in a log that
-    /// now has `length` messages.
+    /// Returns the state `then`, but with the conversation ending after message `last`, for a log
+    /// that now has `length` messages.
     #[must_use]
     pub fn back_at(then: &Self, last: u64, length: u64) -> Self {
         let mut state = then.rebased(last.max(then.base));
@@ -186,8 +186,8 @@ impl State {
         }
     }
 
-    /// Returns whether both show the same of the log, and have the same to go back to. `self` is the
-    /// later one.
+    /// Returns whether this state shows the same messages as an earlier one, and has the same
+    /// rollback to undo.
     pub fn shows_same(&self, earlier: &Self) -> bool {
         let then = earlier.rebased(self.base.max(earlier.base));
         (&self.active, &self.pruned, &self.summary) == (&then.active, &then.pruned, &then.summary)

@@ -149,7 +149,7 @@ enum EntryLine<'a> {
         #[serde(borrow)]
         slots: Vec<(Option<SlotLine<'a>>, Option<SlotLine<'a>>)>,
         max_items: Option<(usize, usize)>,
-        /// Version of the manager after it; 0 in logs of earlier releases.
+        /// Version of the manager after the change; 0 in logs of earlier releases.
         #[serde(default)]
         version: u64,
     },

@@ -67,12 +67,12 @@ pub struct Extent {
     pub salt: u32,
 }
 
-/// A way through the changes of a manager.
+/// A direction through the changes of a manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// Back, to the change that was made before.
+    /// Back: undoes the newest change.
     Undo,
-    /// Forth, to the change that was undone before.
+    /// Forward: redoes the change that was undone last.
     Redo,
 }
 
@@ -158,14 +158,16 @@ pub trait Store: Send {
     /// Returns a manager, or `None` if no change of the manager was ever stored.
     fn load(&mut self, manager: &str) -> Result<Option<StoredManager>, StoreError>;
 
-    /// Adds a change to the manager's journal; the next commit makes it durable. What was undone
-    /// before can no longer be redone, unless the change only [follows](Change::FOLLOW) sources.
+    /// Adds a change to the manager's journal; the next commit makes it durable. Changes that were
+    /// undone before can then no longer be redone, unless this change only
+    /// [follows](Change::FOLLOW) sources.
     fn record(&mut self, manager: &str, change: &Change) -> Result<(), StoreError>;
 
-    /// Gives a manager another name, which no stored manager has. Its journal goes with it.
+    /// Renames a manager, which keeps its journal. No stored manager may have the new name.
     fn rename(&mut self, manager: &str, to: &str) -> Result<(), StoreError>;
 
-    /// Returns the change on the way: the newest in the manager's journal, or the one undone last.
+    /// Returns the newest change in the manager's journal for an undo, or the change that was
+    /// undone last for a redo.
     fn last_change(&mut self, manager: &str, way: Way) -> Result<Option<Change>, StoreError>;
 
     /// Undoes the newest change of the manager by applying `inverse`, and moves the change from the
@@ -173,10 +175,12 @@ pub trait Store: Send {
     fn take_back(&mut self, manager: &str, inverse: &Change) -> Result<(), StoreError>;
 
     /// Redoes the change that was undone last: applies `change`, which is that change adapted to
-    /// the present items, and moves it back to the journal. An empty change is only forgotten.
+    /// the present items, and moves it back to the journal. If `change` is empty, nothing is
+    /// applied: the undone change is only forgotten.
     fn redo(&mut self, manager: &str, change: &Change) -> Result<(), StoreError>;
 
-    /// Returns the change on the way that is not only [following](Change::FOLLOW) sources.
+    /// Returns the change that the next undo or redo applies. Skips changes that only
+    /// [follow](Change::FOLLOW) sources.
     fn next_step(&mut self, manager: &str, way: Way) -> Result<Option<Change>, StoreError>;
 
     /// Returns the recorded outcome of the request with this key.
@@ -227,7 +231,7 @@ pub trait Store: Send {
         Ok(Extent::default())
     }
 
-    /// Raises the last ids of the tables to those of the extent, so that none of these is given
+    /// Raises the last ids of the tables to those of the extent, so that no id up to these is given
     /// again.
     fn raise(&mut self, _: &Extent) -> Result<(), StoreError> {
         Ok(())

@@ -10,7 +10,8 @@ use super::TemplateError;
 pub struct FrontMatter {
     /// Purpose of the template.
     pub description: Option<String>,
-    /// Number of latest runs that the note-taker sees; 0 turns note-taking off.
+    /// Number of latest runs (the messages of one turn each) that the note-taker sees; 0 turns
+    /// note-taking off.
     pub recent_runs: Option<u64>,
     /// Number of latest runs that are passed on unchanged; 0 passes on only the notes.
     pub passthrough_runs: Option<u64>,

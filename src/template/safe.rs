@@ -15,7 +15,8 @@ use minijinja::{
 use super::work::Work;
 use super::{TemplateError, bounds};
 
-/// Allowed statements. Other statements would store texts or include other templates.
+/// Allowed statements. Most others would keep texts in memory without limit, or include other
+/// templates.
 const STATEMENTS: [&str; 7] = ["if", "elif", "else", "endif", "for", "endfor", "set"];
 
 /// Maximum number of bytes that all filters of a template may produce together. All these bytes may
@@ -167,7 +168,7 @@ struct Reader {
     tokens: usize,
     /// Statement of the current tag; `None` in `{{ … }}`.
     statement: Option<String>,
-    /// True if a bracket here would follow a value, which makes it an index or a call.
+    /// True directly after a value, where `[` begins an index and `(` a call.
     behind_value: bool,
     /// True for each open parenthesis that belongs to a call.
     calls: Vec<bool>,

@@ -19,9 +19,10 @@ pub(crate) const TARGET_UTILISATION: f64 = 0.8;
 /// Values for an unknown model.
 pub(crate) const DEFAULT: Row = public(&[], DEFAULT_LIMIT, TokenizerName::O200k).inexact();
 
-/// Models by the beginnings of their names. Limits are those that vendors publish, except for
-/// `gpt-5`, whose 128,000 is the number that pruning was designed for. Factors are relative to
-/// `o200k`; a calibration corrects them.
+/// Models by the beginnings of their names. Limits are those that vendors publish, with two
+/// exceptions: `gpt-5` has the 128,000 that pruning was designed for, and a Gemini model of an
+/// unknown version has [`DEFAULT_LIMIT`]. Factors are relative to `o200k`; a calibration corrects
+/// them.
 pub(crate) const TABLE: &[Row] = &[
     private(&["gemini-1.5-", "gemini-2.0-", "gemini-2.5-", "gemini-3"], 1_000_000, GEMINI),
     private(&["gemini"], DEFAULT_LIMIT, GEMINI),

@@ -4,7 +4,8 @@
 const BLOCK: usize = 32;
 
 /// Returns the number of bytes at the start of `bytes` that need no escape in a string literal,
-/// neither in JSON nor in an s-expression. Control characters, double quotes and backslashes do.
+/// neither in JSON nor in an s-expression. Control characters, double quotes and backslashes need
+/// one.
 pub(crate) fn plain_prefix(bytes: &[u8]) -> usize {
     let mut at = 0;
     for block in bytes.chunks_exact(BLOCK) {

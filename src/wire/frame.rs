@@ -65,7 +65,7 @@ enum State {
     Skipping { skipped: u64, ends: Ends },
 }
 
-/// Number of bytes without a newline from which on a line counts as long.
+/// Number of bytes without a newline at which a line counts as long.
 const LONG_LINE: usize = 4 << 10;
 /// Minimum number of bytes by which the buffer of a long line grows. If the line is longer than
 /// this, its buffer is doubled.
@@ -79,7 +79,7 @@ impl LineDecoder {
         Self { max_bytes, state: AT_LINE_START }
     }
 
-    /// Limits lines to `max_bytes` bytes from the next one on.
+    /// Limits the next line and all later lines to `max_bytes` bytes.
     pub(crate) fn set_max_bytes(&mut self, max_bytes: usize) {
         self.max_bytes = max_bytes;
     }

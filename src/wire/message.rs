@@ -39,7 +39,7 @@ pub enum Incoming {
     Call(Request),
     /// A message that cannot be understood: its id, if that could be read, and the error to answer.
     Invalid(Option<Id>, WireError),
-    /// A request of EPC for the list of methods. Only EPC has this form of answer.
+    /// A request of an EPC client for the list of methods. Only EPC has this request.
     Methods(Option<Id>),
     /// A message of SLY or SLIME that does not call a method.
     Talk(Talk),

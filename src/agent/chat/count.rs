@@ -1,4 +1,4 @@
-//! Counts what a turn would send now. Every figure that clients show of it comes from here.
+//! Counts what a turn would send now. All such figures that clients show come from here.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(crate) struct Count {
     pub offered: u64,
     /// Maximum number of tokens in the window.
     pub max_tokens: u64,
-    /// Maximum number of tokens that the model accepts; `None` if nobody knows it.
+    /// Maximum number of tokens that the model accepts; `None` if the limit is unknown.
     pub limit: Option<u64>,
     /// Source of the limit.
     pub limit_from: LimitFrom,

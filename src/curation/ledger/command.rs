@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use super::phrases::phrases;
 
-/// Programs that mark a line in backticks, or the words after "run", as a command.
+/// Names of programs. Words in backticks, or after "run", are a command if they begin with one of
+/// these names.
 static PROGRAMS: LazyLock<HashSet<&str>> = LazyLock::new(|| phrases("program"));
 /// Words that introduce a command in a sentence.
 static VERBS: LazyLock<Vec<&str>> = LazyLock::new(|| phrases("command-verb"));

@@ -1,7 +1,7 @@
 //! Reads messages line by line into the ledger.
 //!
 //! Texts of the user and the model are read as sentences. From outputs of tools and quoted code,
-//! only lines with a clear form are taken, and only a limited number.
+//! only a limited number of lines with a clear form are taken.
 
 use std::sync::LazyLock;
 
@@ -59,7 +59,7 @@ fn prose(text: &str, place: Place, book: &mut Book) {
     }
 }
 
-/// Returns the language of a fence if the line is one.
+/// Returns the language that a fence names, if the line is a fence.
 fn fence(line: &str) -> Option<&str> {
     line.trim_start().strip_prefix("```").map(str::trim)
 }
@@ -147,7 +147,7 @@ fn reports_failure(line: &str) -> bool {
     reports && !DENIALS.iter().any(|denial| line.contains(denial))
 }
 
-/// Returns the number in a short line such as `build time: 34 s`.
+/// Returns an entry for the number in a short line such as `build time: 34 s`.
 fn measured(line: &str, place: Place) -> Option<super::Entry> {
     const LONGEST: usize = 80;
     if line.len() > LONGEST || !line.contains([':', '=']) {

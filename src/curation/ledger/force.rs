@@ -1,9 +1,9 @@
 //! Judges how binding a person's sentence is.
 //!
 //! People state rules in endless ways, and no list of phrases is ever complete. But people write
-//! little compared with models and tools, so nearly all of it can be kept. This module only judges
-//! how binding a sentence is, by the small words of obligation, prohibition, generality, exception
-//! and preference. Every language has only a few of those.
+//! little compared with models and tools, so nearly all that they write can be kept. This module
+//! only judges how binding a sentence is, by the small words of obligation, prohibition,
+//! generality, exception and preference. Every language has only a few such words.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -35,9 +35,9 @@ const LEADS: &[&str] = &[
 /// Subjects that turn a general word after them into a report: "it never ends". Sentences about
 /// what "we" or "you" always do are rules.
 const REPORTED: &[&str] = &["i", "it", "they", "he", "she", "that", "which", "who", "this"];
-/// Endings of sentences that only look like questions.
+/// Endings that make a sentence look like a question although it is none, such as "ok".
 static TAGS: LazyLock<Vec<&str>> = LazyLock::new(|| phrases("tag"));
-/// Maximum length of a sentence, in bytes. Longer texts between two stops are data.
+/// Maximum length of a sentence, in bytes. A longer text without a full stop is data.
 const LONGEST: usize = 600;
 /// Minimum number of words of a wish or remark. A shorter sentence says nothing without its
 /// context.
@@ -104,7 +104,7 @@ fn is_request(words: &[&str]) -> bool {
     matches!(first, ["can" | "could" | "would" | "will", "you" | "we"])
 }
 
-/// Returns whether only its ending makes the sentence a question: "don't touch it, ok?"
+/// Returns whether only the ending makes a sentence a question: "don't touch it, ok?"
 fn is_tagged(text: &str) -> bool {
     let text = text.trim_end_matches('?').trim_end();
     TAGS.iter().any(|tag| {

@@ -19,7 +19,7 @@ pub struct ModelAnswer {
 /// The cost of asking a model with a window.
 #[derive(Debug, Clone)]
 pub struct AskedWindow {
-    /// Number of the window's line in the usage log.
+    /// Number of the window's record in the usage log.
     pub line: u64,
     /// Number of tokens in the window by our own count.
     pub counted: u64,

@@ -101,7 +101,8 @@ impl Engine {
         self.counting_turns(id, |engine| engine.unroll(id, "undo-rollback", moment))
     }
 
-    /// Does something, and returns how many turns that brought back and how many it took away.
+    /// Runs an operation, and returns the numbers of turns that it restored to the conversation and
+    /// removed from it.
     pub(super) fn counting_turns(
         &mut self,
         id: u64,

@@ -12,7 +12,7 @@ use crate::curation::window::{Window, WindowUsage};
 use crate::session::message::Message;
 use crate::store::session::UsageRow;
 
-/// Content of a session for its window.
+/// The parts of a session from which its window is built.
 pub struct Material {
     /// The session, with its settings and the token costs for the model.
     pub context: SessionContext,

@@ -7,7 +7,8 @@ use super::bare::{balance, is_telling};
 use super::looked::Looked;
 use super::{CLEAR_SUPPORT, GONE, SEVERAL};
 
-/// The beginning of the line that names a definition, up to and with the name, without white space.
+/// Returns the line that names the definition, cut after the name and without white space, and the
+/// number of that line in the definition.
 fn header<'a>(looked: &Looked<'a>) -> Option<(usize, &'a str)> {
     let symbol: String = looked.symbol?.chars().filter(|c| !c.is_whitespace()).collect();
     let named = |line: &'a String| {

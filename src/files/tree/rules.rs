@@ -1,5 +1,5 @@
-//! Checks the ignore files that a walk would read. The `ignore` crate opens them by name, and in an
-//! untrusted folder such a name may lead to a device or to an endless file.
+//! Checks the ignore files that a walk would read. The `ignore` crate opens these files by name,
+//! and in an untrusted folder, the name may lead to a device or to an endless file.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ const NAMES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
 /// Maximum size of an ignore file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Returns the folder that ignore files may not lead out of: the repository, or else the walked
+/// Returns the folder that ignore files must not lead out of: the repository, or else the walked
 /// folder.
 pub(super) fn top(root: &Path) -> PathBuf {
     let repository = root.ancestors().find(|folder| folder.join(".git").exists());
@@ -20,7 +20,7 @@ pub(super) fn top(root: &Path) -> PathBuf {
 /// Checks that each ignore file in `folder` is a regular file of bounded size within `top`.
 ///
 /// # Errors
-/// [`FileError`] for the first one that is not.
+/// [`FileError`] for the first ignore file that is not.
 pub(super) fn check(top: &Beneath, folder: &Path) -> Result<(), FileError> {
     for name in NAMES {
         let path = folder.join(name);

@@ -36,8 +36,8 @@ pub(super) trait Decoder: Send {
     /// Decodes one JSON text.
     fn take(&mut self, said: &Value, pieces: &mut Vec<StreamEvent>) -> Result<(), Broken>;
 
-    /// Handles the word with which some servers end a stream, and which is not JSON. Returns
-    /// whether `text` was that word.
+    /// Handles the word, not in JSON, with which some servers end a stream. Returns whether `text`
+    /// was that word.
     fn is_end(&mut self, _text: &str, _pieces: &mut Vec<StreamEvent>) -> bool {
         false
     }

@@ -22,9 +22,9 @@ use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct UpdateItems {
-    /// The items: for each its `:id`, its `:content` if that changed, and in `:metadata` the entries
-    /// that changed; `nil` removes an entry. `:manager` is the item's manager if it is not the one
-    /// of the call.
+    /// The items: for each its `:id`, its `:content` if that changed, and in `:metadata` the
+    /// entries that changed; `nil` removes an entry. `:manager` is the item's manager if it is not
+    /// the one of the call.
     #[serde(deserialize_with = "required_list")]
     items: Vec<ItemUpdate>,
     manager: Option<ManagerName>,
@@ -119,7 +119,7 @@ impl Counted {
             }
         }
         if self.content.is_some() && !new.is_unsaved() && new != *old {
-            // The lines around it are others now. The next look keeps them.
+            // The anchor describes the place of the old text. The next reading makes a new anchor.
             new.metadata.remove(ANCHOR);
         }
         new

@@ -12,7 +12,7 @@ use crate::rpc::params::ManagerName;
 use crate::store::Way;
 use crate::wire::message::WireError;
 
-/// Maximum number of items by which a change is told.
+/// Maximum number of items in the description of a change.
 const ITEMS_TOLD: usize = 3;
 
 #[derive(Deserialize, JsonSchema)]

@@ -41,7 +41,7 @@ pub(super) struct AddTree {
     /// Maximum size of a file in bytes; defaults to 1 MiB.
     max_file_bytes: Option<i64>,
     /// Follow the files: bring the items up to date whenever they are shown or rendered. Files that
-    /// are there and live already are not added again. Defaults to `nil`. A listing is never live.
+    /// already have a live item are not added again. Defaults to `nil`. A listing is never live.
     live: Option<bool>,
 }
 
@@ -59,7 +59,7 @@ enum TreeMode {
 pub(super) struct TreeAdded {
     /// Path of the directory.
     root: String,
-    /// Form in which it was added.
+    /// Form in which the directory was added.
     mode: TreeMode,
     /// Number of files that were read.
     files: u64,
@@ -71,7 +71,7 @@ pub(super) struct TreeAdded {
     ids: Vec<ItemId>,
     /// Ids of the items evicted to make room, oldest first.
     evicted: Vec<ItemId>,
-    /// Ids of the live items of files that were there already; absent if there are none.
+    /// Ids of live items that files of the directory had already; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     repeated: Vec<ItemId>,
     /// Entries that were left out.
@@ -113,8 +113,7 @@ struct Tree {
     skipped: Skipped,
 }
 
-/// The files that were read: their items or lines as far as they are kept, and totals over all
-/// files.
+/// The files that were read: the items or lines that are kept of them, and totals over all files.
 struct Found {
     mode: TreeMode,
     /// Maximum size of the content of all files together, in bytes.

@@ -80,7 +80,7 @@ impl Chosen {
         Ok(Self { names, are_there })
     }
 
-    /// Keeps the wanted members of the entries of a list; `at` is its place among the lists.
+    /// Keeps only the wanted members of the entries of a list; `at` is the index of the list.
     pub(super) fn keep(&self, at: usize, list: &mut Vec<Value>) {
         if !self.are_there.get(at).is_some_and(|there| *there) {
             list.clear();

@@ -14,7 +14,7 @@ use crate::wire::message::WireError;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct StepCall {
     session: Option<InSession>,
-    /// Only tell what the call would do; defaults to `nil`.
+    /// Only report what the call would do; defaults to `nil`.
     dry_run: Option<bool>,
 }
 

@@ -34,7 +34,7 @@ struct BatchCall {
 
 /// A call whose first part is done.
 struct Begun {
-    /// Name by which it was called.
+    /// Name of the method in the call.
     name: String,
     method: &'static Method,
     rest: Rest,
@@ -125,7 +125,7 @@ fn apart(
     calls.into_iter().map(one).collect()
 }
 
-/// Carries out all calls. Fails with the first that fails.
+/// Carries out all calls. Fails with the error of the first call that fails.
 fn together(
     engine: &mut Engine,
     calls: Vec<Result<Begun, WireError>>,

@@ -140,9 +140,9 @@ struct Documented {
     alias: Option<&'static str>,
     /// Type of the value.
     r#type: &'static str,
-    /// True if a call without it is refused.
+    /// True if a call without the parameter is refused.
     required: bool,
-    /// Meaning, and default if it is absent.
+    /// Meaning, and the default if the parameter is absent.
     doc: &'static str,
     /// Allowed values; absent if they are not a closed list.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -21,9 +21,9 @@ const BYTES: usize = 8 * (FIELDS + 1);
 /// Progress of the state at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
-    /// Counters of the last burst.
+    /// Counters after the last burst (the requests that one commit stores).
     pub(crate) counters: Counters,
-    /// Progress of tables and files at the end of that burst.
+    /// Progress of tables and files after the last burst.
     pub(crate) extent: Extent,
     /// Set while a server starts, when the write-ahead log may be a new one.
     pub(crate) opening: bool,

@@ -31,8 +31,8 @@ pub(crate) struct Wal {
     pub(crate) pages: HashMap<u32, u64>,
     /// Database size in pages after the last commit; 0 without a commit.
     pub(crate) size: u32,
-    /// Contents of the whole log, if it has anything after its last commit: SQLite overwrites that
-    /// rest.
+    /// Contents of the whole log, if anything follows its last commit, since SQLite overwrites the
+    /// part after the commit.
     pub(crate) torn: Option<Vec<u8>>,
     bytes_of_page: usize,
     /// Offset of the end of the last commit.

@@ -35,8 +35,8 @@ pub(super) struct Judged {
     pub(super) sums: Option<Sums>,
 }
 
-/// Judges the database by `sums`, its page checksums as of the last checkpoint. They are ignored
-/// when `mark` records a later checkpoint.
+/// Judges the database by `sums`, its page checksums as of the last checkpoint. The checksums are
+/// ignored when `mark` records a later checkpoint.
 pub(super) fn judge(
     files: &Files,
     mark: Option<&Mark>,

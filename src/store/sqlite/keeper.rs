@@ -1,4 +1,4 @@
-//! Maintains the files beside the database: checksums of its pages, and a second copy of them.
+//! Maintains the files beside the database: checksums of its pages, and a second copy of the pages.
 //!
 //! Both are updated at each checkpoint, after SQLite has written the pages and before SQLite
 //! empties its write-ahead log. So after a crash in between, the write-ahead log still has all

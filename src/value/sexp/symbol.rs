@@ -61,7 +61,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Returns the symbol called `name`; for the names of `nil`, `t` and keywords, returns these.
+/// Returns the datum that has `name` as its name: `nil`, `t`, a keyword, or any other symbol.
 pub(super) fn intern(name: &str) -> Value {
     match name {
         "nil" => Value::Nil,

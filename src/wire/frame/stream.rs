@@ -11,7 +11,7 @@ use super::{Frame, LineDecoder};
 /// Maximum length of a first line that may look like a header, in bytes.
 pub(crate) const LONGEST_FIRST_LINE: usize = 4 << 10;
 
-/// Function that returns whether text that begins with six hex digits is a first line nevertheless.
+/// Function that returns whether text that begins with six hex digits is a line, not a header.
 pub(crate) type FirstLine = Box<dyn Fn(&[u8]) -> bool + Send>;
 
 /// A decoder that splits a stream into messages. If the stream begins with six hex digits, each
@@ -43,7 +43,7 @@ impl StreamDecoder {
         self
     }
 
-    /// Limits messages to `max_bytes` bytes from the next one on.
+    /// Limits the next message and all later messages to `max_bytes` bytes.
     pub fn set_max_bytes(&mut self, max_bytes: usize) {
         self.max_bytes = max_bytes;
         match &mut self.framing {
