@@ -59,9 +59,9 @@ Emacs sends it to servers that it reaches by TCP, except on this machine."
 
 (defvar contexture-disconnected-hook nil
   "Normal hook run when the server is left or cannot be reached.
-It runs after `contexture-disconnect', and each time an attempt to connect
-fails.  It does not run for a connection that is lost and made again at
-the first attempt.")
+It runs after `contexture-disconnect', each time an attempt to connect
+fails, and when a connection is lost that nobody needs now.  It does not
+run for a connection that is lost and made again at the first attempt.")
 
 (defvar contexture-notification-functions nil
   "Abnormal hook run for each notification from the server.

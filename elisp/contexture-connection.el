@@ -280,15 +280,22 @@ so the call was given up: %s"
     (when-let* ((oldest (and started
                              (car (contexture--unanswered-calls connection)))))
       (cl-incf (contexture--call-deaths oldest)))
-    (unless started (contexture--later #'run-hooks 'contexture-disconnected-hook))
     (unless (oref connection useful) (cl-incf (oref connection failures)))
     (oset connection useful nil)
-    (when (or contexture-notification-functions
-              (> (hash-table-count (oref connection unanswered)) 0))
+    ;; A connection that is made again at once was hardly lost.
+    (unless (and started (contexture--needed-p connection))
+      (contexture--later #'run-hooks 'contexture-disconnected-hook))
+    (when (contexture--needed-p connection)
       (contexture--tell-down connection (if started 'lost 'failed))
       (oset connection retry-timer
             (run-at-time (contexture--retry-delay (oref connection failures)) nil
                          #'contexture--start connection)))))
+
+(defun contexture--needed-p (connection)
+  "Return non-nil if CONNECTION is to be made again as soon as it is lost.
+Otherwise the next call makes it again."
+  (or contexture-notification-functions
+      (> (hash-table-count (oref connection unanswered)) 0)))
 
 (defun contexture--drop-own-calls (connection)
   "Forget the calls that CONNECTION repeats whenever it connects."
@@ -376,7 +383,7 @@ try again later (see `contexture-queue-limit')")))
   (contexture--pump connection))
 
 (defun contexture--pump (connection)
-  "Write CONNECTION's queue to its process, as far as the pipe has room."
+  "Write as much of CONNECTION's queue to its process as the pipe takes."
   (when-let* ((timer (oref connection write-timer)))
     (cancel-timer timer)
     (oset connection write-timer nil))

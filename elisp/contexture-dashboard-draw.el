@@ -183,7 +183,7 @@ Without a known limit there is no bar."
          (face (if warning 'contexture-session-warning 'contexture-dashboard-bar)))
     (concat
      (contexture-dashboard--row
-      "To send" (propertize (contexture-count--text id)
+      "To send" (propertize (if count (contexture-count--text id) "counting...")
                             'face (if warning 'contexture-session-warning 'default))
       (concat (if (and limit (plist-get count :model))
                   (format "for %s" (plist-get count :model))
@@ -198,11 +198,20 @@ Without a known limit there is no bar."
        ""))))
 
 (defun contexture-dashboard--warning (stats)
-  "Return a warning if STATS say that the window is nearly full."
-  (if (plist-get stats :needs-pruning)
-      (propertize "\n! More than 80 % is used: prune or summarize before the \
-model's window is full.\n" 'face 'contexture-session-warning)
-    ""))
+  "Return a warning if STATS say that the window is nearly full.
+If nobody knows the model, name the limit that is assumed."
+  (cond ((not (plist-get stats :needs-pruning)) "")
+        ((plist-get stats :model-known)
+         (propertize (format "\n! More than 80 %% is used by the whole history (%s of %s \
+tokens): prune or\n  summarize before the model's window is full.\n"
+                             (contexture-session--number (plist-get stats :tokens))
+                             (contexture-session--number (plist-get stats :limit)))
+                     'face 'contexture-session-warning))
+        (t (propertize (format "\n! The history has %s tokens, more than 80 %% of the %s \
+assumed for an unknown\n  model: prune or summarize it, or choose the model (C).\n"
+                               (contexture-session--number (plist-get stats :tokens))
+                               (contexture-session--number (plist-get stats :limit)))
+                       'face 'contexture-session-warning))))
 
 (defun contexture-dashboard--bar (percent face)
   "Return a bar in FACE that is filled to PERCENT percent.

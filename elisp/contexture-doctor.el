@@ -347,11 +347,14 @@ Emacs finds it."))))
                collect (contexture-doctor--finding
                         (if (equal (match-string 1 line) "BAD") 'fail 'ok)
                         (match-string 2 line)))
+      (when (eq status 'silent)
+        (list (contexture-doctor--finding
+               'warn (format "`contexture doctor' does not answer within %s s"
+                             contexture-doctor-timeout)
+               "Try again when the machine is less busy, or set contexture-doctor-timeout.")))
       (list (contexture-doctor--finding
              'fail (format "`contexture doctor' could not check: %s"
-                           (if (eq status 'silent)
-                               "it does not answer"
-                             (contexture-doctor--first-line output status)))
+                           (contexture-doctor--first-line output status))
              "Check contexture-server-args."
              (cons "Customize contexture-server-args"
                    (lambda () (customize-variable 'contexture-server-args)))))))

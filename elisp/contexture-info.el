@@ -118,10 +118,12 @@ set-up.\n")))
                     "not saved"))
       ("Tokens" . ,(format "counted by %s"
                            (contexture--name (plist-get info :token-counter))))
-      ("Capacity" . ,(format "%s for each context, unless configured"
+      ("Capacity" . ,(format "%s for each context, %d for those of projects, files \
+and sessions"
                              (contexture--count
                               (plist-get (plist-get info :limits) :max-items)
-                              "item")))
+                              "item")
+                             contexture--max-items))
       ("Contexts" . ,(contexture-info--sums managers)))))
 
 (defun contexture-info--transport (pid)

@@ -43,7 +43,8 @@
                   contexture-session-configure)
                  ("contexture-session-show"
                   contexture-session-transcript contexture-session-search
-                  contexture-session-export contexture-session-import)
+                  contexture-session-export)
+                 ("contexture-session-import" contexture-session-import)
                  ("contexture-session-line" contexture-session-mode-line-mode)
                  ("contexture-dashboard" contexture-dashboard)
                  ("contexture-explain" contexture-explain)

@@ -42,7 +42,9 @@ Each context that is left elsewhere is mentioned once."
   (mapconcat (lambda (held)
                (format "moved %s of %s to the %s"
                        (contexture--count (plist-get held :items) "item")
-                       (contexture--visible (plist-get held :manager))
+                       (contexture--visible (gethash (plist-get held :manager)
+                                                     contexture--labels
+                                                     (plist-get held :manager)))
                        (contexture--name (plist-get held :layer))))
              taken "; "))
 

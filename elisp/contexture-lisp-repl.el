@@ -14,12 +14,15 @@
 ;;
 ;; Also implements `contexture-slime-mode' and `contexture-sly-mode': keys
 ;; behind the client's prefix and, in REPLs connected to Contexture, typing
-;; of prose, without argument lists or the comma shortcut.
+;; of prose, without argument lists or the comma shortcut.  Before input is
+;; sent there, the server is told what changed in buffers.
 
 ;;; Code:
 
 (require 'contexture-lisp)
 (eval-when-compile (require 'subr-x))
+
+(declare-function contexture-live--push-and-wait "contexture-live" ())
 
 (autoload 'contexture-sources--add-all "contexture-sources")
 
@@ -219,9 +222,38 @@ KEY is the event that the mode bound, and BINDING its former binding.")
 (defun contexture-lisp--agent-p (client)
   "Return non-nil if this is a REPL of CLIENT connected to Contexture."
   (and (derived-mode-p (contexture-lisp--client-repl-mode client))
-       (when-let* ((connection (contexture-lisp--ask client 'buffer-connection)))
-         (and (process-live-p connection)
-              (equal (contexture-lisp--ask client 'type connection) "Contexture")))))
+       (contexture-lisp--to-agent-p
+        client (contexture-lisp--ask client 'buffer-connection))))
+
+(defun contexture-lisp--to-agent-p (client connection)
+  "Return non-nil if CONNECTION of CLIENT is to Contexture."
+  (and (process-live-p connection)
+       (equal (contexture-lisp--ask client 'type connection) "Contexture")))
+
+(defun contexture-lisp--before-message (message)
+  "Tell Contexture what it has to know if MESSAGE of a client asks it.
+That is what changed in buffers and, after SLIME has connected again in
+the same REPL, its directory.  Return nil, so that the client then sends
+MESSAGE."
+  (when (contexture-lisp--question-p message)
+    (when-let* ((client (contexture-lisp--agent-client)))
+      (when (contexture-lisp--agent-p client)
+        (contexture-lisp--tell-directory client)))
+    (when (and (bound-and-true-p contexture-live--buffers)
+               (cl-some (lambda (client)
+                          (contexture-lisp--to-agent-p
+                           client (contexture-lisp--ask client 'current)))
+                        (mapcar #'car contexture-lisp--on)))
+      (contexture-live--push-and-wait)))
+  nil)
+
+(defun contexture-lisp--question-p (message)
+  "Return non-nil if MESSAGE, which a client is about to handle, has input.
+Such are the lines of a REPL, and forms to evaluate."
+  (pcase message
+    (`(:emacs-channel-send ,_ (:process . ,_)) t)
+    (`(:emacs-rex (,function . ,_) . ,_)
+     (string-match-p "[:-]eval" (symbol-name function)))))
 
 (defun contexture-lisp--free-agents ()
   "Turn `contexture-lisp--agent-mode' on in REPLs connected to Contexture."
@@ -234,15 +266,18 @@ KEY is the event that the mode bound, and BINDING its former binding.")
           (contexture-lisp--agent-mode))))))
 
 (defun contexture-lisp--tell-directory (client)
-  "Tell Contexture the directory of this REPL of CLIENT.
+  "Tell Contexture the directory of this REPL of CLIENT, once.
 The conversation shows the items of that directory's project."
-  (unless (file-remote-p default-directory)
-    (contexture-lisp--ask
-     client 'send (contexture-lisp--ask client 'buffer-connection)
-     (list (intern (format "%s:set-default-directory"
-                           (contexture-lisp--client-prefix client)))
-           (expand-file-name default-directory))
-     "contexture" t #'ignore)))
+  (let ((connection (contexture-lisp--ask client 'buffer-connection)))
+    (unless (or (file-remote-p default-directory)
+                (process-get connection 'contexture-told))
+      (process-put connection 'contexture-told t)
+      (contexture-lisp--ask
+       client 'send connection
+       (list (intern (format "%s:set-default-directory"
+                             (contexture-lisp--client-prefix client)))
+             (expand-file-name default-directory))
+       "contexture" t #'ignore))))
 
 (defun contexture-lisp--free-agents-soon ()
   "Call `contexture-lisp--free-agents' when the new REPL is complete."
@@ -267,6 +302,8 @@ The conversation shows the items of that directory's project."
     (define-key prefix-map (vector event) map)
     (add-hook (contexture-lisp--client-repl-hook client)
               #'contexture-lisp--free-agents-soon)
+    (add-hook (contexture-lisp--client-event-hook client)
+              #'contexture-lisp--before-message)
     (contexture-lisp--free-agents)))
 
 (defun contexture-lisp--turn-off (client)
@@ -283,6 +320,8 @@ The conversation shows the items of that directory's project."
       (setcdr prefix-map (assq-delete-all event (cdr prefix-map))))
     (remove-hook (contexture-lisp--client-repl-hook client)
                  #'contexture-lisp--free-agents-soon)
+    (remove-hook (contexture-lisp--client-event-hook client)
+                 #'contexture-lisp--before-message)
     (setq contexture-lisp--on (assq-delete-all client contexture-lisp--on))))
 
 (provide 'contexture-lisp-repl)

@@ -69,6 +69,7 @@ again."
   (note-property nil :documentation "The property of overlays of compiler notes.")
   (prefix-map nil :documentation "Function returning the keymap behind its prefix.")
   (repl-hook nil :documentation "Hook that runs in new REPLs.")
+  (event-hook nil :documentation "Hook that runs with a message before it is handled.")
   (autodoc nil :documentation "Function returning whether argument lists are shown; \
 it also switches them."))
 

@@ -45,6 +45,9 @@ is a hash table from an item to its row and its pair of id and line.")
 (defvar-local contexture-list--width nil
   "Width of the window that the columns were computed for.")
 
+(defvar-local contexture-list--dated nil
+  "Non-nil if the columns have room for the dates of states.")
+
 (defvar-local contexture-list--filters nil
   "Filters on the items shown, an alist from a kind to its value.")
 
@@ -163,10 +166,13 @@ removes them)"))
 
 (defun contexture-list--draw-heading ()
   "Draw the column headings on the first line, if they changed."
-  (let ((width (window-width (get-buffer-window nil t))))
-    (unless (eql width contexture-list--width)
+  (let ((width (window-width (get-buffer-window nil t)))
+        (dated (and (cl-some #'contexture-list--dated-p contexture-list--items) t)))
+    (unless (and (eql width contexture-list--width)
+                 (eq dated contexture-list--dated))
       (setq contexture-list--width width
-            tabulated-list-format (contexture-list--format width))))
+            contexture-list--dated dated
+            tabulated-list-format (contexture-list--format width dated))))
   (let ((heading (contexture-list--heading tabulated-list-format
                                            tabulated-list-sort-key))
         (new (= (point-min) (point-max))))

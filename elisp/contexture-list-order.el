@@ -124,7 +124,7 @@ Without any, move the item at point."
          (from (contexture-list--manager-of (car ids)))
          (place (+ step (cl-position from contexture-manager :test #'equal)))
          (into (or (and (>= place 0) (nth place contexture-manager))
-                   (contexture--user-error "There is no more %s layer"
+                   (contexture--user-error "These items are in the most %s layer already"
                                (if (> step 0) "special" "general")))))
     (unless (cl-every (lambda (id) (equal from (contexture-list--manager-of id))) ids)
       (user-error "These items are in several layers; choose those of one"))

@@ -68,23 +68,40 @@ It is a list of the id and a vector with the text of each column."
 (defun contexture-list--state-cell (item state face)
   "Return the cell of ITEM's STATE with FACE, or nil.
 Text that is not its source's any more is shown with its date."
-  (if (null face)
+  (if (not (or face (equal state "frozen")))
       state
     (let ((as-of (plist-get item :as-of))
           (reason (plist-get (plist-get item :metadata) :stale)))
-      (apply #'propertize state 'face face
-             `(,@(and reason (list 'help-echo reason))
+      (apply #'propertize state
+             `(,@(and face (list 'face face))
+               ,@(and reason (list 'help-echo reason))
                ,@(and as-of (list 'display
                                   (concat state (format-time-string " %F" as-of)))))))))
 
 (defun contexture-list--state (item)
   "Return the word for ITEM's state.
-One whose file is there as a whole is covered by that."
-  (if (plist-get item :covered-by)
-      "covered"
-    (contexture--item-state (or (plist-get item :state) :fresh)
-                            (plist-get item :metadata)
-                            (plist-get item :timestamp))))
+One whose file is there as a whole is covered by that.  One that was
+frozen says so as long as its source has the same text."
+  (let ((state (contexture--item-state (or (plist-get item :state) :fresh)
+                                       (plist-get item :metadata)
+                                       (plist-get item :timestamp))))
+    (cond ((plist-get item :covered-by) "covered")
+          ((and (equal state "fresh") (contexture-list--frozen-p item)) "frozen")
+          (t state))))
+
+(defun contexture-list--frozen-p (item)
+  "Return non-nil if ITEM is a snapshot of what could be live."
+  (let ((metadata (plist-get item :metadata)))
+    (and (plist-get item :as-of)
+         (not (plist-get item :live))
+         (plist-get metadata :filename)
+         (null (plist-get metadata :start-column)) ; a rectangle
+         (memq (plist-get metadata :origin) '(:region :defun :symbol :file :buffer)))))
+
+(defun contexture-list--dated-p (item)
+  "Return non-nil if the state of ITEM is shown with a date."
+  (and (plist-get item :as-of)
+       (member (contexture-list--state item) '("stale" "missing" "frozen"))))
 
 (defun contexture-list--pin-mark (item)
   "Return the mark that shows whether ITEM is pinned."
@@ -131,18 +148,20 @@ A symbol comes first, since a narrow column may cut the rest."
 
 ;;;; Columns
 
-(defun contexture-list--format (width)
+(defun contexture-list--format (width &optional dated)
   "Return the columns for a window of WIDTH; the source gets what is left.
+With DATED, the column of states has room for a date.
 Each column has room for its heading and an arrow; the column of types
 has room for the longest type if possible."
-  (let ((types (if (< width 90) 13 17)))
+  (let ((types (if (< width 90) 13 17))
+        (states (if dated 16 7)))
     (vector '("" 1 nil)
             (list "Type" types t)
-            (list "Source" (max 12 (- width types 41)) t)
+            (list "Source" (max 12 (- width types states 34)) t)
             '("Lines" 10 t)
             '("Tokens" 8 t :right-align t)
             '("Age" 5 t)
-            '("State" 7 t))))
+            (list "State" states t))))
 
 (defun contexture-list--template (columns)
   "Return the format string of a line with COLUMNS.
@@ -272,8 +291,7 @@ Case matters only if REGEXP has capital letters."
 SHOWN is the number of items that pass FILTERS."
   (let ((tokens (cl-loop for item in items sum (or (plist-get item :tokens) 0))))
     (contexture-list--header-line
-     (concat (format " %s: %s%s, %s" (contexture--capitalized
-                                      (contexture--label manager))
+     (concat (format " %s: %s%s, %s" (contexture-list--header-label manager items)
                      (contexture--count (length items) "item")
                      (if capacity (format " of at most %d" capacity) "")
                      (contexture--count tokens "token"))
@@ -283,6 +301,14 @@ SHOWN is the number of items that pass FILTERS."
                                      (contexture-list--filters-text filters))
                              'face 'bold)
                "")))))
+
+(defun contexture-list--header-label (manager items)
+  "Return the words for MANAGER, whose items are ITEMS, in the header line.
+Items of several layers are not those of one."
+  (if (and (listp manager)
+           (cdr (delete-dups (mapcar (lambda (item) (plist-get item :manager)) items))))
+      "All layers"
+    (contexture--capitalized (contexture--label manager))))
 
 (defvar contexture-list--conversation)
 

@@ -29,6 +29,10 @@
 (require 'contexture-overlay)
 (eval-when-compile (require 'subr-x))
 
+;; These are called only on a connection, so after that file is loaded.
+(declare-function contexture--call-method "contexture-connection" t t)
+(declare-function contexture--unanswered-calls "contexture-connection" (connection))
+
 (autoload 'contexture-live--reverted "contexture-live-place")
 (autoload 'contexture-live--killed "contexture-live-place")
 (autoload 'contexture-live--renamed "contexture-live-place")
@@ -175,6 +179,29 @@ told when it is back."
   (when (and contexture-live--buffers (contexture-running-p))
     (with-demoted-errors "Contexture: %S"
       (contexture-live--tell (contexture-live--changes)))))
+
+(defconst contexture-live--patience 2
+  "Maximum number of seconds to wait until the server knows what changed.")
+
+(defun contexture-live--push-and-wait ()
+  "Tell the server what changed, and wait until it knows.
+This is for what reaches the server on another connection than Emacs's
+own, such as the input of a REPL.  If the server does not answer in time,
+say so and go on."
+  (contexture-live--push)
+  (condition-case nil
+      (when (contexture-running-p)
+        (contexture--wait contexture--connection contexture-live--patience
+                          (lambda () (not (contexture-live--telling-p)))))
+    (contexture-error
+     (contexture--message "Contexture: the server does not answer, so the model may \
+get the text from before your last edits"))))
+
+(defun contexture-live--telling-p ()
+  "Return non-nil if the server was told of changes and has not answered."
+  (and (contexture-running-p)
+       (cl-find "update-items" (contexture--unanswered-calls contexture--connection)
+                :key #'contexture--call-method :test #'equal)))
 
 (defun contexture-live--tell (updates)
   "Send UPDATES of items, in one call.

@@ -182,6 +182,9 @@ Load nothing if neither is loaded."
 (defconst contexture-menu--label-length 36
   "Maximum number of characters in the names of changes in the menu.")
 
+(defconst contexture-menu--label-column 71
+  "Column of the frame, more or less, where the names of changes begin.")
+
 (defvar contexture-menu--changes nil
   "Answer of `next-changes' for the context of the menu, or nil.")
 
@@ -190,13 +193,21 @@ Load nothing if neither is loaded."
 
 (defun contexture-menu--step-label (label name)
   "Return LABEL with NAME, the name of a change, or nil if there is none."
-  (cond ((null name) label)
-        ((<= (length name) contexture-menu--label-length)
-         (concat label ": " name))
-        (t                              ; the ends tell most
-         (let ((half (/ contexture-menu--label-length 2)))
-           (concat label ": " (substring name 0 half) "…"
-                   (substring name (- half)))))))
+  (let ((room (contexture-menu--label-room)))
+    (cond ((null name) label)
+          ((<= (length name) room)
+           (concat label ": " name))
+          (t                            ; the ends tell most
+           (let ((half (/ (1- room) 2)))
+             (concat label ": " (substring name 0 half) "…"
+                     (substring name (- half))))))))
+
+(defun contexture-menu--label-room ()
+  "Return how many characters the name of a change may have in this frame.
+Where too little room is left for a name to be understood, it is not cut."
+  (let ((room (- (frame-width) contexture-menu--label-column)))
+    (if (< room 20) contexture-menu--label-length
+      (min room contexture-menu--label-length))))
 
 (defun contexture-menu--change-label (label member)
   "Return LABEL with the change that MEMBER of the known changes names."

@@ -33,7 +33,7 @@
 
 (define-minor-mode contexture-preview-mode
   "Minor mode for viewing a context as the model gets it.
-The major mode is a Markdown mode, if one is installed.
+`contexture-preview' turns this on, in a Markdown mode if one is installed.
 
 \\{contexture-preview-mode-map}"
   :lighter " Preview"

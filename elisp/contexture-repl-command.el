@@ -252,7 +252,7 @@ lists those there are" name))))))))))
     (contexture-repl-switch-template name)))
 
 (defun contexture-repl--do-views (_)
-  "List the notes of the session."
+  "List the notes on the session's history, turn by turn."
   (contexture-session-views (contexture-repl--session-id)))
 
 (defun contexture-repl--do-tools (text)

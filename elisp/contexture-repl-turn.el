@@ -292,7 +292,7 @@ The command that made the call goes back to the prompt."
                     (funcall squeeze (contexture-repl--so-far turn)))))))
 
 (defun contexture-repl--redraw-answer (turn content)
-  "Replace the drawn text of TURN's answer with CONTENT."
+  "Remove the unfinished part of TURN's answer, and queue CONTENT to be drawn."
   (when-let* ((state (contexture-repl--turn-state turn)))
     (contexture-repl--changing
       (delete-region (contexture-repl--turn-start turn) contexture-repl--tail)))
@@ -338,6 +338,9 @@ The command that made the call goes back to the prompt."
        (:length "; cut off at the maximum length of an answer: ask the model to go on")
        (_ "")))))
 
+(defconst contexture-repl--cancelling "Cancelling..."
+  "Message while the server is stopping an answer.")
+
 (declare-function contexture-repl--management-text "contexture-repl-settings" (result))
 
 (defun contexture-repl--failed (turn problem)
@@ -348,6 +351,8 @@ The command that made the call goes back to the prompt."
           (answer (contexture-repl--turn-answer turn))
           (question (contexture-repl--turn-question turn)))
       (contexture-repl--end-turn turn)
+      (when (and cancelled (equal (current-message) contexture-repl--cancelling))
+        (message nil))
       (if answer
           (setf (contexture-repl--message-text answer) (contexture-repl--so-far turn))
         (contexture-repl--delete-from question)
@@ -431,7 +436,7 @@ changing an earlier question, this leaves that question as it was."
                 (jsonrpc-running-p (contexture-repl--turn-connection turn)))
            (setf (contexture-repl--turn-asked turn) t)
            (contexture-repl--send-cancel turn)
-           (message "Cancelling..."))
+           (message contexture-repl--cancelling))
           (t (contexture--cancel (contexture-repl--turn-connection turn)
                                  (contexture-repl--turn-id turn))))))
 

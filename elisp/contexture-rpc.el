@@ -73,7 +73,7 @@ They take effect after `contexture-disconnect'."
     remove-items move-item transfer-items pin-items open-layers
     clear-manager undo redo refresh-items configure-manager drop-manager save-set
     load-set drop-set open-session rename-session delete-session restore-session
-    import-session add-message pin-message checkpoint rollback undo-rollback
+    import-session import-sessions add-message pin-message checkpoint rollback undo-rollback
     undo-session redo-session fork-session restore-revision prune-session
     summarize-session process-turn
     report-usage remember ground-query forget trust-project distrust-project
@@ -87,7 +87,8 @@ earlier names.  `configure-session' is left out: it also reads settings,
 and a repeated call of it changes nothing more.")
 
 (defconst contexture--showing-methods
-  '(list-items render-items context-to-string count-items refresh-items freeze-items
+  '(list-items render-items context-to-string search-items read-file
+    count-items refresh-items freeze-items
     add-item add-file add-tree update-item undo redo save-set transfer-items batch
     chat build-window count-window explain-window process-turn take-notes
     summarize-session session-stats get-context render-context context-summary refresh-context
@@ -187,6 +188,7 @@ answer is still to come."
     (cl-flet ((back (function)
                 (lambda (answer)
                   (cancel-timer timer)
+                  (contexture--tell-no-longer)
                   (funcall function answer))))
       (prog1 (contexture-request-async
               method params
@@ -195,10 +197,19 @@ answer is still to come."
         (setq timer (run-at-time contexture--patience nil
                                  #'contexture--tell-waiting))))))
 
+(defconst contexture--waiting
+  "Contexture: waiting for the server; the command takes effect when it answers"
+  "Message while a command waits for the server.")
+
 (defun contexture--tell-waiting ()
   "Say that the server has not answered yet, unless it is known to be away."
   (when (contexture-running-p)
-    (message "Contexture: waiting for the server; the command takes effect when it answers")))
+    (message contexture--waiting)))
+
+(defun contexture--tell-no-longer ()
+  "Take back that the server has not answered, if the echo area says so."
+  (when (equal (current-message) contexture--waiting)
+    (message nil)))
 
 (cl-defun contexture-request (method &optional params
                                      &key (timeout contexture-request-timeout))

@@ -26,6 +26,7 @@
 
 (declare-function contexture--ask "contexture" (method params))
 (declare-function contexture-request-async "contexture-rpc")
+(declare-function contexture-running-p "contexture-rpc" ())
 (declare-function contexture--note-totals "contexture"
                   (manager items tokens version))
 (declare-function project-root "project" (project))
@@ -36,7 +37,8 @@
 of its folder.  `buffer' means the layer of the buffer's file, of the
 buffer itself if it visits no file, or of the conversation.  `shared'
 means the layer for everywhere.  The items of all these layers are sent.
-With a prefix argument, the commands that add ask for the layer.
+With a prefix argument, the commands that add ask for the layer; those
+to which it means something else ask with two prefix arguments.
 
 A function is called without arguments in the buffer, and returns the
 name of the only context that the buffer then uses."
@@ -76,10 +78,19 @@ Directories without a project are not cached: they may get one.")
 (defvar contexture--emacs-number nil
   "Prefix of the numbers of this Emacs's buffers; no other Emacs has it.")
 
-(defvar contexture--choosing-layer
+(defconst contexture--choosing-layer
   '(contexture-add-dwim contexture-add-region contexture-add-buffer
-    contexture-add-defun contexture-add-file contexture-add-symbol)
+    contexture-add-defun contexture-add-file contexture-add-symbol
+    contexture-lisp-add-symbol contexture-lisp-add-inspector contexture-lisp-add-note
+    contexture-slime-add-symbol contexture-slime-add-inspector contexture-slime-add-note
+    contexture-sly-add-symbol contexture-sly-add-inspector contexture-sly-add-note)
   "Commands for which a prefix argument means to ask for the layer.")
+
+(defconst contexture--choosing-layer-twice
+  '(contexture-add-kill contexture-add-diagnostics contexture-add-diff
+    contexture-add-compilation contexture-add-directory contexture-add-project)
+  "Commands for which two prefix arguments mean to ask for the layer.
+One means something else to them.")
 
 ;;;; Layers
 
@@ -142,14 +153,26 @@ Emacs does not wait.  FAILURE is called with the error, if there is one."
                         (funcall function))))
          :error (or failure #'contexture-show-error))))))
 
+(defun contexture--asks-layer-p ()
+  "Return non-nil if the user wants to choose the layer in this command."
+  (cond ((memq this-command contexture--choosing-layer) current-prefix-arg)
+        ((memq this-command contexture--choosing-layer-twice)
+         (equal current-prefix-arg '(16)))))
+
+(defun contexture--own-prefix ()
+  "Return the prefix argument, or nil if it only asks for the layer."
+  (unless (equal current-prefix-arg '(16)) current-prefix-arg))
+
 (defun contexture--place-params ()
-  "Return the parameters of `open-layers' for this buffer."
+  "Return the parameters of `open-layers' for this buffer.
+They name a buffer that got its file only now, so that its items go along."
   (let* ((file (and buffer-file-name (expand-file-name buffer-file-name)))
          (root (contexture--project-root))
          (folder (expand-file-name (if file (file-name-directory file)
                                      default-directory))))
     `(,@(if root (list :root root) (list :directory folder))
-      ,@(if file (list :filename file)
+      ,@(and file (list :filename file))
+      ,@(when (or (not file) contexture--buffer-number)
           (pcase-let ((`(,name . ,number) (contexture--numbered-buffer)))
             (list :buffer name :number number)))
       :formerly ,(delete-dups
@@ -164,11 +187,20 @@ No other buffer of any Emacs has both."
     (setq contexture--emacs-number
           (format "%s-%x-%06x" (format-time-string "%s") (emacs-pid)
                   (random #x1000000))))
-  (or contexture--buffer-number
-      (setq contexture--buffer-number
-            (cons (buffer-name)
-                  (format "%s.%d" contexture--emacs-number
-                          (cl-incf contexture--buffer-count))))))
+  (unless contexture--buffer-number
+    (setq contexture--buffer-number
+          (cons (buffer-name)
+                (format "%s.%d" contexture--emacs-number
+                        (cl-incf contexture--buffer-count))))
+    (add-hook 'after-set-visited-file-name-hook #'contexture--got-file nil t))
+  contexture--buffer-number)
+
+(defun contexture--got-file ()
+  "Let the items of this buffer, which had no file, go along to its file."
+  (when (and buffer-file-name (contexture-running-p))
+    (contexture--with-layers #'ignore #'ignore)))
+
+(put 'contexture--got-file 'permanent-local-hook t)
 
 (defun contexture--note-layers (buffer key opened)
   "Keep the layers in OPENED, a result of `open-layers', for BUFFER and KEY.
@@ -205,7 +237,7 @@ Return them."
   (contexture--in-asking-buffer
     (let ((fixed (contexture--fixed-context)))
       (cond ((stringp fixed) fixed)
-            ((and current-prefix-arg (memq this-command contexture--choosing-layer))
+            ((contexture--asks-layer-p)
              (contexture--choose-layer (contexture--layers)))
             ((eq contexture-scope 'shared) contexture--shared)
             (t (contexture--layer-to-add (contexture--layers)))))))

@@ -10,7 +10,7 @@
 ;;; Commentary:
 
 ;; Shows sessions: the transcript of one, the hits of a search through all,
-;; and exports, which `contexture-session-import' reads.
+;; and exports, which `contexture-session-import' reads again.
 
 ;;; Code:
 
@@ -425,29 +425,6 @@ a prefix argument it is written to FILE, as JSON if its name ends in
       (set-buffer-modified-p nil)
       (goto-char (point-min)))
     (pop-to-buffer buffer)))
-
-;;;###autoload
-(defun contexture-session-import (file &optional name)
-  "Import a session that `contexture-session-export' wrote to FILE as JSON.
-With a prefix argument, give it another NAME.  Nothing is replaced: a
-name that is taken gets a number."
-  (interactive
-   (list (read-file-name "Import a session from file: " nil nil t)
-         (and current-prefix-arg (read-string "Name of the session: "))))
-  (unless (and (file-readable-p file) (not (file-directory-p file)))
-    (contexture--user-error "Cannot read the file %s" (abbreviate-file-name file)))
-  (contexture-session--call
-   'import-session
-   (contexture--plist
-    :text (with-temp-buffer
-            (let ((coding-system-for-read 'utf-8-unix))
-              (insert-file-contents file))
-            (buffer-string))
-    :name (unless (string-blank-p (or name "")) name))
-   (lambda (entry)
-     (contexture-session--announce entry "import-session")
-     (contexture--message "Imported session %s (%s)" (plist-get entry :session)
-              (contexture-session--size entry)))))
 
 (provide 'contexture-session-show)
 ;;; contexture-session-show.el ends here

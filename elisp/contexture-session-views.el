@@ -48,8 +48,8 @@ only those with a status.
 \\{contexture-session-views-mode-map}"
   (setq tabulated-list-format
         [("Turn" 6 contexture-session-views--by-turn :right-align t)
-         ("Template" 18 t) ("Status" 16 t) ("Tokens" 20 nil)
-         ("When" 16 t) ("Model, or why not" 0 nil)]
+         ("Template" 14 t) ("Status" 15 t) ("Tokens" 18 nil)
+         ("When" 16 t) ("Model or reason" 0 nil)]
         tabulated-list-sort-key nil)
   (setq-local revert-buffer-function #'contexture-session-views--revert)
   (tabulated-list-init-header))
@@ -166,7 +166,8 @@ C-c C-t turns them on.\n")))))
                 (contexture-session--show-error problem))))))
 
 (defun contexture-session-views--show-found (view views)
-  "Show the one of VIEWS with the id of VIEW, with its texts, or else VIEW."
+  "Show the full form of VIEW from VIEWS, or VIEW itself if it is not there.
+VIEWS have their texts, which VIEW may lack."
   (contexture-session-views--show
    (or (cl-find (plist-get view :view) views :test #'equal
                 :key (lambda (it) (plist-get it :view)))
@@ -190,7 +191,8 @@ Of the texts, the result comes first and the request last."
   (let (texts)
     (cl-loop for (key value) on view by #'cddr do
              (let ((name (capitalize (string-replace "-" " " (contexture--name key)))))
-               (cond ((null value))
+               (cond ((or (null value)
+                          (and (eq key :id) (equal value (plist-get view :view)))))
                      ((and (stringp value)
                            (or (string-search "\n" value) (> (length value) 80)))
                       (if (eq key :payload)
@@ -206,6 +208,7 @@ Of the texts, the result comes first and the request last."
   (cond ((and (eq key :created) (numberp value)) (contexture-session--time value))
         ((eq value t) "yes")
         ((keywordp value) (contexture--name value))
+        ((eq key :path) (contexture--visible (abbreviate-file-name value)))
         ((listp value) (mapconcat (lambda (it) (contexture--name it)) value ", "))
         (t (contexture--format "%s" value))))
 

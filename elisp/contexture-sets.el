@@ -451,9 +451,9 @@ or a prefix argument, `contexture-scope' decides again."
            (contexture--label (contexture-current-context))))
 
 (defun contexture-sets--check-buffer ()
-  "Signal an error if this buffer itself shows a context."
+  "Signal an error in one of Contexture's own buffers."
   (when (string-prefix-p "*contexture: " (buffer-name))
-    (user-error "This buffer shows a context; switch in the buffer with the text instead")))
+    (user-error "This is one of Contexture's own buffers; switch in the buffer that you work on")))
 
 (defun contexture-sets--read-manager ()
   "Read the name of a context, old or new; the empty string resets."

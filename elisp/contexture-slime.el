@@ -114,6 +114,7 @@ variable of its mode non-nil when the mode is turned off, so reset it."
    :note-property 'slime-note
    :prefix-map (lambda () slime-prefix-map)
    :repl-hook 'slime-repl-mode-hook
+   :event-hook 'slime-event-hooks
    :autodoc #'contexture-slime--autodoc)
   "SLIME's names and functions, for the code shared with SLY.")
 

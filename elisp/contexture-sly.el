@@ -112,6 +112,7 @@ With SWITCH, a list of one element, turn them on or off."
    :note-property 'sly-note
    :prefix-map (lambda () sly-prefix-map)
    :repl-hook 'sly-mrepl-hook
+   :event-hook 'sly-event-hooks
    :autodoc #'contexture-sly--autodoc)
   "SLY's names and functions, for the code shared with SLIME.")
 

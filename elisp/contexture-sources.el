@@ -121,6 +121,7 @@ else the whole buffer."
 Ask once what to add of directories; the server walks them."
   (let ((files (or (ignore-errors (dired-get-marked-files))
                    (user-error "There is no file here")))
+        (contexture-manager (contexture-current-manager)) ; ask once
         mode)
     (dolist (directory (cl-remove-if-not #'file-directory-p files))
       (setq mode (or mode (contexture-tree--read-mode)))
@@ -197,7 +198,7 @@ REFUSALS are the error messages for items that were not added."
   "Add TEXT, the latest kill, to this buffer's context.
 With a prefix argument, choose one from the kill ring."
   (interactive
-   (list (if current-prefix-arg
+   (list (if (contexture--own-prefix)
              (progn (contexture-sources--check-kills)
                     (read-from-kill-ring "Add kill: "))
            (contexture-sources--check-kills))))
@@ -218,7 +219,7 @@ With a prefix argument, choose one from the kill ring."
   "Add Flymake's diagnostics at point to this buffer's context.
 With ALL, the prefix argument, add all of the buffer's diagnostics as one
 item."
-  (interactive "P")
+  (interactive (list (contexture--own-prefix)))
   (unless (bound-and-true-p flymake-mode)
     (user-error "Flymake is not on in this buffer; M-x flymake-mode turns it on"))
   (let ((diagnostics
@@ -276,7 +277,7 @@ item."
   "Add this file's differences from its last commit to its buffer's context.
 With WHOLE, the prefix argument, add those of the whole project.  The
 version control program runs in the background."
-  (interactive "P")
+  (interactive (list (contexture--own-prefix)))
   (require 'vc)
   (when (file-remote-p default-directory)
     (user-error "Contexture cannot add differences of files on other machines"))
@@ -370,7 +371,7 @@ output has arrived."
   "Add the error at point of a compilation to this buffer's context.
 This works in buffers of `compile', `grep' and similar commands.  With
 ALL, the prefix argument, add all errors as one item."
-  (interactive "P")
+  (interactive (list (contexture--own-prefix)))
   (require 'compile)
   (unless (compilation-buffer-p (current-buffer))
     (user-error "This is not a compilation buffer"))

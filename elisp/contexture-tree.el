@@ -57,7 +57,7 @@ HIDDEN, the prefix argument, include hidden files.  Emacs does not wait;
   (interactive
    (list (read-directory-name "Add directory: " nil default-directory t)
          (contexture-tree--read-mode)
-         current-prefix-arg))
+         (contexture--own-prefix)))
   (when (file-remote-p directory)
     (user-error "The server cannot read directories on other machines"))
   (let ((root (file-name-as-directory (expand-file-name directory))))
@@ -71,7 +71,7 @@ HIDDEN, the prefix argument, include hidden files.  Emacs does not wait;
 MODE and HIDDEN are as in `contexture-add-directory'."
   (interactive
    (progn (contexture-tree--project)
-          (list (contexture-tree--read-mode) current-prefix-arg)))
+          (list (contexture-tree--read-mode) (contexture--own-prefix))))
   (contexture-add-directory (contexture-tree--project) mode hidden))
 
 ;;;###autoload

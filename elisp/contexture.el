@@ -191,9 +191,16 @@ The server then also looks for the text within lines."
             (:inspector "what is in ")
             (:debugger (if (plist-get metadata :start-line) "the error at "
                          "the error of "))
-            (:compilation (if (plist-get metadata :start-line) "the error at "
-                            "the errors of ")))
+            (:compilation (contexture--compilation-phrase metadata)))
           (contexture--named-source metadata)))
+
+(defun contexture--compilation-phrase (metadata)
+  "Return the words before the source of METADATA, of a compilation.
+Lines of a search are matches, not errors."
+  (let ((match (equal (plist-get metadata :mode) "grep-mode")))
+    (if (plist-get metadata :start-line)
+        (if match "the match at " "the error at ")
+      (if match "the matches of " "the errors of "))))
 
 (defun contexture--named-source (metadata)
   "Return the source of a text with METADATA.

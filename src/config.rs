@@ -39,6 +39,8 @@ pub(crate) struct Config {
     pub models: Vec<Override>,
     /// Service that computes vectors for texts.
     pub embeddings: Option<Embeddings>,
+    /// Name of the provider whose model describes what a summary replaces.
+    pub summarizer: Option<String>,
     /// Models to talk to. The first is the default.
     pub providers: Vec<Configured>,
     /// File with the secret that clients must send unless they are known to be the same user.
@@ -80,6 +82,9 @@ pub(crate) struct Settings {
     /// Model for sessions that name no model, such as claude-sonnet-4-5
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "NAME")]
     pub model: Option<String>,
+    /// Provider whose model describes what a summary replaces, besides listing the facts
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "NAME")]
+    pub summarizer: Option<String>,
     /// Values that the user configures for models; only in the file.
     #[arg(skip)]
     pub models: Option<Vec<ModelSettings>>,
@@ -164,6 +169,11 @@ impl Config {
             s.model.clone().map(|name| Named(Some(name)))
         })?;
         check_range("model", &explained, !model.is_blank(), || "must not be empty".to_owned())?;
+        let summarizer = pick(&layers, &mut explained, "summarizer", Named(None), |s| {
+            s.summarizer.clone().map(|name| Named(Some(name)))
+        })?;
+        let not_blank = || "must not be empty".to_owned();
+        check_range("summarizer", &explained, !summarizer.is_blank(), not_blank)?;
         let [.., (_, file)] = layers.clone();
         let models = models::overrides(file.models.unwrap_or_default(), &mut explained)?;
         let embeddings = embeddings::embeddings(file.embeddings, &mut explained)?;
@@ -186,6 +196,7 @@ impl Config {
             backups_kept,
             tokenizer,
             model: model.0,
+            summarizer: summarizer.0,
             models,
             embeddings,
             providers,
@@ -278,6 +289,7 @@ fn from_environment(get: impl Fn(&str) -> Option<String>) -> Result<Settings, Co
         backups_kept: number("backups-kept", get("CONTEXTURE_BACKUPS_KEPT"))?,
         tokenizer: tokenizer.transpose()?,
         model: get("CONTEXTURE_MODEL"),
+        summarizer: get("CONTEXTURE_SUMMARIZER"),
         models: None,
         embeddings: None,
         providers: None,

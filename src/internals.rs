@@ -61,6 +61,9 @@ pub mod provider {
         pub use crate::provider::secret::KeySource;
     }
 }
+pub mod recorded {
+    pub use crate::recorded::*;
+}
 pub mod retrieval {
     pub mod scan {
         pub use crate::retrieval::scan::*;

@@ -1,4 +1,4 @@
-//! Contexture keeps what a language model needs to see inside the model's window.
+//! Contexture keeps what a language model needs to see, inside the model's window.
 //!
 //! This is the library behind the server and the Emacs package. A [`Conversation`] takes turns with
 //! a model and chooses what the model sees: items, messages, memories and summaries, always within
@@ -11,9 +11,9 @@
 //! # Where to go from here
 //!
 //! - [`Conversation`] has all operations on one conversation; [`Builder`] opens a conversation.
-//! - [`Conversation::chat`] begins a [`Turn`]: await the turn for its [`Reply`], or
+//! - [`Conversation::chat`] creates a [`Turn`]: await the turn for its [`Reply`], or
 //!   [stream](Turn::stream) its [events](TurnEvent).
-//! - [`Tool`] is a function that a model can call; calls that need a person's permission wait for
+//! - [`Tool`] is a function that a model can call; calls that need the user's permission wait for
 //!   [`Conversation::approve`].
 //! - [`Provider`] is a model to talk to: a script, your own [`ChatProvider`], or, with the feature
 //!   `providers`, a `Server`.
@@ -27,11 +27,12 @@
 //!
 //! - `providers`: models and embeddings over HTTP.
 //! - `server`: the server's methods, dialects and sockets. Includes `providers`.
-//! - `cli`, the default: the program `contexture`. Includes `server`.
+//! - `mcp`: the server for agents that speak the Model Context Protocol. Includes `server`.
+//! - `cli`, the default: the program `contexture`. Includes `mcp`.
 
 #![allow(
     rustdoc::private_intra_doc_links,
-    reason = "the documentation inside names what only the crate can"
+    reason = "the documentation also links to items that are private to the crate"
 )]
 #![cfg_attr(
     not(feature = "cli"),
@@ -57,9 +58,12 @@ mod ids;
 #[cfg(feature = "server")]
 #[doc(hidden)]
 pub mod internals;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod memory;
 mod names;
 pub mod provider;
+mod recorded;
 #[cfg(feature = "server")]
 mod repl;
 mod retrieval;

@@ -1,17 +1,22 @@
 //! Coding sessions with planted specifics: paths, commands, constraints, decisions and numbers with
 //! later updates, among tool outputs full of other paths and numbers.
 //!
-//! The sentences come in sets. The extractor was written and corrected with the familiar ones. The
-//! held-out ones were written after that, and the extractor was not changed for them.
+//! The sentences come in sets. The extractor was written and corrected with all but the last, which
+//! is for judging. Sessions of fresh sentences also change decisions, and correct numbers in the next
+//! turn.
 
 use contexture::internals::session::message::Role;
 
+use crate::fresh;
 use crate::log::Log;
 use crate::phrases::{
     ACTIONS, COMMANDS, CONSTRAINTS, DECISIONS, ENDINGS, NUMBERS, PATHS, QUANTITIES, TOOLS, UPDATES,
     WORDS,
 };
 use crate::random::Random;
+
+/// Maximum number of specifics of one round.
+const OF_A_ROUND: usize = 12 + 8 + 8 + 6;
 
 /// The set of sentences that tell the specifics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +25,12 @@ pub(crate) enum Phrasing {
     Familiar,
     /// Sentences that were held out at first, and later used to correct it.
     Former,
-    /// Sentences that were written last. Nothing was changed for them.
+    /// Sentences that were held out longer, and then used to correct it, too.
     HeldOut,
+    /// The half of the fresh sentences that was used to correct it.
+    Developed,
+    /// The other half of the fresh sentences. Nothing was changed for them.
+    Judged,
 }
 
 /// A specific that a summary has to keep.
@@ -70,6 +79,7 @@ impl Session {
             said.extend(self.update());
         }
         self.random.shuffle(&mut said);
+        said.extend(self.redecisions());
         for turn in said.chunks(2) {
             for role in [Role::User, Role::Assistant] {
                 let of_role = turn.iter().filter(|(by, _)| *by == role);
@@ -79,11 +89,15 @@ impl Session {
             }
             self.tools(log);
         }
+        self.corrections(log);
     }
 
-    fn phrase(&mut self, phrases: [&'static [&'static str]; 3]) -> &'static str {
-        let set = phrases[self.phrasing as usize];
-        self.random.of(set)
+    fn phrase(&mut self, class: &str, phrases: [&'static [&'static str]; 3]) -> String {
+        let sentence = match phrases.get(self.phrasing as usize) {
+            Some(set) => self.random.of(set),
+            None => self.random.of(&fresh::sentences(class, self.phrasing)),
+        };
+        sentence.replace("\\n", "\n")
     }
 
     fn by_anyone(&mut self) -> Role {
@@ -102,7 +116,7 @@ impl Session {
     fn path(&mut self) -> (Role, String) {
         let path = self.new_path("src");
         self.keep("paths", &path);
-        (self.by_anyone(), self.phrase(PATHS).replace("{p}", &path))
+        (self.by_anyone(), self.phrase("path", PATHS).replace("{p}", &path))
     }
 
     fn new_path(&mut self, root: &str) -> String {
@@ -121,22 +135,78 @@ impl Session {
             _ => format!("psql -d {word}_{number} -c 'select 1'"),
         };
         self.keep("commands", &command);
-        (self.by_anyone(), self.phrase(COMMANDS).replace("{c}", &command))
+        (self.by_anyone(), self.phrase("command", COMMANDS).replace("{c}", &command))
     }
 
     fn constraint(&mut self) -> (Role, String) {
         let word = format!("{} {}", self.random.of(WORDS), self.random.of(WORDS));
         let action = self.random.of(ACTIONS).replace("{w}", &word);
         self.keep("constraints", &action);
-        (Role::User, self.phrase(CONSTRAINTS).replace("{a}", &action))
+        (Role::User, self.phrase("constraint", CONSTRAINTS).replace("{a}", &action))
     }
 
     fn decision(&mut self) -> (Role, String) {
         let (tool, word) = (self.random.of(TOOLS), self.random.of(WORDS));
         let word = format!("the {word} part {}", self.random.below(900));
-        let sentence = self.phrase(DECISIONS).replace("{a}", tool).replace("{w}", &word);
+        let sentence =
+            self.phrase("decision", DECISIONS).replace("{a}", tool).replace("{w}", &word);
         self.keep("decisions", sentence.trim_end_matches('.'));
         (self.by_anyone(), sentence)
+    }
+
+    /// Gives other answers to two decisions of an earlier round.
+    fn redecisions(&mut self) -> Vec<(Role, String)> {
+        let sentences = fresh::sentences("redecide", self.phrasing);
+        let mut said = Vec::new();
+        for _ in 0..if sentences.is_empty() { 0 } else { 2 } {
+            let known = self.specifics.len().saturating_sub(OF_A_ROUND);
+            let is_first =
+                |specific: &Specific| specific.kind == "decisions" && specific.former.is_empty();
+            let first: Vec<usize> =
+                (0..known).filter(|at| is_first(&self.specifics[*at])).collect();
+            if first.is_empty() {
+                break;
+            }
+            let at = self.random.of(&first);
+            let text = self.specifics[at].text.clone();
+            let Some(old) = TOOLS.iter().find(|tool| text.contains(**tool)) else { break };
+            let part = text.find(" part ").unwrap_or(0);
+            let Some(start) = text[..part].rfind("the ") else { break };
+            let subject: Vec<&str> = text[start..].split([' ', ',', ':', ';']).take(4).collect();
+            let subject = subject.join(" ");
+            let new = *TOOLS.iter().find(|tool| *tool != old).unwrap_or(old);
+            let sentence = self.random.of(&sentences).replace("{a}", new).replace("{o}", old);
+            let sentence = sentence.replace("{w}", &subject);
+            let specific = &mut self.specifics[at];
+            specific.former.push((*old).to_owned());
+            specific.text = sentence.trim_end_matches('.').to_owned();
+            specific.subject = Some(subject);
+            said.push((self.by_anyone(), sentence));
+        }
+        said
+    }
+
+    /// States numbers, and corrects each in the next turn.
+    fn corrections(&mut self, log: &mut Log) {
+        let sentences = fresh::sentences("follow", self.phrasing);
+        for _ in 0..if sentences.is_empty() { 0 } else { 2 } {
+            let Some((_, stated)) = self.number() else { continue };
+            let Some(specific) = self.specifics.last_mut() else { continue };
+            let Some(subject) = &specific.subject else { continue };
+            let Some((_, values)) = QUANTITIES.iter().find(|(name, _)| subject.ends_with(name))
+            else {
+                continue;
+            };
+            let old = specific.text.clone();
+            let new = values.iter().find(|value| **value != old).map_or("", |value| *value);
+            specific.former.push(old.clone());
+            new.clone_into(&mut specific.text);
+            let sentence = self.random.of(&sentences).replace("{v}", new).replace("{o}", &old);
+            log.say(Role::User, &stated);
+            log.say(Role::Assistant, "Okay, I am on it.");
+            log.say(Role::User, &sentence);
+            self.tools(log);
+        }
     }
 
     fn number(&mut self) -> Option<(Role, String)> {
@@ -146,7 +216,8 @@ impl Session {
             return None;
         }
         let value = (self.random.of(values)).to_owned();
-        let sentence = self.phrase(NUMBERS).replace("{s}", &subject).replace("{v}", &value);
+        let sentence =
+            self.phrase("number", NUMBERS).replace("{s}", &subject).replace("{v}", &value);
         let (subject, former) = (Some(subject), Vec::new());
         self.specifics.push(Specific { kind: "numbers", text: value, subject, former });
         Some((self.by_anyone(), sentence))
@@ -154,8 +225,7 @@ impl Session {
 
     /// Gives another value to a number of an earlier round.
     fn update(&mut self) -> Option<(Role, String)> {
-        let first_of_round = 12 + 8 + 8;
-        let known = self.specifics.len().saturating_sub(first_of_round + 6);
+        let known = self.specifics.len().saturating_sub(OF_A_ROUND);
         let numbers: Vec<usize> =
             (0..known).filter(|at| self.specifics[*at].kind == "numbers").collect();
         if numbers.is_empty() {
@@ -170,7 +240,7 @@ impl Session {
         let subject = self.specifics[at].subject.clone()?;
         let (_, values) = QUANTITIES.iter().find(|(name, _)| subject.ends_with(name))?;
         let value = (*values.iter().find(|value| **value != old)?).to_owned();
-        let sentence = self.phrase(UPDATES).replace("{s}", &subject).replace("{o}", &old);
+        let sentence = self.phrase("update", UPDATES).replace("{s}", &subject).replace("{o}", &old);
         let sentence = sentence.replace("{v}", &value);
         self.specifics[at].former.push(old);
         self.specifics[at].text = value;

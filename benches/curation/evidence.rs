@@ -5,6 +5,7 @@ use contexture::internals::curation::unit::History;
 use contexture::internals::retrieval::scan;
 use contexture::internals::retrieval::words::stems;
 
+use crate::baseline::best_first;
 use crate::dialogue::{Dialogue, Question, dialogue};
 use crate::table::{percent, print};
 
@@ -113,13 +114,6 @@ fn shown(
         Shown::Shortened { .. } | Shown::Note { .. } => None,
     };
     projection.shown.iter().filter_map(whole).collect()
-}
-
-/// Returns the documents with a score above 0, best first. Ties keep their order.
-fn best_first(scores: &[f64]) -> Vec<usize> {
-    let mut found: Vec<usize> = (0..scores.len()).filter(|at| scores[*at] > 0.0).collect();
-    found.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
-    found
 }
 
 fn bm25_alone(dialogue: &Dialogue, question: &Question, mut budget: u64) -> Vec<usize> {

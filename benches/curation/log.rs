@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use contexture::internals::recorded::RecordedMessage;
 use contexture::internals::session::message::{Message, Role, Signals, ToolCall};
 use contexture::internals::tokens::{Counter, Measure, TokenizerName};
 
@@ -30,6 +31,12 @@ impl Log {
         let call = ToolCall { id: id.clone(), name: tool.into(), arguments: arguments.into() };
         self.push(Role::Assistant, said, vec![call], None);
         self.push(Role::Tool, result, Vec::new(), Some(id));
+    }
+
+    /// Adds a message of a recorded session.
+    pub(crate) fn record(&mut self, message: &RecordedMessage) {
+        let RecordedMessage { role, content, tool_calls, tool_call_id, .. } = message;
+        self.push(*role, content, tool_calls.clone(), tool_call_id.clone());
     }
 
     fn push(&mut self, role: Role, content: &str, calls: Vec<ToolCall>, answers: Option<String>) {

@@ -3,14 +3,19 @@
 //! in Markdown.
 //!
 //! Everything but the speed is the same in every run, since the conversations come from seeds.
+//! `SESSIONS` and `DIALOGUES` name folders with recorded ones, which are then measured too.
 
+mod baseline;
 mod cache;
 mod coding;
 mod dialogue;
 mod evidence;
+mod fresh;
 mod log;
 mod phrases;
+mod public;
 mod random;
+mod recorded;
 mod specifics;
 mod speed;
 mod table;
@@ -25,6 +30,8 @@ const MEASURES: &[(&str, Measure)] = &[
     ("specifics", specifics::measure),
     ("cache", cache::measure),
     ("speed", speed::measure),
+    ("sessions", recorded::measure),
+    ("dialogues", public::measure),
 ];
 
 /// Runs the measures that are named, or all of them.

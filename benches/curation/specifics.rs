@@ -17,7 +17,7 @@ const KINDS: &[(&str, &str)] = &[
     ("commands", "≥ 95 %"),
     ("constraints", "≥ 95 %"),
     ("numbers", "≥ 90 %"),
-    ("decisions", "–"),
+    ("decisions", "≥ 75 %"),
 ];
 /// Numbers of rounds after which the summaries are examined.
 const LOOKS: &[usize] = &[1, 3, 5];
@@ -36,7 +36,9 @@ pub(crate) fn measure() -> anyhow::Result<()> {
     for (phrasing, name) in [
         (Phrasing::Familiar, "familiar"),
         (Phrasing::Former, "once held-out"),
-        (Phrasing::HeldOut, "held-out"),
+        (Phrasing::HeldOut, "later held-out"),
+        (Phrasing::Developed, "fresh, developed with"),
+        (Phrasing::Judged, "fresh, for judging"),
     ] {
         let mut counts = vec![Count::default(); ROUNDS + 1];
         for seed in 1..=SESSIONS {

@@ -1,12 +1,14 @@
 //! The part of `make bench` that needs no Emacs. Prints rows of tab-separated fields.
 //!
-//! `in_process` times the library itself; `server` times and weighs the binary from outside;
-//! `sessions` does both with long conversations, and `chats` with a `model` on this machine. Each
-//! measure is one function that returns its [`Row`]s, so that a part that fails is named and the
-//! others still run. An argument runs only the measures whose names contain it.
+//! `in_process` times the library itself; `server` times and weighs the binary from outside, and
+//! `live` has it follow files that change; `sessions` does both with long conversations, and
+//! `chats` with a `model` on this machine. Each measure is one function that returns its [`Row`]s,
+//! so that a part that fails is named and the others still run. An argument runs only the measures
+//! whose names contain it.
 
 mod chats;
 mod in_process;
+mod live;
 mod model;
 mod row;
 mod server;
@@ -27,6 +29,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("start of the server", server::start),
     ("memory of an idle server", server::idle_memory),
     ("memory of a full server", server::full_memory),
+    ("live items", live::following),
     ("appends to sessions", sessions::appends),
     ("opening a long session", sessions::opening),
     ("windows of long sessions", sessions::windows),

@@ -102,7 +102,7 @@ impl Embedding {
                 Embedded { vector, failure: None }
             }
             Err(error) => {
-                tracing::warn!("cannot compute the vector of a text: {error}");
+                tracing::warn!("cannot get the embedding of a text: {error}");
                 self.lacking.notify_one();
                 Embedded { vector: None, failure: Some(format!("failed: {error}")) }
             }

@@ -183,11 +183,15 @@ pub(crate) struct Hit {
     /// Author of the message that matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<Role>,
+    /// Time of the message that matches, in Unix seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timestamp: Option<i64>,
 }
 
 impl From<SearchHit> for Hit {
-    fn from(SearchHit { session, name, message, role, snippet, score }: SearchHit) -> Self {
+    fn from(hit: SearchHit) -> Self {
+        let SearchHit { session, name, message, role, timestamp, snippet, score } = hit;
         let (id, message) = (SessionId(session), message.map(MessageId));
-        Self { session: name, id, score, snippet, message, role }
+        Self { session: name, id, score, snippet, message, role, timestamp }
     }
 }

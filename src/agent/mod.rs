@@ -18,7 +18,9 @@ mod providers;
 pub(crate) mod refresh;
 mod rooms;
 mod services;
+pub(crate) mod summary;
 pub(crate) mod tools;
+mod whole;
 pub(crate) mod window;
 
 use std::pin::Pin;

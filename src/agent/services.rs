@@ -27,6 +27,9 @@ pub struct Services {
     pub embedding: Option<Embedding>,
     /// The available models.
     pub providers: Providers,
+    /// Name of the provider whose model describes what a summary replaces; `None` if the summary
+    /// is made without a model.
+    pub summarizer: Option<String>,
     /// Tool calls that wait for the user's decision.
     pub approvals: Approvals,
     /// Running turns. Before the server ends, it waits until the turns have stored their results.
@@ -70,6 +73,7 @@ impl Services {
             limits,
             embedding: None,
             providers: Providers::default(),
+            summarizer: None,
             approvals: Approvals::default(),
             turns: TaskTracker::new(),
             ending: CancellationToken::new(),

@@ -99,7 +99,7 @@ fn provider(configured: &Configured) -> Finding {
     };
     let opened = || configured.open().map_err(|wrong| wrong.to_string());
     match key.and_then(|()| opened()) {
-        Ok(_) => good(format!("{name} is {model} of {from}")),
+        Ok(_) => good(format!("provider {name} uses {model} from {from}")),
         Err(wrong) => bad(format!("[[providers]] {name:?}: {wrong}")),
     }
 }
@@ -134,7 +134,7 @@ fn state(folder: &Path) -> Vec<Finding> {
     }
 }
 
-/// Lists the trusted projects. The own templates of other projects are not used.
+/// Returns a finding for each project in the list of trusted projects.
 fn trusted(folder: &Path) -> Vec<Finding> {
     let line = |trusted: Trusted| {
         let Identity { project, remote } = &trusted.identity;
@@ -142,11 +142,13 @@ fn trusted(folder: &Path) -> Vec<Finding> {
         good(match trusted.standing() {
             Standing::Same => format!("{project}{remote} is trusted; its templates are used"),
             Standing::Other => format!(
-                "{project}{remote} was trusted, but another project is at that place now; see \
-                 contexture trust"
+                "{project}{remote} was trusted, but another project is in that folder now; run \
+                 contexture trust {project:?} to trust it, or contexture trust --revoke {project:?} \
+                 to forget the old one"
             ),
             Standing::Gone => format!(
-                "{project}{remote} was trusted but is gone; run contexture trust --revoke to forget it"
+                "{project}{remote} was trusted but is gone; run contexture trust --revoke {project:?} \
+                 to forget it"
             ),
         })
     };
@@ -231,7 +233,9 @@ fn database(folder: &Path) -> Vec<Finding> {
         Ok(found) => {
             let advice = "run `contexture doctor --repair`, or just start the server; copies of \
                           the damaged files are kept";
-            let told = found.into_iter().map(|finding| bad(finding.text));
+            let told = found
+                .into_iter()
+                .map(|finding| bad(format!("the repair will report: {}", finding.text)));
             told.chain([bad(format!("{DATABASE} needs repair: {advice}"))]).collect()
         }
         Err(error) => vec![bad(error.to_string())],

@@ -81,6 +81,7 @@ impl Setup {
                 trust,
                 embedding,
                 providers,
+                summarizer: self.config.summarizer.clone(),
                 ..Services::new(engine, counter, limits)
             })
         }))

@@ -4,8 +4,11 @@ mod backup;
 mod call;
 mod doctor;
 mod host;
+mod import;
 mod inferior;
+mod mcp;
 mod methods;
+mod owner;
 mod reference;
 mod render;
 mod schema;
@@ -68,6 +71,10 @@ enum Command {
     Serve(serve::Serve),
     /// Call a method of the running server, or of a server started for this call
     Call(call::Call),
+    /// Import the sessions that other agents recorded
+    Import(import::Import),
+    /// Serve an agent that speaks the Model Context Protocol
+    Mcp(mcp::Mcp),
     /// Render files as context, without a server
     Render(render::Render),
     /// List the methods
@@ -90,6 +97,8 @@ pub fn main() -> ExitCode {
     let outcome = match command {
         Command::Serve(serve) => serve.run(&common).map(|()| true),
         Command::Call(call) => call.run(&common),
+        Command::Import(import) => import.run(&common),
+        Command::Mcp(mcp) => mcp.run(&common).map(|()| true),
         Command::Render(render) => render.run(&common),
         Command::Methods(methods) => methods.run().map(|()| true),
         Command::Schema(schema) => schema.run().map(|()| true),

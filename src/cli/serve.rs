@@ -1,7 +1,7 @@
 //! `contexture serve`: runs the server, or a bridge to a server that is already running.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -10,17 +10,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
 use super::host::{Setup, runtime};
+use super::owner::{self, Taken, take};
 use super::{Common, inferior, say};
 use crate::server::auth::{Admission, SecretHash, read_secret};
-use crate::server::listen::{UnixSocket, serve_tcp};
+use crate::server::listen::serve_tcp;
 use crate::server::{Server, stdio};
-use crate::store::ownership::{FolderError, Owned, make_private, owner};
 use crate::visible::visible;
-
-/// Pause between attempts to reach the owner of the state folder.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// Number of attempts to reach the owner of the state folder.
-const LOOKS: u32 = 250;
 
 /// Serve clients over one or more transports.
 #[derive(Debug, clap::Args)]
@@ -84,15 +79,7 @@ impl Serve {
         let server = setup.start(owned.as_ref())?.with_secret(secret.clone());
         let mut listeners = JoinSet::new();
         if let Some(path) = self.socket_path(setup)? {
-            let socket = UnixSocket::bind(&path)?;
-            if let Some(owned) = &owned {
-                // In a read-only folder the note cannot be written. Then others cannot find the
-                // socket, but nothing else is lost.
-                if let Err(error) = owned.note(Some(socket.path())) {
-                    tracing::warn!("{error}; other processes will not find this server");
-                }
-            }
-            listeners.spawn(socket.serve(server.clone()));
+            listeners.spawn(owner::listen(&path, owned.as_ref())?.serve(server.clone()));
         }
         if let Some(address) = &self.tcp {
             let advice =
@@ -120,8 +107,7 @@ impl Serve {
     }
 
     async fn until_the_end(&self, server: &Server, port: Option<u16>) -> anyhow::Result<()> {
-        // Handled so that a write beyond the file size limit fails instead of killing the process.
-        let _too_large = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
+        let _too_large = owner::survive_full_files()?;
         let mut terminated = signal(SignalKind::terminate())?;
         let mut interrupted = signal(SignalKind::interrupt())?;
         // Emacs sends SIGHUP to its subprocesses when it exits. Otherwise the signal means that the
@@ -172,7 +158,7 @@ impl Serve {
         let usual = [own, sly, slime];
         let secret = read_secret(setup.config.secret_file.as_deref(), &usual);
         match self.tcp.is_none() && !self.inferior {
-            // Nobody has to know it, so it does not matter if it cannot be used.
+            // No client needs the secret, so a secret that cannot be used does not matter.
             true => Ok(secret.unwrap_or_default()),
             false => Ok(secret?),
         }
@@ -184,56 +170,9 @@ impl Serve {
         match (&self.unix, &setup.state) {
             (Some(Some(path)), _) => Ok(Some(path.clone())),
             (None, None) => Ok(None),
-            (_, state) => {
-                make_private(&setup.folders.runtime)?;
-                Ok(Some(setup.folders.runtime.join(socket_name(state.as_deref())?)))
-            }
+            _ => Ok(Some(owner::usual_socket(setup)?)),
         }
     }
-}
-
-/// Returns the file name of the socket of a state folder, which is short even if the folder's path
-/// is long.
-fn socket_name(state: Option<&Path>) -> anyhow::Result<String> {
-    let Some(state) = state else { return Ok(format!("ephemeral-{}.sock", std::process::id())) };
-    let folder = state.canonicalize()?;
-    let hash = blake3::hash(folder.as_os_str().as_encoded_bytes()).to_hex();
-    Ok(format!("{}.sock", &hash[..16]))
-}
-
-/// Owner of the state folder.
-enum Taken {
-    Here(Owned),
-    /// Another server, listening on this socket.
-    By(PathBuf),
-}
-
-/// Takes the folder. If the folder has an owner and a `bridge` is enough, finds the socket of the
-/// owner. The owner may just be starting or ending, so both are tried for some seconds.
-async fn take(folder: &Path, bridge: bool) -> anyhow::Result<Taken> {
-    for look in 1.. {
-        match Owned::take(folder) {
-            Ok(owned) => return Ok(Taken::Here(owned)),
-            Err(FolderError::Taken { .. }) if bridge && look < LOOKS => {
-                let socket = owner(folder).and_then(|owner| owner.socket);
-                if let Some(socket) = socket.filter(|socket| answers(socket)) {
-                    return Ok(Taken::By(socket));
-                }
-                tokio::time::sleep(LOOK_AGAIN).await;
-            }
-            Err(error @ FolderError::Taken { .. }) => {
-                let advice = "join that server with `serve --stdio`, stop it with \
-                              `contexture call shutdown`, or use another folder with --state";
-                return Err(anyhow::Error::new(error).context(advice));
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    unreachable!("the loop only ends by returning")
-}
-
-fn answers(socket: &Path) -> bool {
-    std::os::unix::net::UnixStream::connect(socket).is_ok()
 }
 
 /// Logs to standard error. `CONTEXTURE_LOG` sets the level, such as `debug` or `info`.

@@ -41,9 +41,9 @@ pub enum Error {
     #[error(transparent)]
     Provider(Box<ProviderError>),
     /// The conversation has no provider.
-    #[error("no provider is set; give the conversation one with Builder::provider")]
+    #[error("the conversation has no provider; add one with Builder::provider")]
     NoProvider,
-    /// A tool cannot be offered to models.
+    /// A tool cannot be offered to models, or a named tool does not exist.
     #[error("the tool {name:?} {what}")]
     Tool {
         /// Name of the tool.
@@ -63,8 +63,8 @@ pub enum Error {
     /// The state cannot be read or stored.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The named thing does not exist, or the call is not possible now. The message explains the
-    /// reason.
+    /// Something that the call names does not exist, or the call is not possible now. The message
+    /// explains the reason.
     #[error("{0}")]
     Refused(String),
     /// The turn was cancelled.

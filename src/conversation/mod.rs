@@ -1,8 +1,8 @@
-//! The library: conversations with models, whose context is managed.
+//! The public interface of the library: conversations with models, with managed contexts.
 //!
-//! A [`Conversation`] is a session in memory, or in a state folder that it owns as long as it is
-//! open. The type is a façade over [`agent`](crate::agent), which the server uses too. When a
-//! method returns, every change that it made is durable.
+//! A [`Conversation`] is a session in memory, or in a state folder that belongs to this process
+//! while the conversation is open. The type is a façade over [`agent`](crate::agent), which the
+//! server uses too. When a method returns, its changes are stored durably.
 
 mod builder;
 mod curate;
@@ -49,7 +49,8 @@ use crate::store::session::CheckpointRow;
 /// A conversation with a model, including everything that manages its context.
 ///
 /// Clones share the conversation. Every method can be called from any task; turns of one
-/// conversation run one after another.
+/// conversation run one after another. After [`close`](Self::close), methods return
+/// [`Error::Closed`].
 #[derive(Clone)]
 pub struct Conversation {
     inner: Arc<Inner>,
@@ -70,7 +71,7 @@ struct Inner {
     allowed: Vec<String>,
     sections: Sections,
     summarizer: Arc<dyn Summarizer + Send + Sync>,
-    /// Text about the memories that the last processed turn found.
+    /// Text of the memories that the last processed turn found; empty if it found none.
     grounding: Mutex<String>,
 }
 
@@ -109,21 +110,23 @@ impl Conversation {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Begins a turn with a model: sends the message with a window within the budget, and carries
-    /// out tool calls until an answer has none. Await the returned turn for the reply, or stream
-    /// its events.
+    /// Creates a turn with a model. The turn begins when it is awaited for its reply, or when its
+    /// events are streamed. It shows the model a window within the budget, with the message, and
+    /// carries out the model's tool calls until an answer has none.
     pub fn chat(&self, message: impl Into<Message>) -> Turn {
         Turn::new(self.clone(), message.into())
     }
 
-    /// Answers a turn's question whether a tool may be called. Returns whether the turn still
-    /// waited for the answer.
+    /// Answers a turn's question whether a tool may be called. `number` is the number of the
+    /// question, which [`TurnEvent::Approval`](crate::TurnEvent::Approval) contains. Returns
+    /// whether the turn still waited for the answer.
     pub fn approve(&self, number: u64, decision: Decision) -> bool {
         self.inner.services.approvals.answer(number, decision)
     }
 
-    /// Processes a user's turn for a program that calls the model itself: finds memories,
-    /// summarizes older turns if there are too many, and takes a checkpoint if one is due.
+    /// Processes a user's turn for a program that calls the model itself: adds the message, finds
+    /// memories, and, as far as the settings allow, summarizes older turns if the messages in view
+    /// are too large, takes a checkpoint if one is due, or rolls back if the quality is too low.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -131,7 +134,8 @@ impl Conversation {
         self.process_judged_turn(message, None).await
     }
 
-    /// Like [`Self::process_turn`], with a rating of the last answer's coherence, from 0 to 1.
+    /// Processes a turn like [`Self::process_turn`], with a rating of the last answer's coherence,
+    /// from 0 to 1.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -156,17 +160,18 @@ impl Conversation {
         Ok(done)
     }
 
-    /// Builds the window for a model that your program calls: the items, the summary, the memories
-    /// of the last processed turn, and the messages that fit.
+    /// Returns a request for the window to send to a model that your program calls: the items, the
+    /// summary, the memories of the last processed turn, and the messages that fit. Await the
+    /// request for the window.
     ///
     /// # Errors
-    /// Awaiting the request returns [`Error::BudgetTooSmall`] if the parts that cannot be left out
-    /// cost more than the budget.
+    /// The awaited result is [`Error::BudgetTooSmall`] if the parts that cannot be left out cost
+    /// more than the budget.
     pub fn window(&self) -> WindowRequest {
         WindowRequest::new(self.clone())
     }
 
-    /// Adds an answer from a model that your program called. Returns its number.
+    /// Adds an answer from a model that your program called. Returns the number of the message.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -174,7 +179,7 @@ impl Conversation {
         self.say(Message::assistant(text)).await
     }
 
-    /// Adds a message of any kind. Returns its number.
+    /// Adds a message of any role. Returns the number of the message.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -200,7 +205,8 @@ impl Conversation {
     }
 
     /// Returns the report of the last window: the parts that were kept or left out, with the
-    /// reasons. `None` if no window was built since the conversation was opened.
+    /// reasons. Reports are only in memory, the last 64 of all conversations that share a state.
+    /// Returns `None` if none of them is of this conversation.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -209,7 +215,7 @@ impl Conversation {
         self.ask(move |engine| Ok(engine.windows(id).into_iter().next())).await
     }
 
-    /// Returns how much of the model's limit the messages in view fill.
+    /// Returns how much of the model's limit the messages and the summary in view fill.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -226,10 +232,11 @@ impl Conversation {
         self.ask_in_context(|engine, context| engine.quality_score(context)).await
     }
 
-    /// Summarizes all turns except the last `keep_turns` now.
+    /// Replaces the messages of all turns except the last `keep_turns` with a summary. Messages
+    /// that cannot be left out, such as pinned ones, stay.
     ///
     /// # Errors
-    /// [`Error::Refused`] if a summary would not help.
+    /// [`Error::Refused`] if a summary would not help, or the summarizer fails.
     pub async fn summarize(&self, keep_turns: usize) -> Result<Summarized, Error> {
         let summarizer = Arc::clone(&self.inner.summarizer);
         self.ask_in_context(move |engine, context| {
@@ -240,11 +247,11 @@ impl Conversation {
         .await
     }
 
-    /// Prunes the least important messages until the rest costs at most `max_tokens`; by default,
-    /// the target for the model.
+    /// Takes the least important messages out of view until the rest costs at most `max_tokens`; by
+    /// default, the target for the model.
     ///
     /// # Errors
-    /// [`Error::BudgetTooSmall`].
+    /// [`Error::BudgetTooSmall`] if the messages that cannot be left out cost more.
     pub async fn prune(&self, max_tokens: Option<u64>) -> Result<PrunedView, Error> {
         self.ask_in_context(move |engine, context| {
             engine.prune_session(context.row.id, max_tokens, &context.costs, "prune")
@@ -252,7 +259,7 @@ impl Conversation {
         .await
     }
 
-    /// Takes a checkpoint. Returns its number; `None` if versioning is off.
+    /// Takes a checkpoint. Returns the checkpoint's number; `None` if versioning is off.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -270,7 +277,9 @@ impl Conversation {
         self.ask(move |engine| Ok(engine.read().checkpoints(id)?)).await
     }
 
-    /// Returns to a checkpoint, by default the last one.
+    /// Returns to a checkpoint, by default the last one: restores the messages in view, the pins
+    /// and the items. Later messages leave the conversation, and
+    /// [`undo_rollback`](Self::undo_rollback) brings them back.
     ///
     /// # Errors
     /// [`Error::Refused`] without versioning, or without such a checkpoint.
@@ -279,16 +288,18 @@ impl Conversation {
         self.ask(move |engine| engine.rollback(id, checkpoint)).await
     }
 
-    /// Undoes the last rollback.
+    /// Undoes the last rollback. Messages that were added after the rollback leave the
+    /// conversation.
     ///
     /// # Errors
-    /// [`Error::Refused`] if there was none.
+    /// [`Error::Refused`] if there is no rollback to undo.
     pub async fn undo_rollback(&self) -> Result<RollbackUndone, Error> {
         let id = self.inner.id;
         self.ask(move |engine| engine.undo_rollback(id)).await
     }
 
-    /// Remembers a text for later turns of this conversation. Returns the memory's number.
+    /// Remembers a text for later turns of this conversation, and of no other. Returns the number
+    /// of the memory.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -302,7 +313,8 @@ impl Conversation {
         .await
     }
 
-    /// Returns the memories that match a text best, at most as many as a turn gets.
+    /// Returns the memories that match a text best, at most as many as a turn gets. The search
+    /// counts as a use of these memories, which makes them fade more slowly.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -313,7 +325,7 @@ impl Conversation {
             let limit = context.settings.turn.grounding_memories;
             let limit = usize::try_from(limit).unwrap_or(usize::MAX);
             let filter = memories_for(&context.row);
-            engine.ground(&Query { text, vector, filter, limit, in_view: None })
+            engine.ground(&Query { text, vector, filter, limit, in_view: None, strengthen: true })
         })
         .await
     }
@@ -322,7 +334,8 @@ impl Conversation {
     /// turns are cancelled and keep the answer so far. After this method returns, another process
     /// can open the state folder.
     ///
-    /// Dropping the last of these conversations does the same in the background. Nothing is lost.
+    /// When the last of these conversations is dropped, and no turn is running, the state is closed
+    /// in the background, and nothing is lost.
     pub async fn close(self) {
         self.inner.state.close().await;
     }
@@ -334,7 +347,7 @@ impl Conversation {
         Ok(self.inner.services.engine.ask(operation).await?)
     }
 
-    /// Runs an operation on the session in the engine.
+    /// Runs an operation in the engine, with the session's settings and costs.
     async fn ask_in_context<T: Send + 'static>(
         &self,
         operation: impl FnOnce(&mut Engine, &SessionContext) -> Result<T, EngineError> + Send + 'static,

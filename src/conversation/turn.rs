@@ -50,12 +50,14 @@ impl Turn {
         }
     }
 
-    /// Chooses the provider by name; by default, the first one.
+    /// Chooses the provider by name. The default is the provider of the model that
+    /// [`Builder::model`](super::Builder::model) sets, or else the first provider.
     pub fn provider(self, name: impl Into<String>) -> Self {
         Self { provider: Some(name.into()), ..self }
     }
 
-    /// Chooses another model of the provider.
+    /// Chooses the model. Without [`provider`](Self::provider), this also chooses a provider that
+    /// has this name or this model, if there is one.
     pub fn model(self, model: impl Into<String>) -> Self {
         Self { model: Some(model.into()), ..self }
     }
@@ -71,8 +73,9 @@ impl Turn {
         Self { coherence: Some(rating), ..self }
     }
 
-    /// Sets the maximum number of requests with tools; 8 by default. Tool calls in the answer to
-    /// the last of these requests are refused, and the model is asked to answer without tool calls.
+    /// Sets the maximum number of requests to the model that offer tools; 8 by default. Tool calls
+    /// in the answer to the last of these requests are refused, and the model is asked to answer
+    /// without tool calls.
     pub fn max_rounds(self, max_rounds: u64) -> Self {
         Self { max_rounds, ..self }
     }
@@ -83,19 +86,19 @@ impl Turn {
         Self { temperature: Some(temperature), ..self }
     }
 
-    /// Sets the phase of the work, which decides on the sections of the window.
+    /// Sets the phase of the work, which decides which sections the window has.
     pub fn phase(mut self, phase: Phase) -> Self {
         self.message.phase = Some(phase);
         self
     }
 
-    /// Offers only the tools with these names; by default, all tools of the conversation.
+    /// Offers the model only the tools with these names; by default, all tools of the conversation.
     pub fn tools<S: Into<String>>(self, names: impl IntoIterator<Item = S>) -> Self {
         Self { tools: Some(names.into_iter().map(Into::into).collect()), ..self }
     }
 
-    /// Begins the turn and returns its events as they happen. Dropping the stream early cancels the
-    /// turn, and keeps the question and the answer so far.
+    /// Begins the turn and returns a stream of its events, which come as they happen. Dropping the
+    /// stream early cancels the turn, and keeps the question and the answer so far.
     ///
     /// A stream that is neither read nor dropped holds up its turn and the turns after it. So does
     /// a tool that awaits a turn of its own conversation.
@@ -106,10 +109,10 @@ impl Turn {
         TurnStream { events, outcome, approvals, _cancel: cancel }
     }
 
-    /// Begins the turn in its own task. Dropping the guard cancels the turn.
+    /// Begins the turn in a task of its own. Dropping the guard cancels the turn.
     fn begin(self, events: Arc<dyn EventSink>) -> (JoinHandle<Result<Reply, Error>>, DropGuard) {
         let inner = Arc::clone(&self.conversation.inner);
-        // The end of the conversation is the end of its turns, whatever they wait for.
+        // Closing the conversation cancels its turns, whatever they wait for.
         let cancelled = inner.services.ending.child_token();
         let guard = cancelled.clone().drop_guard();
         let runtime = inner.runtime.clone();
@@ -180,7 +183,7 @@ impl IntoFuture for Turn {
 fn ended(outcome: Result<Result<Reply, Error>, JoinError>) -> Result<Reply, Error> {
     outcome.unwrap_or_else(|error| match error.is_cancelled() {
         true => Err(Error::Closed),
-        false => Err(Error::Internal(format!("the turn ended: {error}"))),
+        false => Err(Error::Internal(format!("the turn ended unexpectedly: {error}"))),
     })
 }
 
@@ -209,8 +212,8 @@ impl TurnStream {
         self.events.recv().await
     }
 
-    /// Waits for the end of the turn and returns its reply. Skips unread events, and refuses the
-    /// calls that need permission.
+    /// Waits for the end of the turn and returns its reply. Skips unread events, and refuses calls
+    /// that still need permission.
     ///
     /// # Errors
     /// Any [`Error`] of a turn.

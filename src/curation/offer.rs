@@ -18,8 +18,9 @@ pub(super) const NEVER_TRIMMED: &[Section] =
     &[Section::ToolSchemas, Section::SystemPrompt, Section::DesignDocument, Section::CurrentUnit];
 
 /// Sections of one text each that can be left out, most important first. Sections that the phase
-/// requires come before the rest. The reasons for the order: a summary stands in for messages that
-/// are gone, the user chose the items, and memories are searched anew for every turn.
+/// requires come before all others. The reasons for the order: a summary stands in for messages
+/// that are no longer in view, the user chose the items, and memories are searched anew for every
+/// turn.
 const PRECIOUS: &[Section] = &[
     Section::Summary,
     Section::ContextItems,
@@ -39,9 +40,9 @@ pub(super) mod reason {
     pub(crate) const FITS: &str = "it fits";
     pub(crate) const NOT_NOW: &str = "not for this phase";
     pub(crate) const NO_ROOM: &str = "no room after more important parts";
-    pub(crate) const RECENT_UNIT: &str = "one of the last three approved";
-    pub(crate) const HALF: &str = "no room in half of the remaining budget";
-    pub(crate) const OLDER_UNIT: &str = "older than the last three approved";
+    pub(crate) const RECENT_UNIT: &str = "one of the last three approved units";
+    pub(crate) const HALF: &str = "previous units get at most half of the remaining budget";
+    pub(crate) const OLDER_UNIT: &str = "older than the last three approved units";
     pub(crate) const NO_CODE: &str = "it has no implementation";
 }
 

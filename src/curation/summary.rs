@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::ledger::Ledger;
+use super::ledger::check::Told;
 use super::unit::{History, Unit};
 use crate::session::message::{Message, Role};
 use crate::tokens::Measure;
@@ -66,16 +67,22 @@ pub(crate) struct Folding {
 
 /// A summarizer, which describes a part of a conversation in a few words.
 pub trait Summarizer {
-    /// Returns the description. Empty when the ledger is to stand alone.
+    /// Returns a description of the messages, or an empty text to leave the summary to the ledger.
+    ///
+    /// The description may be a model's, so its sentences are checked. A sentence is left out if it
+    /// has a path, a command, a name of code or a number that neither the messages nor the earlier
+    /// summary have, a value that no longer holds, a rule that nobody laid down, or mostly words
+    /// that nobody used. The ledger is always added, so that the summary has the important facts
+    /// even if the description leaves them out.
     ///
     /// # Errors
     ///
-    /// [`SummaryError::Failed`] when there is no description, for instance because a provider is
-    /// down.
+    /// [`SummaryError::Failed`] when there is no description, for instance because a provider
+    /// cannot be reached.
     fn summarize(&self, source: &Source<'_>) -> Result<String, SummaryError>;
 
-    /// Returns the ledger of the source. Every summarizer makes the same ledger from the same
-    /// source.
+    /// Returns the ledger of the source, which does not depend on the summarizer. Implementations
+    /// need not define this method.
     fn ledger(&self, source: &Source<'_>) -> Ledger {
         source.ledger()
     }
@@ -91,7 +98,7 @@ pub enum SummaryError {
     /// There are no messages to fold.
     #[error("there is nothing to summarize: everything in view is recent or cannot be left out")]
     Nothing,
-    /// The summary would make the window larger.
+    /// The summary would not be smaller than the messages that it would replace.
     #[error(
         "nothing was summarized: the summary would have {summary} tokens, but the messages and the \
          earlier summary that it would replace have only {source_tokens}"
@@ -119,8 +126,8 @@ pub(crate) fn folding(history: &History<'_>, recent_turns: usize) -> Folding {
     Folding { turns: turns_of(history, &units), units }
 }
 
-/// Like [`folding`], but keeps the last `recent_messages` messages, and every unit that contains
-/// one of these messages.
+/// Returns the part of a history to fold like [`folding`], but keeps the last `recent_messages`
+/// messages, and every unit that contains one of these messages.
 pub(crate) fn folding_messages(history: &History<'_>, recent_messages: usize) -> Folding {
     let newest = history.messages.len().saturating_sub(recent_messages);
     let is_old = |unit: &&Unit| {
@@ -141,7 +148,7 @@ impl Folding {
     }
 }
 
-/// Returns the units with which the turns begin.
+/// Returns the indices of the units with which turns begin.
 fn turns(history: &History<'_>) -> Vec<usize> {
     let is_user = |unit: &usize| {
         let first = history.units[*unit].members[0];
@@ -160,7 +167,8 @@ fn turns_of(history: &History<'_>, units: &[usize]) -> u64 {
 }
 
 /// Makes a summary. Joins the counts and ledgers of the earlier summary and of the messages, and
-/// adds the summarizer's words.
+/// adds the summarizer's sentences that pass the check; see [`Summarizer::summarize`]. Leaves these
+/// sentences out if the summary is small enough only without them.
 ///
 /// # Errors
 ///
@@ -173,12 +181,19 @@ pub fn summarize(
     if source.messages.is_empty() {
         return Err(SummaryError::Nothing);
     }
-    let summary = Summary {
-        counts: source.counts(),
-        text: summarizer.summarize(source)?.trim().to_owned(),
-        ledger: summarizer.ledger(source),
+    let written = summarizer.summarize(source)?;
+    let ledger = summarizer.ledger(source);
+    let text = match written.trim() {
+        "" => String::new(),
+        written => source.confirmed(written, &ledger),
     };
-    let (source_tokens, tokens) = (source.tokens(), source.measure.note(&summary.render()));
+    let mut summary = Summary { counts: source.counts(), text, ledger };
+    let source_tokens = source.tokens();
+    let mut tokens = source.measure.note(&summary.render());
+    if tokens >= source_tokens {
+        summary.text.clear();
+        tokens = source.measure.note(&summary.render());
+    }
     if tokens >= source_tokens {
         return Err(SummaryError::NoSmaller { summary: tokens, source_tokens });
     }
@@ -197,6 +212,17 @@ impl Source<'_> {
     pub fn ledger(&self) -> Ledger {
         let prior = self.prior.map_or_else(Ledger::default, |prior| prior.ledger.clone());
         prior.and(self.messages.iter().copied()).within(self.ledger_tokens, self.measure)
+    }
+
+    /// Returns the sentences of a description that the messages and the earlier summary confirm.
+    fn confirmed(&self, text: &str, ledger: &Ledger) -> String {
+        let prior = self.prior.map(Summary::render).unwrap_or_default();
+        let said = self.messages.iter().flat_map(|message| {
+            let calls = message.tool_calls.iter().map(|call| &*call.arguments);
+            std::iter::once(&*message.content).chain(calls)
+        });
+        let told = Told::of(said.chain([&*prior]));
+        ledger.confirmed(text, &told)
     }
 
     fn counts(&self) -> Counts {
@@ -241,8 +267,10 @@ impl Summarizer for Extractive {
 }
 
 mod ahead;
+mod prompt;
 
 pub(crate) use self::ahead::{Ahead, Prepared};
+pub(crate) use self::prompt::{Asked, TASK};
 
 #[cfg(test)]
 mod tests;

@@ -216,7 +216,8 @@ impl Engine {
     ) -> Result<T, E> {
         let earlier = std::mem::take(&mut self.events);
         let outcome = self.request(operation);
-        self.events.splice(0..0, earlier);
+        let new = std::mem::replace(&mut self.events, earlier);
+        self.events.extend(new);
         outcome
     }
 

@@ -45,10 +45,12 @@ pub(crate) struct WantedLayer {
     pub layer: Layer,
     /// Name of the layer's manager.
     pub manager: String,
+    /// Name of a manager that the place had as another one, whose items move into the layer.
+    pub once: Option<String>,
 }
 
-/// A manager with a name of an earlier version of the program, as it was when its items were
-/// compared with the layers.
+/// A manager with a name of an earlier version of the program, and the items that it had when they
+/// were compared with the layers.
 #[derive(Debug, Clone)]
 pub(crate) struct Former {
     /// Name of the manager.
@@ -111,9 +113,10 @@ impl Engine {
     pub(crate) fn open_layers(&mut self, wanted: Wanted) -> Result<OpenLayers, EngineError> {
         let Wanted { layers: mut asked, session, former, root } = wanted;
         let mut open = OpenLayers::default();
-        for WantedLayer { layer, manager } in &asked {
-            for earlier in Place::of(manager).iter().flat_map(Place::earlier_managers) {
-                open.taken_over.extend(self.take_over(&earlier, manager, *layer)?);
+        for WantedLayer { layer, manager, once } in &asked {
+            let earlier = Place::of(manager).map(|place| place.earlier_managers());
+            for earlier in earlier.unwrap_or_default().iter().chain(once) {
+                open.taken_over.extend(self.take_over(earlier, manager, *layer)?);
             }
         }
         for former in former {
@@ -125,10 +128,10 @@ impl Engine {
         if let Some(session) = session {
             let manager = self.find_session(Some(&session))?.manager_name();
             if asked.iter().all(|layer| layer.manager != manager) {
-                asked.push(WantedLayer { layer: Layer::Conversation, manager });
+                asked.push(WantedLayer { layer: Layer::Conversation, manager, once: None });
             }
         }
-        for WantedLayer { layer, manager } in asked {
+        for WantedLayer { layer, manager, .. } in asked {
             open.layers.push(self.open_layer(layer, manager, root.as_deref())?);
         }
         Ok(open)
@@ -162,8 +165,8 @@ impl Engine {
         Ok(OpenLayer { layer, manager, label, items, tokens, max_items, version })
     }
 
-    /// Takes over a manager of an earlier version if it has the same items as when they were
-    /// compared with the layers.
+    /// Moves the items of a manager with an earlier name into its layer, if the items are still
+    /// those that were compared with the layers.
     fn settle_former(
         &mut self,
         former: Former,
@@ -176,7 +179,7 @@ impl Engine {
         }
         let to = asked.iter().find(|asked| Some(asked.layer) == to);
         let taken = match to {
-            Some(WantedLayer { layer, manager: to }) => self.take_over(&manager, to, *layer)?,
+            Some(to) => self.take_over(&manager, &to.manager, to.layer)?,
             None => None,
         };
         match taken {

@@ -1,8 +1,9 @@
 //! Operations on memories: remember, search and forget.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Engine, EngineError, Event};
+use crate::memory::answers::{Text, answers};
 use crate::memory::grounding::{Grounding, Remembered};
 use crate::memory::ranking::{Candidate, Found, best, similar};
 use crate::memory::strength::Life;
@@ -10,8 +11,12 @@ use crate::session::spans::Spans;
 use crate::store::memory::{MemoryFilter, MemoryRow, MemoryScope, NewMemory};
 use crate::store::session::SessionRow;
 
-/// Maximum number of memories to consider in a search by words.
+/// Number of matches to consider first.
 const LOOKED_AT: u64 = 100;
+/// Factor by which a search widens if too few of the matches say more than the query.
+const MORE_LOOKED_AT: u64 = 4;
+/// Number of matches at which a search stops widening.
+const MOST_LOOKED_AT: u64 = 1600;
 /// Number of top hits whose neighbours are considered too.
 const NEIGHBOURS_OF: usize = 10;
 /// Kind of a memory that a user or model stored explicitly.
@@ -34,6 +39,8 @@ pub struct Query {
     pub limit: usize,
     /// A session, and the numbers of its messages in view, which need not be found again.
     pub in_view: Option<(u64, Spans)>,
+    /// True if being found makes a memory stronger.
+    pub strengthen: bool,
 }
 
 /// Result of a query.
@@ -83,18 +90,53 @@ impl Engine {
         Ok(id)
     }
 
-    /// Finds the memories that match best, and strengthens them.
+    /// Finds the memories that answer best, and strengthens them if the query says so.
     ///
     /// # Errors
     /// [`EngineError::Store`].
     pub fn ground(&mut self, query: &Query) -> Result<Grounded, EngineError> {
         self.finish_put_off()?;
         let now = self.now();
-        let hits = self.store.read().search_memories(&query.text, &query.filter, LOOKED_AT)?;
-        let by_words: Vec<u64> = hits.iter().map(|(row, _)| row.id).collect();
-        let mut rows: HashMap<u64, MemoryRow> =
-            hits.into_iter().map(|(row, _)| (row.id, row)).collect();
-        let by_vectors = self.found_by_vector(query, &mut rows)?;
+        let mut looked_at = LOOKED_AT;
+        let memories = loop {
+            let (answers, all) = self.answers(query, looked_at, now)?;
+            if all || answers.len() > query.limit || looked_at >= MOST_LOOKED_AT {
+                break answers;
+            }
+            looked_at *= MORE_LOOKED_AT;
+        };
+        let remembered: Vec<Remembered<'_>> = memories
+            .iter()
+            .take(query.limit)
+            .map(|row| Remembered {
+                id: row.id,
+                content: &row.made.content,
+                strength: candidate(row).life.strength(now),
+            })
+            .collect();
+        let grounding = Grounding::of(&remembered);
+        if query.strengthen
+            && let Some(store) = self.store.note()?
+        {
+            store.touch_memories(&grounding.ids, now)?;
+        }
+        let memories = memories.into_iter().take(query.limit).collect();
+        Ok(Grounded { memories, grounding })
+    }
+
+    /// Finds memories among the `looked_at` best matches: one more than the query's limit, so that
+    /// a text that only repeats the query does not end the search. Also returns whether there are
+    /// no further matches.
+    fn answers(
+        &mut self,
+        query: &Query,
+        looked_at: u64,
+        now: i64,
+    ) -> Result<(Vec<MemoryRow>, bool), EngineError> {
+        let (hits, all) = self.found_by_words(query, looked_at)?;
+        let by_words: Vec<u64> = hits.iter().map(|row| row.id).collect();
+        let mut rows: HashMap<u64, MemoryRow> = hits.into_iter().map(|row| (row.id, row)).collect();
+        let by_vectors = self.found_by_vector(query, looked_at, &mut rows)?;
         let best_found = by_words.iter().take(NEIGHBOURS_OF);
         let best_found: Vec<u64> =
             best_found.chain(by_vectors.iter().take(NEIGHBOURS_OF)).copied().collect();
@@ -103,22 +145,31 @@ impl Engine {
         rows.retain(|_, row| !query.is_in_view(row));
         let candidates: Vec<Candidate> = rows.values().map(candidate).collect();
         let found = Found { by_words: &by_words, by_vectors: &by_vectors };
-        let mut ids = best(&candidates, found, now);
-        ids.truncate(query.limit);
-        let memories: Vec<MemoryRow> = ids.iter().filter_map(|id| rows.remove(id)).collect();
-        let remembered: Vec<Remembered<'_>> = memories
-            .iter()
-            .map(|row| Remembered {
-                id: row.id,
-                content: &row.made.content,
-                strength: candidate(row).life.strength(now),
-            })
-            .collect();
-        let grounding = Grounding::of(&remembered);
-        if let Some(store) = self.store.note()? {
-            store.touch_memories(&grounding.ids, now)?;
+        let ranked = best(&candidates, found, now);
+        let texts: Vec<Text<'_>> = ranked.iter().filter_map(|id| rows.get(id)).map(text).collect();
+        let ids = answers(&query.text, &texts, query.limit.saturating_add(1));
+        let all = all && (by_vectors.len() as u64) < looked_at;
+        Ok((ids.iter().filter_map(|id| rows.remove(id)).collect(), all))
+    }
+
+    /// Returns the best matches by words, best first, and whether there are no further ones. Notes
+    /// are also searched by themselves, so that no number of messages hides them.
+    fn found_by_words(
+        &mut self,
+        query: &Query,
+        looked_at: u64,
+    ) -> Result<(Vec<MemoryRow>, bool), EngineError> {
+        let store = self.store.read();
+        let mut hits = store.search_memories(&query.text, &query.filter, looked_at)?;
+        let all = (hits.len() as u64) < looked_at;
+        if !all && query.filter.kind.is_none() {
+            let notes = MemoryFilter { kind: Some(NOTE.to_owned()), ..query.filter.clone() };
+            let known: HashSet<u64> = hits.iter().map(|(row, _)| row.id).collect();
+            let notes = store.search_memories(&query.text, &notes, LOOKED_AT)?;
+            hits.extend(notes.into_iter().filter(|(row, _)| !known.contains(&row.id)));
+            hits.sort_by(|(a, left), (b, right)| right.total_cmp(left).then(b.id.cmp(&a.id)));
         }
-        Ok(Grounded { memories, grounding })
+        Ok((hits.into_iter().map(|(row, _)| row).collect(), all))
     }
 
     /// Lists memories that pass the filter, newest first.
@@ -178,7 +229,7 @@ impl Engine {
         }
     }
 
-    /// Stores a memory's vector by an embedding model.
+    /// Stores the vector that the embedding model `model` computed for a memory.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -196,6 +247,7 @@ impl Engine {
     fn found_by_vector(
         &mut self,
         query: &Query,
+        looked_at: u64,
         rows: &mut HashMap<u64, MemoryRow>,
     ) -> Result<Vec<u64>, EngineError> {
         let Some((model, vector)) = &query.vector else { return Ok(Vec::new()) };
@@ -209,7 +261,7 @@ impl Engine {
                 similar(vector, read.iter().map(|(id, vector)| (*id, &**vector)))
             }
         };
-        found.truncate(LOOKED_AT as usize);
+        found.truncate(usize::try_from(looked_at).unwrap_or(usize::MAX));
         for &id in &found {
             if let Some(row) = self.store.read().memory(id)? {
                 rows.insert(id, row);
@@ -219,9 +271,9 @@ impl Engine {
     }
 }
 
-/// Returns the filter for the memories that may be shown in a session: its own, those of the
-/// session that it was forked from, its project's, and those for everywhere. Summaries of its own
-/// history are left out.
+/// Returns the filter for the memories that may be shown in a session: the session's own, those of
+/// the session that it was forked from, those of its project, and those for all sessions. Summaries
+/// of the session's own history are left out.
 pub(crate) fn memories_for(row: &SessionRow) -> MemoryFilter {
     let mut scopes = vec![MemoryScope::Everywhere, MemoryScope::Session(row.id)];
     // Messages shared with the parent of a fork may be memories of the parent.
@@ -231,6 +283,17 @@ pub(crate) fn memories_for(row: &SessionRow) -> MemoryFilter {
         scopes: Some(scopes),
         except: Some((row.id, SUMMARY.to_owned())),
         ..MemoryFilter::default()
+    }
+}
+
+fn text(row: &MemoryRow) -> Text<'_> {
+    let content = &*row.made.content;
+    // Archived messages begin with their role.
+    let said = content.split_once(": ").filter(|_| row.made.kind == ARCHIVED);
+    Text {
+        id: row.id,
+        content: said.map_or(content, |(_, said)| said),
+        noted: row.made.kind == NOTE,
     }
 }
 

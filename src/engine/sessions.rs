@@ -68,7 +68,8 @@ impl Sessions {
         }
     }
 
-    /// Keeps a session current, whatever is opened or changed after it.
+    /// Makes a session the one for connections that have opened none, unless the caller or these
+    /// connections use the session already.
     pub(super) fn keep_current(&mut self, id: u64) {
         if !self.current(self.caller).any(|current| current == id) {
             self.shared = Some(id);
@@ -84,6 +85,11 @@ impl Sessions {
     /// Forgets a connection that has ended.
     pub(super) fn forget(&mut self, caller: Caller) {
         self.opened.remove(&caller);
+    }
+
+    /// Returns whether a session is in memory.
+    pub(super) fn has(&self, id: u64) -> bool {
+        self.loaded.iter().any(|loaded| loaded.row.id == id)
     }
 
     fn rows(&self) -> impl Iterator<Item = &SessionRow> {
@@ -149,7 +155,8 @@ impl Sessions {
         }
     }
 
-    /// Returns whether a session is in memory and short; without a name, the caller's current one.
+    /// Returns whether a session is in memory and has at most [`SHORT_SESSION`] messages. `name` is
+    /// a name or an id; `None` stands for the caller's current session.
     pub(super) fn is_short(&self, caller: Caller, name: Option<&str>) -> bool {
         let current = || self.current(caller).next();
         let id = name.map_or_else(current, |name| name.parse().ok().map(|SessionId(id)| id));

@@ -34,19 +34,21 @@ pub struct Redone {
 pub struct NextStep {
     /// Method that made the change.
     pub method: String,
-    /// Items that the change adds, removes or alters, as they are without it if it removes them,
-    /// otherwise as they are with it.
+    /// Items that the change adds, removes or alters: removed items as they are before the change,
+    /// all others as they are after it.
     pub items: Vec<Arc<Item>>,
     /// Name of the set that the change saved or dropped.
     pub set: Option<String>,
 }
 
 impl Engine {
-    /// Undoes the last change of a manager. Further calls go further back. That items followed their
-    /// sources is no step of its own, since they would follow them again.
+    /// Undoes the last change of a manager. Further calls go further back. A change in which items
+    /// only followed their sources is no step of its own, since the items would follow their
+    /// sources again.
     ///
     /// # Errors
-    /// [`EngineError::NothingToUndo`].
+    /// [`EngineError::NothingToUndo`]; [`EngineError::NoSuchItem`] if an item that was moved to
+    /// another manager is no longer there.
     pub fn undo(&mut self, manager: &str) -> Result<Undone, EngineError> {
         loop {
             let step = self.undo_newest(manager)?;
@@ -68,6 +70,9 @@ impl Engine {
             return Err(EngineError::SetChanged { name: set.name.clone() });
         }
         let undone = change.method.clone();
+        if let Some(partner) = &change.partner {
+            self.check_items(partner, &moved_out(&change))?;
+        }
         self.take_back(manager, change.clone())?;
         if let Some(partner) = change.partner.clone() {
             self.undo_there(&partner, &change, manager)?;
@@ -95,14 +100,13 @@ impl Engine {
         {
             return self.take_back(there, last);
         }
-        let held = self.manager(there)?;
-        let gone: Vec<ItemId> = taken.leaving().filter(|id| held.slot(*id).is_some()).collect();
-        let change = self.plan(there, |manager| manager.plan_remove("undo", &gone))?;
+        let change = self.plan(there, |manager| manager.plan_remove("undo", &moved_out(taken)))?;
         self.carry_out(there, Change { partner: Some(here.to_owned()), ..change })?;
         self.bring(there, "undo", taken.entering(), here)
     }
 
-    /// Redoes the change of a manager that was undone last. Further calls go further.
+    /// Redoes the change of a manager that was undone last. Each further call redoes the change
+    /// that was undone before.
     ///
     /// # Errors
     /// [`EngineError::NothingToRedo`] if nothing was undone, or another change was made since.
@@ -136,7 +140,7 @@ impl Engine {
         }))
     }
 
-    /// Does something, returns its result, and takes it back.
+    /// Runs an operation, undoes its changes, and returns its result.
     ///
     /// # Errors
     /// Those of the operation.
@@ -157,7 +161,7 @@ impl Engine {
         }
     }
 
-    /// Redoes the change that was undone last, `change`.
+    /// Redoes `change`, which is the change that was undone last.
     fn redo_last(&mut self, manager: &str, change: &Change) -> Result<(), EngineError> {
         if let Some(set) = &change.set
             && self.store.read().set_named(&set.name)? != set.before
@@ -226,7 +230,7 @@ impl Engine {
     }
 }
 
-/// The end of a rehearsal, which takes back what it did.
+/// The end of a rehearsal. It is an error in any case, so that the rehearsed changes are undone.
 enum Ended<T> {
     Rehearsed(T),
     Failed(EngineError),
@@ -238,9 +242,9 @@ impl<T> From<EngineError> for Ended<T> {
     }
 }
 
-/// Adapts an undone change to the items of its manager, which may have followed their sources since.
-/// Where the change replaced no text, the present one stays. That items followed their sources
-/// earlier does not count where they have done so again.
+/// Adapts an undone change to the items of its manager, which may have followed their sources
+/// since. Where the change replaced no text, an item keeps its present text. If the change only
+/// followed sources, items that have changed since are left out.
 fn adapted(change: &Change, manager: &Manager) -> Change {
     let slot = |SlotChange { before, after }: &SlotChange| {
         let id = before.as_ref().or(after.as_ref())?.item.id;
@@ -258,6 +262,15 @@ fn adapted(change: &Change, manager: &Manager) -> Change {
         Some(SlotChange { before: now, after })
     };
     Change { slots: change.slots.iter().filter_map(slot).collect(), ..change.clone() }
+}
+
+/// Returns the items that one side of a move gave to the other. The side that got them may also have
+/// evicted some, which moved nowhere.
+fn moved_out(change: &Change) -> Vec<ItemId> {
+    match change.entering().next() {
+        Some(_) => Vec::new(),
+        None => change.leaving().collect(),
+    }
 }
 
 /// Returns whether the items that one change removes are those that the other one adds.

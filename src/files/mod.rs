@@ -1,9 +1,9 @@
-//! Reads the disk: files, lines of files, directory trees, and whether an item still matches its
-//! file.
+//! Reads the disk: reads files and lines of files, walks directory trees, and checks whether an
+//! item still matches its file.
 //!
-//! This is the only module that touches the user's files. Its functions take plain data, block, and
-//! return: call them on a blocking thread. It must not know the engine, the protocol or the store;
-//! of the rest of the program it names only the types of items and templates, and small helpers.
+//! This is the only module that touches the user's files. Its functions block, so they must be
+//! called on a blocking thread. The module must not know the engine, the protocol or the store; of
+//! the rest of the program, it uses only the types of items and templates, and small helpers.
 
 mod beneath;
 mod bulk;
@@ -17,6 +17,7 @@ mod looks;
 mod path;
 mod project;
 mod read;
+mod recording;
 mod refresh;
 mod remote;
 mod renamed;
@@ -35,7 +36,10 @@ pub(crate) use listing::{ListedFile, listing};
 pub(crate) use looks::Looks;
 pub(crate) use path::{absolute, path_value};
 pub(crate) use project::project_root;
-pub(crate) use read::{DEFAULT_MAX_FILE_BYTES, FileText, ReadOptions, read};
+pub(crate) use read::{DEFAULT_MAX_FILE_BYTES, FileText, ReadOptions, lines_of, read};
+pub(crate) use recording::{
+    LARGEST_RECORDING, MOST_RECORDINGS, Recording, project_of_history, recordings,
+};
 pub(crate) use refresh::{Followed, LEADS_OUT, Reader, Refreshed, WITHIN, leads_out, refresh};
 pub(crate) use remote::{remote_of, true_name};
 pub(crate) use skipped::{MAX_NAMED_SKIPS, SkipReason, Skipped};

@@ -49,7 +49,7 @@ impl Default for ReadOptions {
 }
 
 /// Reads the file at `path`, which must be absolute: the whole file, or the lines of `range`, both
-/// ends included; without an end, up to the last line.
+/// ends included. A range without an end reaches to the last line.
 ///
 /// Symbolic links are followed. FIFOs, sockets and devices are refused without opening them. Take
 /// the time for [`Item::taken_ms`](crate::context::item::Item::taken_ms) before the call, so that a
@@ -64,7 +64,7 @@ pub(crate) fn read(
     read_in(path, range, options, &mut Projects::default())
 }
 
-/// Like [`read`], but remembers the projects of earlier files.
+/// Reads a file like [`read`], but remembers the projects of earlier files.
 pub(super) fn read_in(
     path: &Path,
     range: Option<(u64, Option<u64>)>,
@@ -104,6 +104,19 @@ pub(super) fn part(
     };
     let project = projects.of_file(path);
     Ok(FileText { path: path.to_path_buf(), content, lines, total_lines, project })
+}
+
+/// Returns the lines of `range` from `text`, or all lines, as if the file at `path` had this text.
+///
+/// # Errors
+/// [`FileError::BadRange`], [`FileError::PastEnd`].
+pub(crate) fn lines_of(
+    path: &Path,
+    text: String,
+    range: Option<(u64, Option<u64>)>,
+) -> Result<FileText, FileError> {
+    check_range(range)?;
+    part(path, text, range, &mut Projects::default())
 }
 
 /// Reads the whole text of a regular file of at most `limit` bytes, without a byte-order mark.

@@ -1,5 +1,5 @@
-//! The projects that the user trusts, kept in a file. Must not know what an untrusted project may
-//! not do.
+//! The projects that the user trusts, listed in a file. Must not know what only trusted projects
+//! may do.
 
 use std::fs;
 use std::io::{self, Write};
@@ -40,9 +40,9 @@ names! {
     /// Current state of a trusted project.
     #[cfg_attr(feature = "server", schemars(rename = "ProjectStanding"))]
     Standing {
-        /// The project is the same.
+        /// The same project is at its place.
         Same => "same",
-        /// Another repository, or none, is at the project's place.
+        /// Another repository, none, or an unreadable one is at the project's place.
         Other => "other",
         /// Nothing is at the project's place.
         Gone => "gone",
@@ -63,8 +63,10 @@ pub enum TrustError {
         /// Reason why it cannot be written.
         cause: io::Error,
     },
-    /// The list cannot be parsed.
-    #[error("{path:?} is damaged, so no project is trusted: {cause}")]
+    /// The list cannot be read or parsed.
+    #[error(
+        "cannot read the list of trusted projects, {path:?}, so no project is trusted: {cause}"
+    )]
     Damaged {
         /// Path of the file.
         path: PathBuf,
@@ -138,7 +140,7 @@ impl Trust {
         })
     }
 
-    /// Stops trusting whatever is, or was, in this folder. Returns whether it was trusted.
+    /// Stops trusting the project that is, or was, in this folder. Returns whether it was trusted.
     ///
     /// # Errors
     /// [`TrustError::Unwritable`].

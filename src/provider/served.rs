@@ -296,7 +296,9 @@ impl HttpReply {
         }
         self.pieces.extend(pieces);
         if outcome.is_ok() && self.said > MAX_ANSWER_BYTES {
-            let what = format!("the answer says more than {MAX_ANSWER_BYTES} bytes");
+            let what = format!(
+                "the answer has more than {MAX_ANSWER_BYTES} bytes of text, reasoning and calls"
+            );
             return Err(self.endpoint.error(ErrorKind::Malformed, what));
         }
         outcome.map_err(|Broken { kind, what }| {

@@ -6,6 +6,8 @@ pub(crate) mod bm25;
 pub(crate) mod excerpt;
 pub(crate) mod fusion;
 pub(crate) mod scan;
+pub(crate) mod specifics;
+pub(crate) mod stop;
 #[cfg(test)]
 mod testing;
 pub(crate) mod words;

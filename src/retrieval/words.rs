@@ -56,8 +56,19 @@ pub(crate) fn ends(text: &str, most: usize) -> [&str; 2] {
 
 /// Returns the stems of [`words`], by Porter's second algorithm for English.
 pub fn stems(text: &str) -> Vec<String> {
+    stems_where(text, |_| true)
+}
+
+/// Returns the stems of those [`words`] of a text that `is_wanted`.
+pub(crate) fn stems_where(text: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
     let stemmer = Stemmer::create(Algorithm::English);
-    words(text).iter().map(|word| stemmer.stem(word).into_owned()).collect()
+    let mut stems = Vec::new();
+    each_word(text, |word| {
+        if is_wanted(word) {
+            stems.push(stemmer.stem(word).into_owned());
+        }
+    });
+    stems
 }
 
 /// Returns the parts of an identifier. It is cut at underscores, between a small letter and a

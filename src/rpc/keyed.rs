@@ -20,7 +20,8 @@ use crate::wire::message::WireError;
 /// Parameters that name the place of a change. The same key counts separately for each place.
 const PLACES: [&str; 4] = ["session", "manager", "managers", "name"];
 
-/// Prefix that tells this run of the server from others, for names of keys that do not outlive it.
+/// Prefix that distinguishes this run of the server from others. It begins the names of keys that
+/// are valid only in this run.
 static START: LazyLock<String> = LazyLock::new(|| {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     format!("{:x}-{:x} ", std::process::id(), since.as_nanos())
@@ -129,17 +130,17 @@ impl Keyed {
         known.await.map_err(engine_error)
     }
 
-    /// Returns the kind of the error with which an earlier call with the key failed, if any. To be
-    /// asked once the turn has had its session, which an earlier call frees just before it stores
-    /// how it ended.
+    /// Returns the kind of the error with which an earlier call with the key failed, if any. Must
+    /// be called after the turn: an earlier call frees the session, for which the turn waits, just
+    /// before it stores its own outcome.
     pub(super) async fn failed_before(&self, engine: &Handle) -> Result<Option<String>, WireError> {
         let failed = self.of_turn("failed");
         let kind = engine.ask(move |engine| engine.recorded(&failed));
         kind.await.map_err(engine_error)
     }
 
-    /// Stores the outcome of a turn: its answer, or that it was cancelled. Stores only the kind of
-    /// a failure, since the call may be tried again.
+    /// Stores the outcome of a turn: its answer, or that the turn was cancelled. Stores only the
+    /// kind of another failure, since the call may be tried again.
     pub(super) async fn end(&self, engine: &Handle, outcome: &Result<Value, WireError>, end: End) {
         let record = match outcome {
             Ok(value) => (self.name.clone(), format!("{} {}", self.hash, print_value(value))),
@@ -178,7 +179,7 @@ impl Keyed {
         Ok(match kept {
             None if is_earlier => Some(Known::Refused(reused(
                 "was used for a call to an earlier release, which did not store its answer; check \
-                 whether the change was made, and use a new key to make another",
+                 whether the change was made, and use a new key for another change",
             ))),
             None => None,
             Some((hash, text)) if hash == self.hash => {
@@ -191,8 +192,8 @@ impl Keyed {
         })
     }
 
-    /// Wraps the operation of a call, so that it runs once and its answer is stored with its
-    /// changes.
+    /// Wraps the operation of a call, so that the operation runs only once and its answer is stored
+    /// together with its changes.
     pub(super) fn wrap(self, step: Step) -> Step {
         match step {
             Step::Done(value) => {

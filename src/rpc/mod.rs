@@ -18,6 +18,7 @@ mod error;
 mod error_data;
 mod history;
 mod keyed;
+mod ledger;
 pub(crate) mod limits;
 mod memories;
 mod method;
@@ -90,7 +91,7 @@ pub enum Step {
     AwaitEnd(Awaited),
     /// Cancel another call of the same connection.
     Cancel(Id),
-    /// Send the client exactly these notifications.
+    /// Replace the client's subscription with this one.
     Subscribe(Subscription),
     /// End the server once the answer is sent.
     ShutDown,

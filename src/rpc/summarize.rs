@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Step;
 use super::call::Call;
-use super::error::param_error;
+use super::error::{agent_error, param_error};
 use super::params::{InSession, ModelName, not_negative};
+use crate::agent::summary::{Described, Outcome, described, worth_preparing};
 use crate::curation::prune::SUMMARIZED_BUT;
-use crate::curation::summary::{Ahead, Prepared};
+use crate::curation::summary::Ahead;
 use crate::engine::{Engine, EngineError, Keep};
 use crate::ids::MemoryId;
 use crate::value::Value;
@@ -49,31 +50,36 @@ pub(super) fn keep(messages: Option<i64>, turns: Option<i64>) -> Result<Keep, Wi
 pub(super) fn summarize_session(call: Call, given: SummarizeSession) -> Result<Step, WireError> {
     let keep = keep(given.keep_messages, given.keep_turns)?;
     let (session, model) = (given.session.clone(), given.model.clone());
-    let ahead = move |engine: &mut Engine| {
+    let ahead = move |engine: &mut Engine, least| {
         let context = engine.session_context(session.as_deref(), model.as_deref())?;
         let max_tokens = context.settings.turn.max_tokens;
-        engine.summary_ahead(context.row.id, keep, max_tokens, &context.costs)
+        engine.summary_ahead(context.row.id, keep, max_tokens, &context.costs, least)
     };
     prepared(&call, ahead, move |prepared| summarized(given, keep, prepared))
 }
 
-/// Prepares the slow part of a long summary outside the engine, and continues with that part. If
-/// the session changes in the meantime, the summary is made without the prepared part.
+/// Prepares a summary outside the engine, with a description if a model is configured to write it,
+/// and continues with it. `ahead` gets the minimum number of messages in view for a preparation. If
+/// the session changes in the meantime, the summary is made without the prepared parts.
 pub(super) fn prepared(
     call: &Call,
-    ahead: impl FnOnce(&mut Engine) -> Result<Option<Ahead>, EngineError> + Send + 'static,
-    then: impl FnOnce(Prepared) -> Result<Step, WireError> + Send + 'static,
+    ahead: impl FnOnce(&mut Engine, usize) -> Result<Option<Ahead>, EngineError> + Send + 'static,
+    then: impl FnOnce(Described) -> Result<Step, WireError> + Send + 'static,
 ) -> Result<Step, WireError> {
-    let engine = call.tools.engine.clone();
+    let (engine, job) = (call.tools.engine.clone(), call.job());
     Ok(Step::Await(Box::pin(async move {
+        let least = worth_preparing(&job);
         // Errors are left to the call itself, which reports them.
-        let ahead = engine.ask(ahead).await.ok().flatten();
-        let prepare = || ahead.map(Ahead::prepare).unwrap_or_default();
-        then(tokio::task::spawn_blocking(prepare).await.unwrap_or_default())
+        let ahead = engine.ask(move |engine| ahead(engine, least)).await.ok().flatten();
+        then(described(&job, ahead).await.map_err(agent_error)?)
     })))
 }
 
-fn summarized(given: SummarizeSession, keep: Keep, prepared: Prepared) -> Result<Step, WireError> {
+fn summarized(
+    given: SummarizeSession,
+    keep: Keep,
+    Described { prepared, outcome }: Described,
+) -> Result<Step, WireError> {
     Step::state(move |engine| {
         let session = given.session.as_deref();
         let (row, done) = engine.between_turns(session, |engine, row| {
@@ -89,6 +95,7 @@ fn summarized(given: SummarizeSession, keep: Keep, prepared: Prepared) -> Result
             turns_summarized: done.turns,
             stats,
             summary: &done.text,
+            description: outcome.as_ref().map(Description::from),
             memory: done.memory.map(MemoryId),
         }))
     })
@@ -110,8 +117,29 @@ pub(super) struct SummarizedSession<'a> {
     stats: SummaryStats,
     /// Text of the summary.
     summary: &'a str,
+    /// The description in the summary; absent if no model was asked for one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<Description<'a>>,
     /// Id of the memory made from the summary; `nil` if none was made.
     memory: Option<MemoryId>,
+}
+
+/// A description that a model was asked to write for a summary.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "Description")]
+pub(super) struct Description<'a> {
+    /// Name of the provider that was asked.
+    provider: &'a str,
+    /// Reason why the summary is without a description; absent if the model wrote one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<&'a str>,
+}
+
+impl<'a> From<&'a Outcome> for Description<'a> {
+    fn from(Outcome { provider, failure }: &'a Outcome) -> Self {
+        Self { provider, failure: failure.as_deref() }
+    }
 }
 
 /// Numbers of messages in a summary.

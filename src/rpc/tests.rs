@@ -140,7 +140,7 @@ fn bad_parameters_are_refused_by_name() {
     check(
         "move-context",
         "(:id \"ctx-1\")",
-        "to or before or after is required, exactly one of them",
+        "to is required, or before or after; give exactly one",
     );
 }
 

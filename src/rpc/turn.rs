@@ -9,8 +9,8 @@ use super::embedding::{Embedded, embedded};
 use super::error::param_error;
 use super::messages::MessageParam;
 use super::params::{InSession, ModelName, Short};
-use super::summarize::prepared;
-use crate::curation::summary::Prepared;
+use super::summarize::{Description, prepared};
+use crate::agent::summary::{Described, Outcome};
 use crate::engine::{Engine, NewMessage, NewTurn, TurnDone, quality_parts};
 use crate::ids::{CheckpointId, MemoryId, MessageId};
 use crate::session::message::Phase;
@@ -40,9 +40,9 @@ pub(super) fn process_turn(call: Call, mut given: ProcessTurn) -> Result<Step, W
     embedded(&call, text, move |embedded| {
         let (session, model) = (given.session.clone(), given.model.clone());
         let new = message.clone();
-        let ahead = move |engine: &mut Engine| {
+        let ahead = move |engine: &mut Engine, least| {
             let context = engine.session_context(session.as_deref(), model.as_deref())?;
-            engine.turn_ahead(&context, &new)
+            engine.turn_ahead(&context, &new, least)
         };
         prepared(&after, ahead, move |prepared| turn(given, message, embedded, prepared))
     })
@@ -52,7 +52,7 @@ fn turn(
     given: ProcessTurn,
     message: NewMessage,
     Embedded { vector, outcome }: Embedded,
-    prepared: Prepared,
+    Described { prepared, outcome: description }: Described,
 ) -> Result<Step, WireError> {
     Step::state(move |engine| {
         let session = given.session.as_deref();
@@ -62,7 +62,7 @@ fn turn(
                 NewTurn { method: "process-turn", message, coherence: given.coherence, vector };
             engine.process_turn(&context, turn, &prepared)
         })?;
-        let turn = TurnResult::of(&done, outcome);
+        let turn = TurnResult::of(&done, description.as_ref(), outcome);
         Ok(Value::of(&ProcessedTurn { session: &row.name, turn }))
     })
 }
@@ -133,6 +133,9 @@ struct SummaryResult<'a> {
     turns_summarized: u64,
     /// Text of the summary; only with a summary.
     summary: &'a str,
+    /// The description in the summary; absent if no model was asked for one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<Description<'a>>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -159,12 +162,17 @@ struct QualityPart<'a> {
 }
 
 impl<'a> TurnResult<'a> {
-    pub(super) fn of(done: &'a TurnDone, embedding: Option<Value>) -> Self {
+    pub(super) fn of(
+        done: &'a TurnDone,
+        description: Option<&'a Outcome>,
+        embedding: Option<Value>,
+    ) -> Self {
         let summary = done.summarized.as_ref().map(|done| SummaryResult {
             tokens_before: done.tokens_before,
             tokens_after: done.tokens_after,
             turns_summarized: done.turns,
             summary: &done.text,
+            description: description.map(Description::from),
         });
         let rollback = done.rolled_back.as_ref().map(|done| RollbackResult {
             commit_restored: CheckpointId(done.checkpoint),

@@ -16,14 +16,14 @@ const LONGEST_FILE: u64 = 64 << 10;
 /// Proof that a client still has to give before its messages are read.
 #[derive(Debug, Clone)]
 pub enum Admission {
-    /// None: the client came over stdio, or over a Unix socket as the same user.
+    /// No proof: the client came over stdio, or over a Unix socket as the same user.
     Granted,
-    /// None: the client came over TCP as the same user. The client may still send this secret
+    /// No proof: the client came over TCP as the same user. The client may still send this secret
     /// first, if there is one.
     Offered(Option<SecretHash>),
-    /// This secret, as the first message.
+    /// This secret, which the client must send as its first message.
     Demanded(SecretHash),
-    /// No proof is accepted.
+    /// No proof is accepted: the client must be disconnected.
     Refused,
 }
 
@@ -110,8 +110,11 @@ pub(crate) enum SecretError {
         /// The file or the link.
         path: PathBuf,
     },
-    /// The first line is empty.
-    #[error("the secret file {} begins with an empty line", crate::visible::visible_path(path))]
+    /// The first line is empty, or there is none.
+    #[error(
+        "the secret file {} has no secret; write it on the first line",
+        crate::visible::visible_path(path)
+    )]
     Empty {
         /// The file.
         path: PathBuf,
@@ -290,7 +293,7 @@ mod tests {
         for mode in [0o644, 0o640, 0o620, 0o602, 0o606] {
             check("x\n", mode, "chmod 600");
         }
-        check("\nx", 0o600, "empty line");
+        check("\nx", 0o600, "has no secret");
         check("x\n", 0o600, "Some(SecretHash(…))");
         assert!(read_secret(None, &[dir.path().join("none")]).unwrap().is_none());
         assert!(read_secret(Some(&dir.path().join("none")), &[]).is_err());

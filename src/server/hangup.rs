@@ -20,7 +20,7 @@ const KEEP_COUNT: u32 = 4;
 
 /// Resolves when the peer stops reading. A peer that only stops writing, such as at the end of a
 /// pipeline of calls, does not count. Never resolves for a file descriptor that cannot be watched,
-/// such as that of a file.
+/// such as that of a regular file.
 pub(super) fn hung_up(fd: impl AsFd) -> impl Future<Output = ()> + Send + 'static {
     let watched = fd.as_fd().try_clone_to_owned().and_then(watched);
     async move {
@@ -36,7 +36,8 @@ pub(super) fn hung_up(fd: impl AsFd) -> impl Future<Output = ()> + Send + 'stati
 
 #[expect(
     deprecated,
-    reason = "its replacement is unsafe, since other types than this may change their number"
+    reason = "the replacement is an unsafe function, because the descriptor of some types can \
+              change; that of an `OwnedFd` cannot"
 )]
 fn watched(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(fd, Interest::PRIORITY)

@@ -56,7 +56,7 @@ impl Outbox {
         self.reply_from(id, outcome, None);
     }
 
-    /// Sends a reply, with the place that it holds if it is one of the large answers.
+    /// Sends a reply. A large answer also brings its `place` among the large answers.
     pub(super) fn reply_from(
         &self,
         id: Option<Id>,
@@ -317,14 +317,14 @@ fn encode(mut message: Outgoing, encoder: &mut Encoder, max_message: usize, buff
         buffer.truncate(start);
         let Outgoing::Reply(id, _) = message else { return };
         let advice = match longest < max_message {
-            true => "as a length of six hex digits allows no more",
-            false => "or raise max-message-bytes",
+            true => "; a length of six hex digits allows no more",
+            false => ", or raise max-message-bytes",
         };
         let error = WireError::new(
             WireError::INVALID_REQUEST,
             format!(
                 "the answer has {bytes} bytes, but at most {longest} can be sent; ask for \
-                 less, if the method has parameters for that, {advice}"
+                 less, if the method has parameters for that{advice}"
             ),
         );
         encoder.encode(&Outgoing::Reply(id, Err(error)), buffer);

@@ -41,7 +41,8 @@ pub enum FolderError {
     },
     /// The folder for sockets belongs to another user or is accessible to others.
     #[error(
-        "the folder {} must belong to you alone; remove it, or name a socket with --unix PATH",
+        "the folder {} must be yours and closed to other users; run chmod 700 on it, remove it, or run \
+         contexture serve --unix PATH with another socket",
         crate::visible::visible_path(path)
     )]
     NotPrivate {

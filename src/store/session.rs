@@ -28,6 +28,8 @@ pub struct NewSession {
     /// The session that this session continues, if any, and the number of shared messages. Shared
     /// messages are not copied: they are the first messages of both sessions.
     pub parent: Option<(u64, u64)>,
+    /// File that the session is imported from, if any.
+    pub source: Option<String>,
 }
 
 /// A stored session.
@@ -64,6 +66,17 @@ pub struct SessionRow {
     pub learned: String,
     /// Version after its last change.
     pub version: u64,
+    /// File that the session was imported from, if any.
+    pub source: Option<String>,
+}
+
+/// The place up to which a file was imported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordingRow {
+    /// Number of the session that the file became.
+    pub session: u64,
+    /// The place, as the importer wrote it.
+    pub mark: String,
 }
 
 impl SessionRow {
@@ -145,6 +158,8 @@ pub struct SearchHit {
     pub message: Option<u64>,
     /// Author of the message; `None` when the name matches.
     pub role: Option<Role>,
+    /// Time of the message in Unix seconds; `None` when the name matches.
+    pub timestamp: Option<i64>,
     /// Excerpt around the first matching word, on one line.
     pub snippet: String,
     /// BM25 score, above 0. Scores of names and of messages are not comparable.

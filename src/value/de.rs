@@ -24,7 +24,7 @@ const FEW_KEYS: usize = 16;
 /// A deserializer for one datum.
 pub(super) struct ValueDeserializer {
     pub(super) value: Value,
-    /// Whether keys that a struct does not have are refused.
+    /// True if keys that a struct does not have are refused.
     pub(super) strict: bool,
 }
 
@@ -43,7 +43,7 @@ macro_rules! integers {
     };
 }
 
-/// Implements methods by calls of others, which take fewer arguments.
+/// Implements methods by calling other methods that take fewer arguments.
 macro_rules! forwarded {
     ($($method:ident($($known:ty),*) to $other:ident;)*) => {
         $(fn $method<V: Visitor<'de>>(self, $(_: $known,)* visitor: V) -> Result<V::Value, Error> {
@@ -284,8 +284,8 @@ fn not_text(codes: &[u32]) -> Error {
         .map_or((0, 0), |(index, code)| (index + 1, *code));
     Error::new(match code {
         0x3F_FF80.. => {
-            format!("must be text, has the raw byte 0x{:02X} as character {index}", code & 0xFF)
+            format!("must be text, but character {index} is the raw byte 0x{:02X}", code & 0xFF)
         }
-        _ => format!("must be text, has the character code 0x{code:X} as character {index}"),
+        _ => format!("must be text, but character {index} has the code 0x{code:X}"),
     })
 }

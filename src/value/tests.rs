@@ -168,10 +168,8 @@ fn texts_come_from_strings_and_names() {
     check_error::<String>("12", "must be a string, got 12");
     check_error::<String>("nil", "must be a string, got nil");
     check_error::<String>("(a)", "must be a string, got a list");
-    check_error::<String>("\"é\\377\"", "must be text, has the raw byte 0xFF as character 2");
-    check_error::<String>("\"\\ud800\"", {
-        "must be text, has the character code 0xD800 as character 1"
-    });
+    check_error::<String>("\"é\\377\"", "must be text, but character 2 is the raw byte 0xFF");
+    check_error::<String>("\"\\ud800\"", "must be text, but character 1 has the code 0xD800");
     check_error::<char>("\"ab\"", "must be one character, got \"ab\"");
 }
 

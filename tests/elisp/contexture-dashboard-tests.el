@@ -133,6 +133,14 @@
       (search-forward "█")
       (should (eq (get-text-property (1- (point)) 'face) 'contexture-session-warning)))))
 
+(ert-deftest contexture-dashboard-names-the-limit-that-is-assumed ()
+  (let ((stats '(:needs-pruning t :tokens 84584 :limit 100000)))
+    (should (string-search "84,584 tokens, more than 80 % of the 100,000 assumed"
+                           (contexture-dashboard--warning stats)))
+    (should (string-search "! More than 80 % is used"
+                           (contexture-dashboard--warning `(:model-known t ,@stats))))
+    (should (equal (contexture-dashboard--warning '(:tokens 10 :limit 100000)) ""))))
+
 (ert-deftest contexture-dashboard-bar-has-letters-where-there-are-no-blocks ()
   (cl-letf (((symbol-function 'char-displayable-p) #'ignore))
     (should (equal (substring-no-properties

@@ -155,7 +155,7 @@
       (set-file-modes (concat contexture-test-directory "contexture") #o755)
       (contexture-doctor-test-says
        (contexture-doctor-test-run)
-       "fail  the folder .*contexture must belong to you alone; remove it"))))
+       "fail  the folder .*contexture must be yours and closed to other users; run chmod 700"))))
 
 (ert-deftest contexture-doctor-sees-that-the-state-is-open-to-others ()
   (contexture-test-with-server
@@ -326,6 +326,7 @@
      (format "Server +contexture %s" (regexp-quote contexture--version))
      (format "Process +%d, up " (process-id (contexture-test-process)))
      "Connected +through a pipe; this Emacs started" "State +.*/state"
+     "Capacity +50 items for each context, 1000 for those of projects, files and sessions"
      "Contexts +2 with 2 items, 2 tokens" "1 of 50 +1 tokens  [ab]\n")))
 
 (ert-deftest contexture-info-tells-of-a-server-of-another-emacs ()
@@ -353,5 +354,15 @@
       (contexture-doctor-test-says
        (contexture-info-test-run) "The server does not answer")
       (signal-process (contexture-test-process) 'SIGCONT))))
+
+;;;; A busy machine
+
+(ert-deftest contexture-doctor-blames-no-setting-for-a-slow-answer ()
+  (pcase-let ((`(,finding . ,more) (contexture-doctor--judge-itself 'silent "")))
+    (should-not more)
+    (let ((said (format "%S" finding)))
+      (should (string-search "does not answer within" said))
+      (should (string-search "less busy" said))
+      (should-not (string-search "contexture-server-args" said)))))
 
 ;;; contexture-doctor-tests.el ends here

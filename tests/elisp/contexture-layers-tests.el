@@ -199,6 +199,24 @@
         (rename-buffer "notes" t)
         (should-not (contexture-layers-test-contents (contexture-current-manager)))))))
 
+(ert-deftest contexture-layers-of-a-buffer-go-along-to-its-file ()
+  (contexture-layers-test
+    (let ((contexture-scope 'buffer)
+          (file (expand-file-name "saved.txt" contexture-test-directory)))
+      (with-temp-buffer
+        (rename-buffer "notes" t)
+        (setq default-directory contexture-test-directory)
+        (insert "a")
+        (contexture-layers-test-mark)
+        (contexture-test-message "moved 1 item of buffer notes to the file"
+          (write-file file))
+        (should (equal (contexture-layers-test-contents (contexture-current-manager)) '("a")))
+        (should (memq :file (contexture-layers-test-kinds)))
+        (should-not (memq :buffer (contexture-layers-test-kinds)))))
+    ;; The next Emacs finds it with the file.
+    (contexture-test-visiting (expand-file-name "saved.txt" contexture-test-directory)
+      (should (member "a" (contexture-layers-test-contents))))))
+
 (ert-deftest contexture-layers-outside-of-projects-are-those-of-the-folder ()
   (contexture-layers-test
     (contexture-test-visiting (contexture-test-file "a.txt" "one")
@@ -281,6 +299,26 @@
         (contexture-switch nil)
         (should (consp (contexture-current-context)))))))
 
+(ert-deftest contexture-layers-are-chosen-with-two-prefix-arguments-elsewhere ()
+  (contexture-layers-test
+    (let ((root (contexture-layers-test-project "app" '("one.el" . "(one)\n")))
+          (kill-ring '("newest" "oldest")))
+      (contexture-layers-test-visiting root "one.el"
+        (cl-letf (((symbol-function 'completing-read) (lambda (&rest _) "file one.el"))
+                  ((symbol-function 'read-from-kill-ring) (lambda (&rest _) "oldest")))
+          (pcase-dolist (`(,prefix ,layer ,text) '((nil "project app" "newest")
+                                                   ((4) "project app" "oldest")
+                                                   ((16) "file one.el" "newest")))
+            (let ((current-prefix-arg prefix)
+                  (this-command 'contexture-add-kill))
+              (should (string-search (concat " to " layer)
+                                     (contexture-test-message "^Added "
+                                       (call-interactively #'contexture-add-kill)))))
+            (should (equal text (car (last (contexture-layers-test-contents
+                                            (if (equal prefix '(16))
+                                                (contexture--layer (contexture--layers) :file)
+                                              (contexture-current-manager)))))))))))))
+
 (ert-deftest contexture-layers-that-are-empty-offer-what-there-is ()
   (contexture-layers-test
     (let ((one (contexture-layers-test-project "one" '("a.el" . "(one)\n")))
@@ -327,7 +365,7 @@
                                                  (mapcar (lambda (it) (plist-get it :manager))
                                                          contexture-list--items)))))
             (goto-char (contexture-list--find "ctx-1"))
-            (contexture-test-user-error "no more special layer"
+            (contexture-test-user-error "most special layer already"
               (contexture-list-to-special))
             (contexture-test-message "Undid a move to or from another context"
               (contexture-undo))

@@ -19,6 +19,20 @@
     (should (equal (contexture-list-tests--column 5) '("now" "now" "now")))
     (should (equal (contexture-list-tests--column 6) '("fresh" "fresh" "fresh")))))
 
+(ert-deftest contexture-list-header-names-one-layer-only-if-all-items-are-there ()
+  (let ((everywhere '(:manager "*shared*" :tokens 10))
+        (project '(:manager "p" :tokens 20))
+        (contexture--labels (make-hash-table :test #'equal)))
+    (puthash "p" "project app" contexture--labels)
+    (cl-flet ((header (manager &rest items)
+                (contexture-list--header manager items nil (length items) nil)))
+      (should (equal (header '("*shared*" "p" "f") project project)
+                     " Project app: 2 items, 40 tokens"))
+      (should (equal (header '("*shared*" "p" "f") everywhere project)
+                     " All layers: 2 items, 30 tokens"))
+      (should (equal (header "*shared*" everywhere)
+                     " The shared context: 1 item, 10 tokens")))))
+
 (ert-deftest contexture-list-header-shows-the-size ()
   (contexture-list-tests--with-list
     (should (string-match-p "M: 3 items of at most 50, [0-9]+ tokens"
@@ -484,6 +498,23 @@
                           (contexture-list--line
                            row columns (contexture-list--template columns))))
         (should (< (string-width (string-trim-right line)) width))))))
+
+(ert-deftest contexture-list-has-room-for-the-dates-of-states ()
+  (dolist (width '(80 96 200))
+    (let* ((columns (contexture-list--format width t))
+           (item '(:id "ctx-1" :type :code :state :fresh :tokens 12345 :as-of 1893456000
+                   :metadata (:filename "/a/long/name/of/a/file/that/does/not/fit.el"
+                              :start-line 10000 :end-line 20000 :origin :region)))
+           (line (contexture-list--line (contexture-list--row item 9999999) columns
+                                        (contexture-list--template columns)))
+           (place (string-match "frozen" line)))
+      (should (contexture-list--dated-p item))
+      (should (string-prefix-p "frozen 20" (get-text-property place 'display line)))
+      (should (<= (+ place (length "frozen 2030-01-01")) width))))
+  (dolist (item '((:as-of 1893456000 :live t :state :fresh :metadata (:origin :region))
+                  (:as-of 1893456000 :state :fresh :metadata (:origin :diagnostic))
+                  (:state :stale :metadata (:origin :region))))
+    (should-not (contexture-list--dated-p item))))
 
 (ert-deftest contexture-list-refresh-finds-text-that-moved ()
   (contexture-list-tests--with-list

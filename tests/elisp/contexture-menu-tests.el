@@ -126,6 +126,17 @@
                                            (contexture-menu--redo)))
     (should (equal (contexture-menu--undo) "undo"))))
 
+(ert-deftest contexture-menu-cuts-the-names-of-changes-to-fit-the-frame ()
+  (let ((name "an addition of elisp/contexture-log.el:10-15"))
+    (dolist (width '(91 96 200))
+      (cl-letf (((symbol-function 'frame-width) (lambda (&rest _) width)))
+        (let ((shown (contexture-menu--step-label "undo" name)))
+          (should (string-prefix-p "undo: an a" shown))
+          (should (string-suffix-p "0-15" shown))
+          (should (<= (+ contexture-menu--label-column
+                         (- (length shown) (length "undo: ")))
+                      width)))))))
+
 ;;;; Refreshing
 
 (ert-deftest contexture-refresh-tells-what-became-of-the-files ()

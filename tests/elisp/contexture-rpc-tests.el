@@ -305,6 +305,21 @@
     (should-not (oref contexture--connection retry-timer))
     (should (equal (contexture-rpc-tests--contents) '("kept")))))
 
+(ert-deftest contexture-rpc-tells-of-a-lost-server-that-nobody-needs ()
+  (contexture-test-with-state
+    (let* ((lost 0)
+           (contexture-disconnected-hook (list (lambda () (cl-incf lost)))))
+      (contexture-request 'ping)
+      (contexture-test-kill-server)
+      (contexture-test-until (= lost 1))
+      ;; One that is needed is made again at once, and not told.
+      (contexture-request 'ping)
+      (contexture-test-kill-server)
+      (contexture-rpc-tests--add "a")
+      (should (equal (contexture-rpc-tests--contents) '("a")))
+      (contexture-test-settle)
+      (should (= lost 1)))))
+
 (ert-deftest contexture-rpc-survives-many-kills ()
   (contexture-test-with-state
     (let ((contexture-resend-limit 100) ; A slow server may die during a call each time.
@@ -557,6 +572,14 @@ while test -e %s; do sleep 0.05; done; exec \"$0\" \"$@\"" (shell-quote-argument
       (should-not (cl-set-difference
                    (cl-remove 'run-hooks timer-list :key #'timer--function)
                    timers)))))
+
+(ert-deftest contexture-takes-back-that-it-waits-when-the-answer-comes ()
+  (dolist (case `((,contexture--waiting . (nil)) ("Something else" . none)))
+    (let ((said 'none))
+      (cl-letf (((symbol-function 'current-message) (lambda () (car case)))
+                ((symbol-function 'message) (lambda (&rest text) (setq said text))))
+        (contexture--tell-no-longer))
+      (should (equal said (cdr case))))))
 
 (provide 'contexture-rpc-tests)
 ;;; contexture-rpc-tests.el ends here

@@ -13,6 +13,7 @@
 (require 'contexture-session)
 (require 'contexture-session-edit)
 (require 'contexture-menu)
+(require 'contexture-session-import)
 (require 'contexture-session-show)
 (require 'contexture-session-line)
 (require 'contexture-menu)
@@ -550,6 +551,55 @@ An answer that is nil takes the default."
         (contexture-session-import (expand-file-name "none.json")))
       (contexture-test-message "Contexture: "
         (contexture-session-import (expand-file-name "a.json"))))))
+
+;;;; Recordings of other agents
+
+(defconst contexture-session-tests--recording
+  (concat "{\"type\":\"user\",\"uuid\":\"1\",\"sessionId\":\"s\",\"cwd\":\"/srv\","
+          "\"message\":{\"content\":\"Which port?\"}}\n"
+          "{\"type\":\"assistant\",\"uuid\":\"2\",\"message\":{\"id\":\"m\","
+          "\"content\":[{\"type\":\"text\",\"text\":\"5433\"}]}}\n"
+          "{\"type\":\"progress\"}\n")
+  "A recording of Claude Code.")
+
+(ert-deftest contexture-session-import-shows-recordings-and-then-imports-them ()
+  (contexture-session-tests--with
+    (contexture-ert-with-files (list (cons "a.jsonl" contexture-session-tests--recording))
+      (let ((asked nil))
+        (cl-letf (((symbol-function 'y-or-n-p) (lambda (question) (push question asked) nil)))
+          (contexture-session-import default-directory)
+          (contexture-test-until asked))
+        (should (equal (car asked) "Import 2 messages, new sessions: 1? "))
+        (with-current-buffer contexture-session-import-buffer
+          (should (looking-at "new +Which port\\?\n"))
+          (should (search-forward "left out: 1 progress" nil t))))
+      (should-not (contexture-request 'list-sessions))
+      (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) t)))
+        (contexture-test-message "Imported 2 messages, new sessions: 1"
+          (contexture-session-import (expand-file-name "a.jsonl"))))
+      (should (equal (plist-get (car (contexture-request 'list-sessions)) :session)
+                     "Which port?"))
+      (contexture-test-message "Nothing new to import"
+        (contexture-session-import default-directory)))))
+
+(ert-deftest contexture-session-import-offers-where-agents-keep-their-sessions ()
+  (contexture-ert-with-files '((".specstory/history/a.md" . "x"))
+    (let ((process-environment (cons "CODEX_HOME=/none" process-environment)))
+      (should (equal (contexture-session-import--places)
+                     (list (expand-file-name ".specstory/history"))))
+      (should (equal (contexture-session-import--params "/none/sessions")
+                     (list :paths '("/none/sessions") :project
+                           (directory-file-name (expand-file-name default-directory))))))))
+
+(ert-deftest contexture-session-import-shows-its-default-in-the-prompt ()
+  (contexture-ert-with-files '((".specstory/history/a.md" . "x"))
+    (let (asked)
+      (cl-letf (((symbol-function 'read-file-name)
+                 (lambda (_ directory default &rest _) (setq asked (list directory default)))))
+        (contexture-session-import--read))
+      (should (string-suffix-p ".specstory/history/" (car asked)))
+      (should (equal (file-name-as-directory (expand-file-name (cadr asked)))
+                     (expand-file-name (car asked)))))))
 
 ;;;; The mode line
 

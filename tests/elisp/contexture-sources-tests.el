@@ -431,6 +431,16 @@ a.c:9:1: warning: unused\n"))))))
       (should (equal (contexture-test-contents)
                      '("a.el:1:(a)\n" "a.el:1:(a)\nb.el:7:(b)\n"))))))
 
+(ert-deftest contexture-sources-calls-a-match-of-grep-no-error ()
+  (contexture-test-with-server
+    (contexture-test-file "a.el" "(a)")
+    (with-current-buffer
+        (contexture-test-compilation #'grep-mode "grep -nH a *.el"
+                                     "a.el:1:(a)" "" "Grep finished")
+      (forward-line 1)
+      (contexture-test-message "^Added the match at .*a.el:1 to" (contexture-add-compilation))
+      (contexture-test-message "^Added the matches of " (contexture-add-compilation t)))))
+
 (ert-deftest contexture-sources-compilation-needs-one ()
   (contexture-test-with-server
     (with-temp-buffer
@@ -585,7 +595,7 @@ a.c:9:1: warning: unused\n"))))))
     (save-window-excursion
       (contexture-list "m")
       (with-current-buffer contexture-list-buffer
-        (contexture-test-user-error "switch in the buffer with the text"
+        (contexture-test-user-error "switch in the buffer that you work on"
           (contexture-switch "other"))
         (should (equal contexture-manager "m"))))))
 

@@ -5,10 +5,15 @@
 ;;; Commentary:
 
 ;; One story, in which each step is what a new user does: mark in several
-;; files, edit without saving, look, ask, save, switch the branch, rename a
+;; files, edit without saving, ask, look, save, switch the branch, rename a
 ;; file, restart Emacs and server, open another project with files of the
-;; same names.  The model is an HTTP server in this Emacs.  After each step,
-;; what it received is compared with what the buffers or the files have.
+;; same names.  It is played once for each way of asking: in our own
+;; conversation, with gptel (whose folders GPTEL_DIR, COMPAT_DIR and
+;; TRANSIENT_DIR name), and in the REPLs of SLIME (Debian's) and SLY (which
+;; SLY_DIR names).  The model is an HTTP server in this Emacs.  After each
+;; step, what it received is compared with what the buffers or the files
+;; have.  The question comes first, so that no earlier call has told the
+;; server what was typed.
 
 ;;; Code:
 
@@ -18,18 +23,35 @@
 (require 'contexture-symbol)
 (require 'contexture-repl)
 (require 'contexture-layers)
+(require 'contexture-gptel)
+(require 'contexture-lisp-repl)
+(require 'contexture-slime)
+(require 'contexture-sly)
+
+(defvar gptel-backend)
+(defvar gptel-mode)
+(defvar gptel-model)
+(defvar gptel-stream)
+(defvar gptel-use-curl)
+(defvar slime-repl-history-file)
+(defvar sly-mrepl-history-file-name)
 
 ;;;; The model
 
 (defvar contexture-story-test-asked nil
   "Bodies of the requests that the model received, newest first.")
 
-(defconst contexture-story-test-answer
+(defconst contexture-story-test-stream
   "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\
 \"content\":\"Understood.\"}}]}\n\n\
 data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n\
 data: [DONE]\n\n"
-  "What the model answers.")
+  "What the model answers to those who read a stream.")
+
+(defconst contexture-story-test-answer
+  "{\"choices\":[{\"message\":{\"role\":\"assistant\",\"content\":\"Understood.\"},\
+\"finish_reason\":\"stop\"}]}"
+  "What the model answers to others.")
 
 (defun contexture-story-test-hear (process text)
   "Collect TEXT from PROCESS, and answer when it is a whole request."
@@ -41,21 +63,33 @@ data: [DONE]\n\n"
         (when (and (string-match "^content-length: *\\([0-9]+\\)" heard)
                    (>= (- (length heard) body)
                        (string-to-number (match-string 1 heard))))
-          (push (decode-coding-string (substring heard body) 'utf-8)
+          (push (json-parse-string
+                 (decode-coding-string (substring heard body) 'utf-8)
+                 :object-type 'plist :array-type 'list)
                 contexture-story-test-asked)
-          (process-send-string
-           process (concat "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
-                           "Connection: close\r\n\r\n"
-                           contexture-story-test-answer))
+          (process-send-string process (contexture-story-test-reply))
           (process-send-eof process))))))
+
+(defun contexture-story-test-reply ()
+  "Return the whole reply to the last request."
+  (pcase-let ((`(,type . ,answer)
+               (if (eq t (plist-get (car contexture-story-test-asked) :stream))
+                   (cons "text/event-stream" contexture-story-test-stream)
+                 (cons "application/json" contexture-story-test-answer))))
+    (format "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nConnection: close\r\n\r\n%s"
+            type answer)))
+
+(defvar contexture-story-test-port nil
+  "Port of the model.")
 
 (defmacro contexture-story-test-with-model (&rest body)
   "Run BODY with a server that keeps its state and asks a model in this Emacs."
   (declare (indent 0) (debug t))
-  `(let ((listener (make-network-process
+  `(let* ((listener (make-network-process
                     :name "model" :server t :host "127.0.0.1" :service t
                     :family 'ipv4 :coding 'binary :noquery t
                     :filter #'contexture-story-test-hear))
+         (contexture-story-test-port (process-contact listener :service))
          (contexture-story-test-asked nil)
          (process-environment (cons "no_proxy=127.0.0.1" process-environment)))
      (unwind-protect
@@ -66,17 +100,134 @@ data: [DONE]\n\n"
                   (contexture--layers nil))
               (setq contexture-server-args
                     (append contexture-server-args
-                            (list "--config" (contexture-story-test-config listener))))
+                            (list "--config" (contexture-story-test-config))))
               ,@body)))
        (delete-process listener))))
 
-(defun contexture-story-test-config (listener)
-  "Write a configuration whose model is LISTENER; return the file's name."
+(defun contexture-story-test-config ()
+  "Write a configuration with the model; return the file's name."
   (contexture-ert-write-file
    "config.toml"
    (format "[[providers]]\nname = \"play\"\nkind = \"openai\"\nmodel = \"played\"\n\
 url = \"http://127.0.0.1:%d/v1\"\n"
-           (process-contact listener :service))))
+           contexture-story-test-port)))
+
+;;;; Ways of asking
+
+(defvar contexture-story-test-way 'conversation
+  "Way of asking: `conversation', `gptel', `slime' or `sly'.")
+
+(defun contexture-story-test-ask (buffer)
+  "Ask as one does from BUFFER; return the text that the model received."
+  (with-current-buffer buffer
+    (save-window-excursion
+      (setq contexture-story-test-asked nil)
+      (pcase contexture-story-test-way
+        ('conversation (contexture-story-test-ask-in-conversation))
+        ('gptel (contexture-story-test-ask-with-gptel))
+        (_ (contexture-story-test-ask-in-repl)))
+      (should (= (length contexture-story-test-asked) 1))
+      (mapconcat (lambda (message) (format "%s" (plist-get message :content)))
+                 (plist-get (car contexture-story-test-asked) :messages)
+                 "\n"))))
+
+(defun contexture-story-test-ask-in-conversation ()
+  "Ask in the conversation of this buffer's project."
+  (contexture-repl (concat "talk about " (file-name-nondirectory
+                                          (directory-file-name default-directory))))
+  (set-buffer (window-buffer))
+  (contexture-test-until contexture-repl--stats)
+  (contexture-repl-test-send "What is this?"))
+
+(defun contexture-story-test-load (&rest variables)
+  "Add the folders that the environment's VARIABLES name to the `load-path'.
+Skip the test if the first is not set."
+  (let ((folders (delq nil (mapcar #'getenv variables))))
+    (unless (getenv (car variables))
+      (ert-skip (concat (car variables) " is not set")))
+    (setq load-path (append (mapcar #'expand-file-name folders) load-path))))
+
+(defun contexture-story-test-ask-with-gptel ()
+  "Ask in the chat of gptel that belongs to this buffer's project."
+  (set-buffer (get-buffer-create (format "*gptel in %s*" default-directory)))
+  (unless (bound-and-true-p gptel-mode)
+    (text-mode)
+    (funcall 'gptel-mode 1))
+  (setq-local gptel-use-curl (and (executable-find "curl") t)
+              gptel-stream nil
+              gptel-model 'played
+              gptel-backend (funcall 'gptel-make-openai "played"
+                                     :protocol "http" :models '(played) :key "none"
+                                     :host (format "127.0.0.1:%d"
+                                                   contexture-story-test-port)))
+  (let* ((answered nil)
+         (note (lambda (&rest _) (setq answered t))))
+    (add-hook 'gptel-post-response-functions note nil t)
+    (goto-char (point-max))
+    (insert "What is this?")
+    (funcall 'gptel-send)
+    (contexture-test-until answered)
+    (remove-hook 'gptel-post-response-functions note t)))
+
+(defvar contexture-story-test-server nil
+  "Server that was started in a terminal, or nil.")
+
+(defvar contexture-story-test-repls nil
+  "Alist from folders to the connections of the REPLs that belong to them.")
+
+(defun contexture-story-test-client ()
+  "Return the Lisp client by which questions are asked."
+  (symbol-value (intern (format "contexture-%s--client" contexture-story-test-way))))
+
+(defun contexture-story-test-serve (&rest args)
+  "Start a server, with ARGS, to which REPLs can connect, as in a terminal."
+  (setq contexture-story-test-repls nil
+        contexture-story-test-server
+        (make-process
+         :name "terminal" :buffer (generate-new-buffer " terminal") :noquery t
+         :command `(,contexture-test-binary ,@contexture-server-args
+                    "serve" "--tcp" "127.0.0.1:0" ,@args)
+         :stderr (make-pipe-process :name "terminal-log" :noquery t
+                                    :filter #'ignore :sentinel #'ignore)))
+  (contexture-test-until (contexture-story-test-server-port)))
+
+(defun contexture-story-test-server-port ()
+  "Return the port that the server in a terminal has printed, or nil."
+  (with-current-buffer (process-buffer contexture-story-test-server)
+    (goto-char (point-min))
+    (and (looking-at "\\([0-9]+\\)\n") (string-to-number (match-string 1)))))
+
+(defun contexture-story-test-repl ()
+  "Return the REPL that belongs to this buffer's folder."
+  (let ((client (contexture-story-test-client))
+        (folder default-directory))
+    (unless (assoc folder contexture-story-test-repls)
+      (push (cons folder
+                  (funcall (intern (format "%s-connect" contexture-story-test-way))
+                           "127.0.0.1" (contexture-story-test-server-port)))
+            contexture-story-test-repls))
+    (cl-flet ((repl ()
+                (cl-find-if
+                 (lambda (buffer)
+                   (with-current-buffer buffer
+                     (and contexture-lisp--agent-mode
+                          (equal default-directory folder)
+                          (contexture-lisp--agent-p client)
+                          (contexture-lisp--prompt-before client (point-max)))))
+                 (buffer-list))))
+      (contexture-test-until (repl)))))
+
+(defun contexture-story-test-ask-in-repl ()
+  "Ask in the REPL that belongs to this buffer's folder."
+  (set-buffer (contexture-story-test-repl))
+  (let ((client (contexture-story-test-client))
+        (before (point-max)))
+    (goto-char (point-max))
+    (insert-and-inherit "What is this?") ; as keys do
+    (funcall (if (eq contexture-story-test-way 'slime) 'slime-repl-return
+               'sly-mrepl-return))
+    (contexture-test-until
+     (> (or (contexture-lisp--prompt-before client (point-max)) 0) before))))
 
 ;;;; Steps
 
@@ -125,28 +276,11 @@ url = \"http://127.0.0.1:%d/v1\"\n"
         (prog1 (buffer-substring-no-properties (point-min) (point-max))
           (kill-buffer))))))
 
-(defun contexture-story-test-ask (buffer)
-  "Ask in the conversation of BUFFER's project; return what the model received."
-  (with-current-buffer buffer
-    (save-window-excursion
-      (setq contexture-story-test-asked nil)
-      (contexture-repl (concat "talk about " (file-name-nondirectory
-                                              (directory-file-name default-directory))))
-      (set-buffer (window-buffer))
-      (contexture-test-until contexture-repl--stats)
-      (contexture-repl-test-send "What is this?")
-      (should (= (length contexture-story-test-asked) 1))
-      (mapconcat (lambda (message) (format "%s" (plist-get message :content)))
-                 (plist-get (json-parse-string (car contexture-story-test-asked)
-                                               :object-type 'plist :array-type 'list)
-                            :messages)
-                 "\n"))))
-
 (defun contexture-story-test-check (buffer present &optional absent)
   "Check what the preview of BUFFER shows and what the model receives.
 Each of the texts PRESENT is there once, and none of ABSENT."
-  (dolist (seen (list (contexture-story-test-preview buffer)
-                      (contexture-story-test-ask buffer)))
+  (dolist (seen (list (contexture-story-test-ask buffer)
+                      (contexture-story-test-preview buffer)))
     (dolist (text present)
       (unless (= 1 (cl-count-if #'identity (contexture-story-test-places text seen)))
         (ert-fail (list text :not-once-in seen))))
@@ -162,10 +296,26 @@ Each of the texts PRESENT is there once, and none of ABSENT."
       (cl-incf start))
     places))
 
-(ert-deftest contexture-story-of-a-new-user ()
-  (skip-unless (executable-find "git"))
+(defun contexture-story-test-quit ()
+  "Leave the server and end what was started for REPLs."
+  (contexture-disconnect)
+  (when contexture-story-test-server
+    (delete-process contexture-story-test-server)
+    (contexture-test-until
+     (not (cl-some (lambda (repl) (process-live-p (cdr repl)))
+                   contexture-story-test-repls)))
+    (kill-buffer (process-buffer contexture-story-test-server))
+    (setq contexture-story-test-server nil)))
+
+(defun contexture-story-test-play (way &optional begin)
+  "Play the story with WAY of asking; BEGIN is called when a day begins."
+  (unless (executable-find "git")
+    (ert-skip "There is no git"))
   (contexture-story-test-with-model
-    (let* ((root (contexture-story-test-project "one"))
+    (let* ((contexture-story-test-way way)
+           (begin (or begin #'ignore))
+           (_ (funcall begin))
+           (root (contexture-story-test-project "one"))
            (open (lambda (file) (find-file-noselect (concat root file))))
            (area (funcall open "area.el"))
            (notes (funcall open "notes.txt"))
@@ -217,8 +367,9 @@ Each of the texts PRESENT is there once, and none of ABSENT."
        area '("(* float-pi r r)" "changed line of one" "unit-scale 1000" "remarks.txt")
        '("notes.txt"))
       ;; Quit and begin again: other buffers, another server.
-      (contexture-disconnect)
+      (contexture-story-test-quit)
       (dolist (buffer (list area units)) (kill-buffer buffer))
+      (funcall begin)
       (with-temp-file (concat root "area.el")
         (insert ";; Moved.\n\n(defun area-of (r)\n  \"Area.\"\n  (* 3 r r))\n\n\
 (defun other ()\n  'untouched)\n"))
@@ -235,7 +386,56 @@ Each of the texts PRESENT is there once, and none of ABSENT."
         (contexture-story-test-check
          other '("'untouched") '("area-of" "changed line" "unit-scale"))
         (contexture-story-test-check
-         area '("(* 3 r r)" "changed line of one" "unit-scale 1000") '("untouched"))))))
+         area '("(* 3 r r)" "changed line of one" "unit-scale 1000") '("untouched")))
+      (contexture-story-test-quit))))
+
+(ert-deftest contexture-story-of-a-new-user ()
+  (contexture-story-test-play 'conversation))
+
+(ert-deftest contexture-story-through-gptel ()
+  (contexture-story-test-load "GPTEL_DIR" "COMPAT_DIR" "TRANSIENT_DIR")
+  (require 'gptel)
+  (require 'gptel-openai)
+  (unwind-protect
+      (progn
+        (contexture-gptel-mode 1)
+        (contexture-story-test-play 'gptel))
+    (contexture-gptel-mode -1)))
+
+(ert-deftest contexture-story-through-slime ()
+  (let ((folder (or (car (file-expand-wildcards
+                          "/usr/share/emacs/site-lisp/elpa/slime-[0-9]*"))
+                    (ert-skip "There is no SLIME (Debian: slime)"))))
+    (setq load-path (cons folder (cons (expand-file-name "contrib" folder) load-path)))
+    (contexture-story-test-play-in-repl 'slime '(slime-repl) "--swank-version")))
+
+(ert-deftest contexture-story-through-sly ()
+  (contexture-story-test-load "SLY_DIR")
+  (push (expand-file-name "contrib" (getenv "SLY_DIR")) load-path)
+  (contexture-story-test-play-in-repl 'sly '(sly-mrepl) "--slynk-version"))
+
+(defun contexture-story-test-play-in-repl (client contribs option)
+  "Play the story in the REPL of CLIENT, a symbol, set up with CONTRIBS.
+OPTION is that of the server which takes the client's version."
+  (require client)
+  (let* ((history (make-temp-name (concat temporary-file-directory "history")))
+         (slime-repl-history-file history)
+         (sly-mrepl-history-file-name history)
+         (kill-buffer-query-functions nil)
+         (mode (intern (format "contexture-%s-mode" client)))
+         (version (symbol-value (intern (format "%s-protocol-version" client)))))
+    (funcall (intern (format "%s-setup" client)) contribs)
+    (unwind-protect
+        (progn
+          (funcall mode 1)
+          (contexture-story-test-play
+           client (lambda ()
+                    (apply #'contexture-story-test-serve
+                           (and (stringp version) (list option version))))))
+      (funcall mode -1)
+      (when contexture-story-test-server
+        (delete-process contexture-story-test-server))
+      (setq contexture-story-test-server nil))))
 
 (provide 'contexture-story-tests)
 ;;; contexture-story-tests.el ends here

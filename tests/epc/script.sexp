@@ -28,6 +28,9 @@
 
 "))
 (render-context (:max-tokens 100) (has ":text"))
+(search-items (:query "one") (has "ctx-4"))
+(read-file (:path "a.txt" :root "$DIR" :start-line 2) (has "two"))
+(read-file (:path "../x" :root "$DIR") (error "leads out"))
 (context-summary nil (has "2 items: Code, File"))
 (refresh-context nil (has "ctx-4"))
 (list-managers nil (has "large"))

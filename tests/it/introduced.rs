@@ -85,6 +85,7 @@ fn the_reference_has_every_limit_with_its_name_and_value_and_no_other() {
 const NO_CLIENTS: &[&str] = &[
     "MAX_BLIND_FITTINGS",
     "MAX_CALLS_HEARD",
+    "MAX_DESCRIPTION_BYTES",
     "MAX_FITTINGS",
     "MAX_NOTES_BYTES",
     "MAX_RECENT_BYTES",

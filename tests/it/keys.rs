@@ -48,6 +48,7 @@ fn calls(folder: &str, exported: &str) -> Vec<(&'static str, String)> {
         ("undo-session", String::new()),
         ("fork-session", String::new()),
         ("import-session", format!(":text {}", quoted(exported))),
+        ("import-sessions", format!(":paths ({project})")),
         ("open-session", String::new()),
         ("switch-session", ":session \"other\"".to_owned()),
         ("remember", ":content \"port 3 is taken\"".to_owned()),

@@ -111,6 +111,28 @@ fn a_conversation_and_a_buffer_have_layers() {
 }
 
 #[test]
+fn the_items_of_a_buffer_go_along_to_the_file_that_it_gets() {
+    let home = Home::new();
+    let root = repository(&home, "app");
+    let mut client = home.stdio(&[]);
+    let buffer = ":buffer \"*a*\" :number \"1.2\"";
+    open(&mut client, &format!(":root {root:?} {buffer}"));
+    client.add("buffer:*a*#1.2", "x");
+    let saved = format!(":root {root:?} :filename \"{root}/a.rs\" {buffer}");
+    let opened = open(&mut client, &saved);
+    let taken = &opened["taken_over"][0];
+    assert_eq!((&taken["manager"], &taken["layer"]), (&"buffer:*a*#1.2".into(), &"file".into()));
+    let file = manager(&opened, "file");
+    assert_eq!(client.contents(&file), ["x"]);
+    assert_eq!(layer(&opened, "buffer"), &Json::Null);
+    assert!(is_nil(&open(&mut client, &saved)["taken_over"]), "it is told once");
+    // The change of before can still be undone.
+    client.ok("undo", &format!("(:manager {file:?})"));
+    assert!(client.contents(&file).is_empty());
+    client.end();
+}
+
+#[test]
 fn a_project_is_its_folder_and_its_remote() {
     let home = Home::new();
     let root = repository(&home, "app");

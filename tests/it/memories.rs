@@ -217,3 +217,46 @@ fn a_summary_is_remembered_and_grounds_other_sessions_of_the_project_only() {
     let of_c = client.ok("process-turn", "(:content \"what about quartz timers?\")");
     assert!(is_nil(&of_c["grounding_used"]), "{of_c}");
 }
+
+#[test]
+fn a_question_asked_forty_times_does_not_hide_the_memory_that_answers_it() {
+    const QUESTION: &str = "what of the database port?";
+    let home = Home::new();
+    let mut client = home.stdio(&[]);
+    client.ok("open-session", "(:name \"a\")");
+    let fact = remember(&mut client, "the database listens on port 5433", "");
+    for turn in 0..40 {
+        let done = client.ok("process-turn", &format!("(:content \"{QUESTION}\")"));
+        assert_eq!(done["grounding_used"][0], fact, "in turn {turn}");
+        let grounding = done["grounding"].as_str().unwrap();
+        assert!(grounding.matches(QUESTION).count() <= 1, "in turn {turn}: {grounding}");
+        client.ok("add-message", "(:role :assistant :content \"Let me look at this one.\")");
+        client.ok("prune-context", "(:max-tokens 40)");
+    }
+    let grounding = client.ok("ground-query", &format!("(:query \"{QUESTION}\" :session \"a\")"));
+    assert_eq!(grounding["memories"][0]["id"], fact);
+    assert_eq!(grounding["summary"].as_str().unwrap().matches(QUESTION).count(), 1);
+    assert_eq!(found(&mut client, QUESTION, ":limit 1"), [fact]);
+    client.end();
+}
+
+#[test]
+fn an_answer_is_found_behind_any_number_of_questions() {
+    let home = Home::new();
+    let mut client = home.stdio(&[]);
+    client.ok("open-session", "(:name \"a\")");
+    let question = "(:role :user :content \"database port database port?\")";
+    client.ok("add-message", "(:role :user :content \"hello\")");
+    client.ok(
+        "add-message",
+        "(:role :assistant :content \"The database uses port 5433, as I said.\")",
+    );
+    for _ in 0..150 {
+        client.ok("add-message", question);
+    }
+    client.ok("prune-context", "(:max-tokens 20)");
+    let grounding = client.ok("ground-query", "(:query \"database port\" :session \"a\" :limit 1)");
+    let found = grounding["memories"][0]["content"].as_str().unwrap();
+    assert!(found.contains("5433"), "{found}");
+    client.end();
+}

@@ -227,7 +227,7 @@ fn each_limit_is_met_with_an_error_that_names_it() {
     let many = "a ".repeat(2_000_001);
     client.write(format!("(:id 7 :method get-context :params (:ids ({many})))\n").as_bytes());
     let line = client.line().unwrap();
-    assert!(line.contains("2000000 data"), "{line}");
+    assert!(line.contains("2000000 values"), "{line}");
     let long = "x".repeat(65_537);
     let metadata = format!("(:content \"x\" :metadata (:note \"{long}\"))");
     refused(&mut client, "add-context", &metadata, &["metadata", "65536"]);
@@ -252,7 +252,7 @@ fn json_has_the_same_limit_of_data() {
         format!("{{\"id\":7,\"method\":\"ping\",\"params\":{{\"a\":[{list}1]}}}}\n").as_bytes(),
     );
     let line = client.line().unwrap();
-    assert!(line.contains("2000000 data"), "{line}");
+    assert!(line.contains("2000000 values"), "{line}");
     assert_eq!(client.ok("ping", "nil"), "pong");
 }
 
@@ -309,9 +309,9 @@ fn events(delta: &str) -> Answer {
 fn a_model_that_never_stops_is_stopped() {
     let long = "x".repeat(10_000);
     let text = format!("{{\"content\":\"{long}\"}}");
-    never_stops(move || events(&text), "chat", "says more than 16777216 bytes");
+    never_stops(move || events(&text), "chat", "has more than 16777216 bytes");
     let thoughts = format!("{{\"reasoning_content\":\"{long}\"}}");
-    never_stops(move || events(&thoughts), "chat", "says more than 16777216 bytes");
+    never_stops(move || events(&thoughts), "chat", "has more than 16777216 bytes");
     let line = || Answer::streaming(Body::Endless(vec![b'x'; 1 << 16]));
     never_stops(line, "chat", "more than 16777216 bytes");
     let models = || Answer::streaming(Body::Endless(b"{\"id\":\"m\"},".repeat(1000)));

@@ -105,7 +105,7 @@ fn a_folder_for_sockets_that_others_may_enter_is_refused() {
     std::fs::create_dir(&folder).unwrap();
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
     let said = home.fail(&["serve", "--stdio"]);
-    assert!(said.contains("must belong to you alone"), "{said}");
+    assert!(said.contains("must be yours and closed to other users"), "{said}");
 }
 
 #[test]

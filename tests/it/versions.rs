@@ -153,6 +153,7 @@ const READINGS: &[(&str, &str)] = &[
     ("context-to-string", "(:manager \"m\")"),
     ("render-items", "(:manager \"m\")"),
     ("count-items", "(:manager \"m\")"),
+    ("search-items", "(:manager \"m\" :query \"long\")"),
     ("next-changes", "(:manager \"m\")"),
     ("current-session", "()"),
     ("export-session", "(:session \"a\")"),
@@ -166,6 +167,7 @@ const READINGS: &[(&str, &str)] = &[
     ("explain-window", "(:session \"a\")"),
     ("usage-log", "(:session \"a\")"),
     ("session-stats", "(:session \"a\")"),
+    ("session-ledger", "(:session \"a\")"),
     ("quality-score", "(:session \"a\")"),
 ];
 

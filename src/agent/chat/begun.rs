@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::agent::notes::TurnNotes;
+use crate::agent::summary::Outcome;
 use crate::agent::tools::CalledTool;
 use crate::context::render::report::ItemVerdict;
 use crate::engine::{AskedWindow, Material, TurnDone};
@@ -24,6 +25,8 @@ pub(super) struct Begun {
     pub(super) material: Option<Material>,
     /// Cost of the last answer, to be stored with it.
     pub(super) asked: Option<AskedWindow>,
+    /// Outcome of asking for a description of what a summary replaces.
+    pub(super) described: Option<Outcome>,
     /// Outcome of note-taking for the turn.
     pub(super) managed: Option<TurnNotes>,
     /// Number of requests to the model.

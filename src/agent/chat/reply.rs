@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Chat;
 use super::begun::{Begun, Opaque};
+use crate::agent::summary::Outcome;
 use crate::agent::tools::CalledTool;
 use crate::agent::window::Built;
 use crate::agent::{AgentError, Embedded, TurnEvent, notes::TurnNotes};
@@ -54,6 +55,8 @@ pub struct Reply {
     pub calls: Vec<CalledTool>,
     /// Outcome of processing the turn.
     pub turn: TurnDone,
+    /// Outcome of asking for a description of what a summary replaces, if the turn made one.
+    pub(crate) described: Option<Outcome>,
     /// Outcome of embedding the user's message.
     pub embedded: Embedded,
     /// Version of the session after the turn.
@@ -70,7 +73,7 @@ pub(crate) struct Preview {
     pub model: String,
     /// Maximum number of tokens that the model accepts, and the source of this number.
     pub limit: (u64, LimitFrom),
-    /// False if nobody knows the limit, which is then a default.
+    /// False if the limit is unknown; the number is then a default.
     pub is_limit_known: bool,
     /// The window.
     pub built: Built,
@@ -133,6 +136,7 @@ impl Chat {
             is_out_of_rounds,
             rounds: begun.rounds,
             calls: begun.ran,
+            described: begun.described,
             turn: begun.turn,
             version: begun.version,
             embedded: self.embedded.clone(),

@@ -6,9 +6,11 @@ use super::begun::{Begun, Opaque};
 use super::{Chat, Reply, broken};
 use crate::agent::notes::{self, TurnNotes};
 use crate::agent::refresh::current;
+use crate::agent::summary::{Described, Outcome, described, worth_preparing};
 use crate::agent::window::{Built, Purpose, build};
 use crate::agent::{AgentError, BrokenOff, Configured, TurnEvent};
 use crate::curation::section::{Counted, Section};
+use crate::curation::summary::Summarizer;
 use crate::curation::window::Window;
 use crate::engine::{AskedWindow, Caller, Engine, EngineError, Material, NewTurn, Versioned};
 use crate::provider::ProviderError;
@@ -16,6 +18,9 @@ use crate::provider::chat::{Request, Response, StreamEvent, Usage, cancelled, ma
 use crate::session::message::{Message, ToolCall};
 use crate::store::session::{SessionRow, Spent};
 use crate::visible::visible;
+
+/// A summarizer that turns can share.
+type Summarizing = dyn Summarizer + Send + Sync;
 
 /// Maximum number of calls in one answer; an answer with more is malformed.
 const MAX_CALLS_HEARD: usize = 128;
@@ -66,7 +71,7 @@ impl Chat {
         let (id, message) = (self.row.id, self.message.clone());
         let vector = self.embedded.vector.clone();
         let (key, configured) = (self.key.clone(), self.configured.clone());
-        let (summarizer, coherence) = (Arc::clone(&self.summarizer), self.coherence);
+        let ((summarizer, described), coherence) = (self.summarizer().await?, self.coherence);
         let if_version = self.if_version;
         // The note-taker is asked first, if there is one.
         let is_window_next = self.notes.is_none();
@@ -98,6 +103,7 @@ impl Chat {
             turn,
             material,
             asked: None,
+            described,
             managed: None,
             rounds: 0,
             max_rounds: self.max_rounds,
@@ -114,6 +120,31 @@ impl Chat {
             version,
         };
         Ok((begun, answered))
+    }
+
+    /// Returns the summarizer for this turn, and the outcome of asking a model for a description if
+    /// a summary is due and such a model is configured.
+    async fn summarizer(&self) -> Result<(Arc<Summarizing>, Option<Outcome>), AgentError> {
+        let usual = || Ok((Arc::clone(&self.summarizer), None));
+        if self.job.services.summarizer.is_none() {
+            return usual();
+        }
+        let (id, message, configured) =
+            (self.row.id, self.message.clone(), self.configured.clone());
+        let least = worth_preparing(&self.job);
+        let ahead = self.job.ask(move |engine| {
+            let row = engine.row(id)?;
+            let mut context = engine.context_of(row, None)?;
+            context.costs = configured.with_room(context.costs);
+            engine.turn_ahead(&context, &message, least)
+        });
+        let Some(ahead) = ahead.await? else { return usual() };
+        self.status("summarizing older turns".to_owned());
+        let Described { prepared, outcome } = described(&self.job, Some(ahead)).await?;
+        if let Some(Outcome { provider, failure: Some(why) }) = &outcome {
+            self.status(format!("the summary has no description by {provider}: {}", visible(why)));
+        }
+        Ok((Arc::new(prepared), outcome))
     }
 
     /// Builds the window, and returns it with the number of its line in the usage log.

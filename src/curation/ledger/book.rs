@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::choice::Choice;
 use super::lexicon::Classes;
 use super::number::Amount;
+use super::subject::{Related, Subject, key, relations};
 use super::{Entry, Kind, Ledger, Quantity, Voice, Withdrawal, Withdrawn};
-use crate::retrieval::words::stems;
 
 /// Maximum number of withdrawals kept for an older ledger that may be merged.
 const WITHDRAWALS: usize = 64;
@@ -17,36 +18,29 @@ const ANAPHORA: u64 = 6;
 /// Share of a task's words that a report must contain to mark the task as done.
 const DONE_SHARE: f64 = 0.6;
 
-/// A ledger that is being written. Entries that no longer hold leave holes until it is closed.
+/// A ledger that is being written. Entries that no longer hold leave empty slots until the ledger
+/// is closed.
 #[derive(Default)]
 pub(super) struct Book {
     slots: Vec<Option<Entry>>,
-    /// Index of the entry with exactly these words.
+    /// Index of the entry with this kind and this [`identity`].
     places: HashMap<(Kind, String), usize>,
     /// Current stated quantities, oldest first. Kept apart from `shown`, since outputs show so many
     /// quantities that they would push the stated ones out.
     stated: Vec<Held>,
     /// Current quantities that were seen in outputs, oldest first.
     shown: Vec<Held>,
+    /// Statements that may be choices, oldest first.
+    choices: Vec<(usize, Choice)>,
     withdrawn: Vec<Withdrawal>,
     left_out: u64,
 }
 
 struct Held {
     slot: usize,
-    /// Stems of the words for the thing that is measured.
-    key: BTreeSet<String>,
+    subject: Subject,
     amount: Amount,
     quantity: Quantity,
-}
-
-/// The relation between the subjects of two quantities.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Related {
-    Same,
-    /// The subjects may be the same or not.
-    Doubtful,
-    Not,
 }
 
 impl Book {
@@ -69,8 +63,8 @@ impl Book {
         self.left_out += more;
     }
 
-    /// Adds an entry. Joins it with older entries of the same words, and drops older quantities of
-    /// the same subject.
+    /// Adds an entry. Joins it with an older entry of the same [`identity`]. The quantities of the
+    /// entry supersede older quantities of the same subjects.
     pub(super) fn add(&mut self, mut entry: Entry) {
         if entry.kind == Kind::Number && !self.resolve(&mut entry) {
             return;
@@ -89,20 +83,45 @@ impl Book {
                 let quantity = entry.values[at].clone();
                 entry.values[at] = Quantity { subject: meant, loose: false, ..quantity };
             }
-            self.supersede(&entry.values[at]);
+            self.supersede(&entry.values[at].clone(), entry.voice);
         }
         let slot = self.slots.len();
+        if matches!(entry.kind, Kind::Decision | Kind::Constraint | Kind::Request) {
+            self.choose(&entry, slot);
+        }
         let held = if entry.voice == Voice::Output { &mut self.shown } else { &mut self.stated };
         held.extend(entry.values.iter().map(|quantity| {
-            let (key, amount) = (key(&quantity.subject), Amount::of(&quantity.amount));
-            Held { slot, key, amount, quantity: quantity.clone() }
+            let (subject, amount) = (Subject::of(quantity), Amount::of(&quantity.amount));
+            Held { slot, subject, amount, quantity: quantity.clone() }
         }));
         self.places.insert(place, slot);
         self.slots.push(Some(entry));
     }
 
+    /// Marks the older choices that a statement replaces, and remembers the statement as a choice.
+    fn choose(&mut self, entry: &Entry, slot: usize) {
+        let choice = Choice::of(&entry.text);
+        let start = self.choices.len().saturating_sub(RECALLED);
+        for (older, known) in &self.choices[start..] {
+            let Some(old) = self.slots[*older].as_mut() else { continue };
+            let both = entry.kind == Kind::Decision && old.kind == Kind::Decision;
+            // A person's choice outranks the model's.
+            let outranked = old.voice == Voice::Person && entry.voice != Voice::Person;
+            if (choice.changes() || both && !outranked) && choice.replaces(known) {
+                old.earlier = true;
+            }
+        }
+        self.choices.push((slot, choice));
+    }
+
     /// Drops the entries that the withdrawal names, and remembers the withdrawal.
     pub(super) fn withdraw(&mut self, withdrawal: Withdrawal) {
+        self.withdraw_by(withdrawal, &Choice::default());
+    }
+
+    /// Withdraws entries like [`withdraw`](Self::withdraw), but keeps decisions about other things
+    /// than `by`, the choice that replaces something.
+    pub(super) fn withdraw_by(&mut self, withdrawal: Withdrawal, by: &Choice) {
         let named = key(&withdrawal.words);
         if named.is_empty() {
             return;
@@ -110,7 +129,10 @@ impl Book {
         for slot in &mut self.slots {
             let taken = slot.as_ref().is_some_and(|entry| match withdrawal.what {
                 Withdrawn::Task => entry.kind == Kind::Task && is_done(&entry.text, &named),
-                Withdrawn::Choice => is_choice_of(entry, &withdrawal.words, &named),
+                Withdrawn::Choice => {
+                    is_choice_of(entry, &withdrawal.words, &named)
+                        && by.may_be_about(&Choice::of(&entry.text))
+                }
                 Withdrawn::Path => entry.kind == Kind::Path && entry.text == withdrawal.words,
                 Withdrawn::Rule => is_rule_about(entry, &named),
             });
@@ -122,21 +144,43 @@ impl Book {
     }
 
     /// Chooses between several amounts of the same thing in one sentence: an amount that was known
-    /// before loses, and of the others the last one wins.
-    pub(super) fn current(&self, values: Vec<Quantity>) -> Vec<Quantity> {
+    /// before loses, and of the others the last one wins. A number in a sentence that names nothing
+    /// is about the last thing of its kind.
+    pub(super) fn current(&self, values: Vec<Quantity>, origin: u64) -> Vec<Quantity> {
         let mut current: Vec<Quantity> = Vec::new();
-        for value in values {
+        for mut value in values {
+            let amount = Amount::of(&value.amount);
+            let names_none = value.subject.is_empty() && value.loose;
+            if (names_none || value.subject == amount.counted())
+                && let Some(meant) = self.last_of_kind(&amount, origin)
+            {
+                value.subject.clone_from(&meant.quantity.subject);
+                value.loose = meant.quantity.loose;
+            }
             let dimension = Amount::of(&value.amount).dimension;
             let same = |other: &Quantity| {
-                other.subject == value.subject && Amount::of(&other.amount).dimension == dimension
+                (other.subject == value.subject || other.loose && value.loose)
+                    && Amount::of(&other.amount).dimension == dimension
             };
             match current.iter().position(same) {
+                Some(at) if self.is_known(&current[at]) => current[at] = value,
                 Some(_) if self.is_known(&value) => {}
                 Some(at) => current[at] = value,
                 None => current.push(value),
             }
         }
         current
+    }
+
+    /// Returns the last quantity of the same dimension, and for counts of the same unit, if it is
+    /// recent.
+    fn last_of_kind(&self, amount: &Amount, origin: u64) -> Option<&Held> {
+        let recent = |entry: &Entry| entry.origin + ANAPHORA >= origin;
+        self.recalled().find(|held| {
+            held.amount.dimension == amount.dimension
+                && held.amount.counted() == amount.counted()
+                && self.slots[held.slot].as_ref().is_some_and(recent)
+        })
     }
 
     /// Iterates over the newest quantities, stated ones first.
@@ -147,28 +191,38 @@ impl Book {
     }
 
     fn is_known(&self, value: &Quantity) -> bool {
-        let (key, amount) = (key(&value.subject), Amount::of(&value.amount));
-        let same = |held: &Held| held.amount == amount && key.is_superset(&held.key);
+        let (subject, amount) = (Subject::of(value), Amount::of(&value.amount));
+        let same = |held: &Held| held.amount == amount && held.subject.relation(&subject).is_some();
         self.recalled().any(same)
     }
 
-    /// Finds the quantity that "make it 40 s" refers to. Returns false if there is none.
-    fn resolve(&self, entry: &mut Entry) -> bool {
+    /// Names the thing that a number is about, as in "make it 40 s". Returns false if the entry is
+    /// not to be added: because the thing is unknown, or because an older sentence about the thing
+    /// has taken over the new amount.
+    fn resolve(&mut self, entry: &mut Entry) -> bool {
         let [quantity] = entry.values.as_mut_slice() else { return !entry.text.is_empty() };
         let amount = Amount::of(&quantity.amount);
-        let near = |held: &&Held| {
-            held.amount.dimension == amount.dimension
-                && !held.quantity.loose
-                && self.slots[held.slot]
-                    .as_ref()
-                    .is_some_and(|old| old.origin + ANAPHORA >= entry.origin)
-        };
         if quantity.loose {
             let Some(meant) = self.named_in(quantity) else { return true };
             *quantity = Quantity { subject: meant, loose: false, ..quantity.clone() };
+            return true;
         } else if quantity.subject.is_empty() {
-            let Some(meant) = self.recalled().find(near) else { return false };
+            let Some(meant) = self.last_of_kind(&amount, entry.origin) else {
+                // "8 workers" names what it counts.
+                quantity.subject = amount.counted().to_owned();
+                entry.text = format!("{}: {}", quantity.subject, quantity.amount);
+                return !quantity.subject.is_empty();
+            };
             quantity.subject.clone_from(&meant.quantity.subject);
+            quantity.loose = meant.quantity.loose;
+            if quantity.loose {
+                let (newer, slot) = (quantity.clone(), meant.slot);
+                self.supersede(&newer, entry.voice);
+                if let Some(old) = self.slots[slot].as_mut() {
+                    old.origin = entry.origin;
+                }
+                return false;
+            }
         } else if let Some(meant) = self.longer_name(quantity, &amount) {
             quantity.subject = meant;
         }
@@ -177,67 +231,59 @@ impl Book {
         true
     }
 
-    /// Returns the known subject that the words around a quantity name: the longest one whose words
-    /// all occur there, if there is only one.
+    /// Returns the known subject that the words around a quantity name, if there is only one.
     fn named_in(&self, quantity: &Quantity) -> Option<String> {
         if !quantity.loose {
             return None;
         }
-        let (words, amount) = (key(&quantity.subject), Amount::of(&quantity.amount));
-        let mut best: Option<&Held> = None;
-        let mut several = false;
-        for held in self.recalled() {
-            let fits = held.amount.dimension == amount.dimension
-                && !held.quantity.loose
-                && !held.key.is_empty()
-                && words.is_superset(&held.key);
-            if !fits {
-                continue;
-            }
-            match best {
-                Some(other) if other.key.len() > held.key.len() || other.key == held.key => {}
-                Some(other) if other.key.len() == held.key.len() => several = true,
-                _ => (best, several) = (Some(held), false),
-            }
-        }
-        best.filter(|_| !several).map(|held| held.quantity.subject.clone())
+        let amount = Amount::of(&quantity.amount);
+        let held: Vec<&Held> = self
+            .recalled()
+            .filter(|held| held.amount.dimension == amount.dimension && !held.quantity.loose)
+            .collect();
+        let subjects: Vec<&Subject> = held.iter().map(|held| &held.subject).collect();
+        let related = relations(&subjects, &Subject::of(quantity));
+        let same = related.iter().position(|related| *related == Related::Same)?;
+        Some(held[same].quantity.subject.clone())
     }
 
-    /// Returns the known subject that has the quantity's subject as its short form, if there is
-    /// only one: "timeout" means "request timeout" if nothing else has a timeout.
+    /// Returns the known subject whose name contains the quantity's subject, if only one does:
+    /// "timeout" means "request timeout" if nothing else has a timeout.
     fn longer_name(&self, quantity: &Quantity, amount: &Amount) -> Option<String> {
         let short = key(&quantity.subject);
         let mut found: Option<&Held> = None;
         for held in self.recalled() {
             let other = held.amount.dimension != amount.dimension || held.quantity.loose;
-            if other || !held.key.is_superset(&short) {
+            let key = held.subject.words();
+            if other || !key.is_superset(&short) {
                 continue;
             }
             match found {
-                _ if held.key == short => return None,
-                Some(other) if other.key != held.key => return None,
+                _ if key == short => return None,
+                Some(other) if other.subject.words() != key => return None,
                 _ => found = Some(held),
             }
         }
         found.map(|held| held.quantity.subject.clone())
     }
 
-    /// Drops numbers with another amount of the same subject. Statements stay and take over the new
-    /// amount, since they may contain more than the number. Numbers and requests that may be about
-    /// the same subject are marked.
-    fn supersede(&mut self, newer: &Quantity) {
-        let (subject, amount) = (key(&newer.subject), Amount::of(&newer.amount));
+    /// Drops numbers with another amount of the same subject. Statements take over the new amount
+    /// and stay, since a statement may contain more than the number. Numbers and requests that may
+    /// be about the same subject are marked as earlier.
+    fn supersede(&mut self, newer: &Quantity, voice: Voice) {
+        let (subject, amount) = (Subject::of(newer), Amount::of(&newer.amount));
         for held in [&mut self.stated, &mut self.shown] {
             let start = held.len().saturating_sub(RECALLED);
-            let mut at = start;
-            while at < held.len() {
-                let gone = update(&mut held[at], &mut self.slots, newer, &subject, &amount);
-                if gone {
-                    held.remove(at);
-                } else {
-                    at += 1;
-                }
-            }
+            let recent = &held[start..];
+            let subjects: Vec<&Subject> = recent.iter().map(|held| &held.subject).collect();
+            let mut related = relations(&subjects, &subject).into_iter();
+            let mut at = 0;
+            held.retain_mut(|held| {
+                at += 1;
+                let related = if at > start { related.next() } else { None };
+                let related = related.unwrap_or(Related::Not);
+                !update(held, &mut self.slots, (newer, voice), related, &amount)
+            });
         }
     }
 }
@@ -246,16 +292,21 @@ impl Book {
 fn update(
     held: &mut Held,
     slots: &mut [Option<Entry>],
-    newer: &Quantity,
-    subject: &BTreeSet<String>,
+    (newer, voice): (&Quantity, Voice),
+    related: Related,
     amount: &Amount,
 ) -> bool {
+    let Some(entry) = slots[held.slot].as_mut() else { return false };
+    // What a tool shows contradicts what the model said, but not what a person wants.
+    let claimed = entry.voice == Voice::Model && voice == Voice::Output;
     let other = held.amount.dimension == amount.dimension
         && held.amount != *amount
-        && (held.quantity.observed || !newer.observed);
-    let Some(entry) = slots[held.slot].as_mut().filter(|_| other) else { return false };
-    match (related(held, subject, newer.loose), entry.kind) {
-        (Related::Same, Kind::Number) => {
+        && (held.quantity.observed || !newer.observed || claimed);
+    match (related, entry.kind) {
+        _ if !other => {}
+        (Related::Same, Kind::Number)
+            if !(newer.loose && held.quantity.subject == newer.subject) =>
+        {
             slots[held.slot] = None;
             return true;
         }
@@ -287,26 +338,8 @@ fn change_amount(entry: &mut Entry, old: &Quantity, newer: &Quantity) {
     }
 }
 
-/// Compares the subjects of a held quantity and of a newer one with another amount.
-fn related(held: &Held, newer: &BTreeSet<String>, newer_is_loose: bool) -> Related {
-    if newer.is_empty() || held.key.is_empty() {
-        return Related::Not;
-    }
-    let shared = held.key.intersection(newer).count();
-    let most = |key: &BTreeSet<String>| shared * 3 >= key.len() * 2;
-    let doubtful = match (held.quantity.loose, newer_is_loose) {
-        (false, false) if held.key == *newer => return Related::Same,
-        // "The timeout" first, "the request timeout" later.
-        (false, false) => shared == held.key.len(),
-        (true, false) => shared == newer.len(),
-        (false, true) => most(&held.key),
-        (true, true) => most(&held.key) && most(newer),
-    };
-    if doubtful { Related::Doubtful } else { Related::Not }
-}
-
-/// Returns the key by which an entry is recognized: its words, or for a statement its meaningful
-/// words in any order.
+/// Returns the key by which an equal entry is recognized: the words of the entry, or, for a
+/// statement, the meaningful words in alphabetical order.
 fn identity(entry: &Entry) -> String {
     match entry.kind {
         Kind::Constraint | Kind::Decision | Kind::Request => {
@@ -322,23 +355,14 @@ fn identity(entry: &Entry) -> String {
     }
 }
 
-/// Returns the stems of words, without those that carry no meaning.
-fn key(words: &str) -> BTreeSet<String> {
-    const EMPTY: &[&str] = &[
-        "a", "an", "and", "be", "by", "do", "for", "in", "is", "it", "of", "on", "our", "that",
-        "the", "this", "to", "was", "we", "with",
-    ];
-    stems(words).into_iter().filter(|stem| !EMPTY.contains(&stem.as_str())).collect()
-}
-
 fn is_done(task: &str, done: &BTreeSet<String>) -> bool {
     let words = key(task);
     let shared = words.iter().filter(|word| done.contains(*word)).count();
     !words.is_empty() && shared as f64 >= DONE_SHARE * words.len() as f64
 }
 
-/// Returns whether an entry is the withdrawn choice: it contains all of the words, or is that exact
-/// command.
+/// Returns whether an entry is the withdrawn choice: a decision with all of the words, or exactly
+/// this command.
 fn is_choice_of(entry: &Entry, words: &str, named: &BTreeSet<String>) -> bool {
     match entry.kind {
         Kind::Decision => key(&entry.text).is_superset(named),
@@ -347,8 +371,8 @@ fn is_choice_of(entry: &Entry, words: &str, named: &BTreeSet<String>) -> bool {
     }
 }
 
-/// Returns whether an entry is a person's statement about the thing that the words name. It must
-/// share at least two meaningful words, and most of its own.
+/// Returns whether an entry is a person's statement about the thing that the words name: whether at
+/// least two of the statement's meaningful words, and 60 % of them, are among the words.
 fn is_rule_about(entry: &Entry, named: &BTreeSet<String>) -> bool {
     let statement = matches!(entry.kind, Kind::Constraint | Kind::Decision | Kind::Request);
     if !statement || entry.voice != Voice::Person {

@@ -16,17 +16,17 @@ impl Ledger {
     /// 2. paths and numbers that were seen more than once, but only in outputs; and errors,
     /// 3. paths, commands and numbers that the model mentioned once in passing; and remarks of the
     ///    user,
-    /// 4. other paths, commands and numbers, tasks that were only seen in code, and the user's
-    ///    requests,
-    /// 5. decisions and tasks,
+    /// 4. other paths, commands and numbers; tasks that were only seen in code; the user's
+    ///    requests; and decisions that the model mentioned once,
+    /// 5. other decisions, and tasks,
     /// 6. constraints.
     ///
-    /// Entries that may be out of date belong to the first group.
+    /// Entries that a later statement may have replaced belong to the first group.
     ///
     /// [`Ledger::left_out`] counts the dropped entries.
     #[must_use]
     pub fn within(mut self, tokens: u64, measure: &Measure) -> Self {
-        // Left-out entries need not be counted, so the best come first.
+        // The best entries come first, so that the tokens of left-out ones need not be counted.
         let mut order: Vec<usize> = (0..self.entries.len()).collect();
         order.sort_by_cached_key(|at| {
             let entry = &self.entries[*at];
@@ -65,8 +65,8 @@ impl Ledger {
         self.exactly(tokens, measure)
     }
 
-    /// Drops entries until the rendered text fits, since parts counted separately can add up to
-    /// less than the whole text.
+    /// Drops entries until the rendered text fits. The text can have more tokens than its parts,
+    /// counted separately, have together.
     fn exactly(mut self, tokens: u64, measure: &Measure) -> Self {
         while !self.entries.is_empty() && measure.text(&self.render()) > tokens {
             let least = |(at, entry): &(usize, &Entry)| (worth(entry), entry.origin, *at);
@@ -78,7 +78,7 @@ impl Ledger {
     }
 }
 
-/// Returns the rank by the rules of [`Ledger::within`].
+/// Returns the value of an entry, by the rules of [`Ledger::within`].
 fn worth(entry: &Entry) -> u8 {
     let again = entry.times > 1;
     if entry.earlier {
@@ -86,6 +86,7 @@ fn worth(entry: &Entry) -> u8 {
     }
     match (entry.kind, entry.voice) {
         (Kind::Constraint, _) => 6,
+        (Kind::Decision, Voice::Model) => 4 + u8::from(again),
         (Kind::Decision, _) => 5,
         (Kind::Task, Voice::Person | Voice::Model) => 5,
         (Kind::Task, Voice::Output) => 4,

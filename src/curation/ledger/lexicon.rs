@@ -27,6 +27,7 @@ impl Classes {
     pub(super) const OBSERVING: Self = Self(1 << 7);
     pub(super) const BACK: Self = Self(1 << 8);
     pub(super) const TOPIC: Self = Self(1 << 9);
+    pub(super) const CHOICE: Self = Self(1 << 10);
 
     const NAMES: &[(&'static str, Self)] = &[
         ("qualifier", Self::QUALIFIER),
@@ -39,6 +40,7 @@ impl Classes {
         ("observing", Self::OBSERVING),
         ("back", Self::BACK),
         ("topic", Self::TOPIC),
+        ("choice", Self::CHOICE),
     ];
 
     /// Returns the classes of a word in lower case.
@@ -55,6 +57,22 @@ impl Classes {
 /// Returns the dimension that a unit in lower case measures.
 pub(super) fn dimension(unit: &str) -> Option<&'static str> {
     LEXICON.dimensions.get(unit).copied()
+}
+
+/// Returns the short name of a unit, so that all names of a unit become equal.
+pub(super) fn short(unit: &str) -> &str {
+    match unit {
+        "sec" | "secs" | "second" | "seconds" => "s",
+        "millisecond" | "milliseconds" => "ms",
+        "mins" | "minute" | "minutes" => "min",
+        "hr" | "hrs" | "hour" | "hours" => "h",
+        "percent" => "%",
+        "byte" | "bytes" => "b",
+        "kilobytes" => "kb",
+        "megabytes" => "mb",
+        "gigabytes" => "gb",
+        other => other,
+    }
 }
 
 fn read(text: &'static str) -> Lexicon {

@@ -8,6 +8,8 @@
 
 mod book;
 mod bound;
+pub(crate) mod check;
+mod choice;
 mod command;
 mod extract;
 mod force;
@@ -18,6 +20,7 @@ mod phrases;
 mod render;
 mod sentence;
 mod statement;
+mod subject;
 
 use serde::{Deserialize, Serialize};
 
@@ -30,8 +33,8 @@ use crate::session::message::Message;
 pub struct Ledger {
     /// Entries that hold now, without superseded ones.
     pub entries: Vec<Entry>,
-    /// Withdrawals by later words, newest last. They also apply to an older ledger that may be
-    /// merged.
+    /// Withdrawals by later words, newest last. The withdrawals also apply to the entries of an
+    /// older ledger that is merged with this one.
     #[serde(default)]
     pub withdrawn: Vec<Withdrawal>,
     /// Total number of entries that were dropped for lack of room.
@@ -49,7 +52,7 @@ pub struct Entry {
     pub text: String,
     /// Number of the message with its last mention.
     pub origin: u64,
-    /// Number of places where the entry was found.
+    /// Number of times that the entry was found.
     pub times: u32,
     /// Author of the words.
     pub voice: Voice,
@@ -65,15 +68,16 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Quantity {
-    /// Thing that is measured, in the words of the message. Empty if only earlier messages name it.
+    /// Thing that is measured, in the words of the message. Empty if only earlier messages name the
+    /// thing.
     pub subject: String,
     /// Number with its unit, as it was written.
     pub amount: String,
     /// True if the number was observed, not stated. Observed numbers do not supersede stated
     /// numbers.
     pub observed: bool,
-    /// True if the subject is not a name, but a set of words of the sentence that could name the
-    /// thing.
+    /// True if the subject is not the thing's name, but lists all names in the sentence that could
+    /// mean the thing.
     #[serde(default)]
     pub loose: bool,
 }
@@ -142,8 +146,8 @@ impl Ledger {
         Self::default().and(messages)
     }
 
-    /// Adds newer messages, in the order of the log. The entries so far give the messages their
-    /// context, as for "make it 40 s" or "45 s now, 30 s did not work".
+    /// Adds newer messages, in the order of the log. The existing entries show what the messages
+    /// refer to, as in "make it 40 s" or "45 s now, 30 s did not work".
     #[must_use]
     pub fn and<'a>(self, messages: impl IntoIterator<Item = &'a Message>) -> Self {
         let mut book = book::Book::open(self);
@@ -153,8 +157,8 @@ impl Ledger {
         book.close()
     }
 
-    /// Merges this ledger with a newer one. Joins entries that both ledgers have, and drops entries
-    /// that the newer ledger supersedes or withdraws.
+    /// Merges this ledger with a newer one. Joins entries that both ledgers have, and drops this
+    /// ledger's entries that the newer one supersedes or withdraws.
     #[must_use]
     pub fn merge(self, newer: Self) -> Self {
         let mut book = book::Book::open(self);

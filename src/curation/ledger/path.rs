@@ -18,7 +18,8 @@ const LIBRARIES: &[&str] =
 /// Maximum length of a path, in bytes. Longer words are data.
 const LONGEST: usize = 200;
 
-/// Returns the path in a word of a text, without surrounding quotes, line numbers and stops.
+/// Returns the path in a word of a text, without quotes around it, and without line numbers and
+/// full stops after it.
 pub(super) fn path(word: &str) -> Option<&str> {
     let named =
         || word.contains(char::is_uppercase) && NAMES.iter().any(|name| word.contains(name));
@@ -42,9 +43,13 @@ fn bare(word: &str) -> &str {
     word.trim_end_matches('.').trim_matches(around)
 }
 
-/// Returns the word without `:12` or `:12:5` at its end.
+/// Returns the word without `:12`, `:12:5` or `#L12` at its end.
 fn without_place(word: &str) -> &str {
-    let mut rest = word;
+    let lines = |place: &str| place.starts_with(|c: char| c.is_ascii_digit());
+    let mut rest = match word.rsplit_once("#L") {
+        Some((before, place)) if lines(place) => before,
+        _ => word,
+    };
     while let Some((before, place)) = rest.rsplit_once(':') {
         let number = place.chars().all(|c| c.is_ascii_digit() || c == '-');
         if !number {
@@ -103,8 +108,8 @@ mod tests {
     #[test]
     fn paths_are_found_without_surrounding_marks() {
         check(
-            "see `src/a.rs`, (docs/b.md:12:5) and Cargo.toml.",
-            &["src/a.rs", "docs/b.md", "Cargo.toml"],
+            "see `src/a.rs`, (docs/b.md:12:5), src/c.rs#L7-L9 and Cargo.toml.",
+            &["src/a.rs", "docs/b.md", "src/c.rs", "Cargo.toml"],
         );
         check(
             "--out=target/x/y ./run ../lib ~/x.el /etc/hosts",

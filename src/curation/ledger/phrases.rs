@@ -21,6 +21,7 @@ mod tests {
         let known: BTreeSet<&str> = lines.map(|line| line.split_once(": ").unwrap().0).collect();
         let mut asked = BTreeSet::new();
         for code in [
+            include_str!("choice.rs"),
             include_str!("command.rs"),
             include_str!("extract.rs"),
             include_str!("force.rs"),

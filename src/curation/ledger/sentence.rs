@@ -13,12 +13,14 @@ use super::phrases::phrases;
 pub(super) enum Cue {
     /// Something must or must not be.
     Constraint,
-    /// A constraint where an order begins: "always", "don't".
+    /// A constraint if it is an order ("always wait") and not a report ("it always waits").
     Order,
     /// Something is chosen.
     Decision,
-    /// A choice, unless the next word is not one: "let's see".
+    /// A choice, unless the next word shows that nothing is chosen, as in "let's see".
     Proposal,
+    /// Something may have been chosen.
+    Choice,
     /// Something is chosen in place of the thing named after it.
     Replacing,
     /// Something is still to be done.
@@ -27,17 +29,18 @@ pub(super) enum Cue {
     Done,
 }
 
-/// The classes of phrases in `phrases.txt`, with what their phrases mean.
-const CUES: [(&str, Cue); 7] = [
+/// The classes of phrases in `phrases.txt`, with the meanings of their phrases.
+const CUES: [(&str, Cue); 8] = [
     ("cue-constraint", Cue::Constraint),
     ("cue-order", Cue::Order),
     ("cue-decision", Cue::Decision),
     ("cue-proposal", Cue::Proposal),
+    ("cue-choice", Cue::Choice),
     ("cue-replacing", Cue::Replacing),
     ("cue-task", Cue::Task),
     ("cue-done", Cue::Done),
 ];
-/// Words that begin no choice after "let's" and the like.
+/// Words that, after "let's" and the like, show that nothing is chosen.
 static NO_CHOICES: LazyLock<HashSet<&str>> = LazyLock::new(|| phrases("no-choice"));
 /// Words that turn an order into a report: "it never ends".
 const REPORTING: &[&str] = &[
@@ -62,7 +65,7 @@ pub(super) struct Found {
     pub(super) end: usize,
 }
 
-/// Finds the cues in a text that are whole words and have their usual meaning there.
+/// Finds the cues in a text that are whole words and have their usual meaning in this place.
 pub(super) fn cues(text: &str) -> Vec<Found> {
     let Some((phrases, cues)) = FINDER.as_ref() else { return Vec::new() };
     let mut found = Vec::new();
@@ -118,10 +121,12 @@ fn sentence_end(text: &str) -> usize {
 /// Returns whether a question only names the topic of the next words: "The timeout? 30 s."
 fn only_names(question: &str) -> bool {
     const MOST: usize = 6;
-    const BEGIN: &[&str] = &["the", "our", "my", "and", "as", "about", "your", "that", "those"];
+    const BEGIN: &[&str] =
+        &["the", "our", "my", "and", "as", "about", "your", "that", "those", "what", "how"];
     let mut words = question.split_whitespace();
     let first = words.next().unwrap_or("").to_lowercase();
-    BEGIN.contains(&first.as_str()) && (1..MOST).contains(&words.count())
+    let about = !["what", "how"].contains(&first.as_str()) || words.next() == Some("about");
+    BEGIN.contains(&first.as_str()) && about && words.count() < MOST
 }
 
 fn stands_alone(before: &str, behind: &str) -> bool {
@@ -139,7 +144,7 @@ fn means_it(cue: Cue, before: &str, behind: &str) -> bool {
         Cue::Order => !REPORTING.contains(&last().as_str()),
         Cue::Constraint => !["i", "i've"].contains(&last().as_str()),
         Cue::Proposal => !NO_CHOICES.contains(next().as_str()),
-        Cue::Task | Cue::Done | Cue::Decision | Cue::Replacing => true,
+        Cue::Task | Cue::Done | Cue::Decision | Cue::Choice | Cue::Replacing => true,
     }
 }
 

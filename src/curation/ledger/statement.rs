@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use super::book::Book;
+use super::choice::{Choice, names};
 use super::force::{Force, force};
 use super::number;
 use super::phrases::phrases;
@@ -13,7 +14,7 @@ use crate::retrieval::excerpt::beginning;
 /// Maximum length of a statement, in characters. Longer statements are cut, since the rule usually
 /// stands at the beginning.
 const LONGEST: usize = 280;
-/// Number of words after "instead of" that name the thing replaced.
+/// Maximum number of words after "instead of" that name the replaced thing.
 const REPLACED_WORDS: usize = 3;
 
 /// The place of a sentence.
@@ -54,8 +55,9 @@ pub(super) fn read(sentence: &str, place: Place, book: &mut Book) {
         book.withdraw(Withdrawal { what: Withdrawn::Rule, words: beginning(&words, LONGEST) });
     }
     // A question asks about a quantity and does not state it.
-    let asks = sentence.ends_with('?') && kind.is_none();
-    let values = if asks { Vec::new() } else { book.current(number::quantities(sentence)) };
+    let asks = sentence.ends_with('?') && kind.is_none() && !proposes(sentence);
+    let values =
+        if asks { Vec::new() } else { book.current(number::quantities(sentence), place.origin) };
     let laid_down = matches!(kind, Some(Kind::Constraint | Kind::Decision));
     let (loose, named): (Vec<Quantity>, Vec<Quantity>) = values
         .into_iter()
@@ -67,7 +69,8 @@ pub(super) fn read(sentence: &str, place: Place, book: &mut Book) {
     state(sentence, kind, &found, place, (loose, named), book);
 }
 
-/// Adds the sentence itself, either with its kind or as the only name of its quantities.
+/// Adds the sentence itself as an entry: under its kind, or, if only the whole sentence can name
+/// its quantities, as a number.
 fn state(
     sentence: &str,
     kind: Option<Kind>,
@@ -77,7 +80,7 @@ fn state(
     book: &mut Book,
 ) {
     let stated = match kind {
-        // A number that is kept by name needs no sentence in addition.
+        // A number with a name of its own needs no sentence in addition.
         Some(Kind::Request) if loose.is_empty() && !named.is_empty() => None,
         Some(Kind::Task) => Some((Kind::Task, task(sentence, found))),
         Some(kind) => Some((kind, sentence)),
@@ -112,8 +115,18 @@ fn kind(sentence: &str, found: &[Found], place: Place) -> Option<Kind> {
             Some(Kind::Decision)
         }
         () if has(Cue::Constraint) || force == Some(Force::Rule) => Some(Kind::Constraint),
+        () if has(Cue::Choice) && place.voice == Voice::Model && names(sentence).len() > 1 => {
+            Some(Kind::Decision)
+        }
         () => force.filter(|_| place.asked).map(|_| Kind::Request),
     }
+}
+
+/// Returns whether a question proposes something: "can we agree on 30 s?"
+fn proposes(sentence: &str) -> bool {
+    static MARKS: LazyLock<Vec<&str>> = LazyLock::new(|| phrases("proposal"));
+    let lower = sentence.to_lowercase();
+    MARKS.iter().any(|mark| lower.contains(mark))
 }
 
 /// Returns the words that a person takes back, as in "forget about the old format" or "you may
@@ -141,7 +154,8 @@ fn withdraw(found: Found, sentence: &str, book: &mut Book) {
         Cue::Replacing => {
             let words = replaced(&sentence[found.end..]);
             if !words.is_empty() {
-                book.withdraw(Withdrawal { what: Withdrawn::Choice, words });
+                let withdrawal = Withdrawal { what: Withdrawn::Choice, words };
+                book.withdraw_by(withdrawal, &Choice::of(sentence));
             }
         }
         _ => {}
@@ -170,8 +184,8 @@ fn replaced(behind: &str) -> String {
     words.join(" ")
 }
 
-/// Takes back a path that has a new name: `renamed A to B`, `git mv A B`. Call it after the paths
-/// of the sentence are written.
+/// Takes back a path that has a new name: `renamed A to B`, `git mv A B`. The paths of the sentence
+/// must have been added before.
 pub(super) fn renamed(sentence: &str, book: &mut Book) {
     const VERBS: &[&str] = &["renamed", "rename", "moved", "move", "mv"];
     let mut words = sentence.split_whitespace().skip_while(|word| {
@@ -187,7 +201,8 @@ pub(super) fn renamed(sentence: &str, book: &mut Book) {
     }
 }
 
-/// Returns a task without the words that mark it as a task, if these words come first.
+/// Returns the sentence of a task without the words that mark it as a task, if these words come
+/// first.
 fn task<'a>(sentence: &'a str, found: &[Found]) -> &'a str {
     let mark = found.iter().find(|found| found.cue == Cue::Task).map_or(0, |found| found.end);
     let before = sentence[..mark].split_whitespace().count();

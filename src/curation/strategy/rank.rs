@@ -4,14 +4,20 @@
 use super::{Fate, Score, Verdict};
 use crate::curation::unit::{History, Kept, Unit};
 use crate::retrieval::scan;
-use crate::retrieval::words::{ends, stems};
+use crate::retrieval::stop::is_stop_word;
+use crate::retrieval::words::{ends, stems, words};
 use crate::session::message::Role;
 
-/// Share of its direct neighbour's score that a unit gains: an answer often repeats no word of the
-/// question before it. These shares keep the most evidence in `make bench-curation`.
-const NEIGHBOUR: f64 = 0.85;
-/// Share of its second neighbour's score that a unit gains.
-const SECOND_NEIGHBOUR: f64 = 0.1;
+/// Share of the score of its direct neighbour that a unit has at least: an answer often repeats no
+/// word of the question before it. As a maximum and no sum, the shares keep chatter beside a hit
+/// from pushing out other hits.
+const NEIGHBOUR: f64 = 0.6;
+/// Share of the score of its second neighbour that a unit has at least.
+const SECOND_NEIGHBOUR: f64 = 0.36;
+/// Share of the best score nearby that a unit gains: where one hit is, there are often more.
+const SURROUNDINGS: f64 = 0.2;
+/// Number of units on each side that count as nearby.
+const NEARBY: usize = 6;
 /// Maximum number of bytes of a query that are read.
 const MOST_READ: usize = 16 << 10;
 /// Bonus of the newest unit over the oldest; the best match scores 1 by words. The bonus decides
@@ -31,20 +37,26 @@ pub(super) const FITS_LESS: &str = "fits the query less than the messages shown"
 pub(super) fn scores(history: &History<'_>, query: &str) -> Vec<Score> {
     let words = by_words(history, query);
     let last = history.units.len().saturating_sub(1).max(1) as f64;
-    let near = |at: usize, away: usize| {
-        let before = at.checked_sub(away).map_or(0.0, |other| words[other]);
-        before.max(words.get(at + away).copied().unwrap_or(0.0))
-    };
     let score = |(at, unit): (usize, &Unit)| {
         let parts = vec![
             ("words", words[at]),
-            ("neighbours", NEIGHBOUR * near(at, 1) + SECOND_NEIGHBOUR * near(at, 2)),
+            ("neighbours", by_neighbours(&words, at)),
             ("recency", RECENCY * at as f64 / last),
             ("importance", importance(history, unit)),
         ];
         Score { total: parts.iter().map(|(_, part)| part).sum(), parts }
     };
     history.units.iter().enumerate().map(score).collect()
+}
+
+/// Returns how much the neighbours of a unit add to its score.
+fn by_neighbours(words: &[f64], at: usize) -> f64 {
+    let near = |away: usize| {
+        let before = at.checked_sub(away).map_or(0.0, |other| words[other]);
+        before.max(words.get(at + away).copied().unwrap_or(0.0))
+    };
+    let lift = (NEIGHBOUR * near(1)).max(SECOND_NEIGHBOUR * near(2)) - words[at];
+    SURROUNDINGS * (1..=NEARBY).map(near).fold(0.0, f64::max) + lift.max(0.0)
 }
 
 /// Returns the verdict on a ranked unit.
@@ -85,9 +97,12 @@ fn by_words(history: &History<'_>, query: &str) -> Vec<f64> {
 }
 
 /// Returns the stems of a query, which may be a whole message. Of a long query, only its beginning
-/// and its end are read.
+/// and its end are read. Stop words count only if there are no others.
 fn query_stems(query: &str) -> Vec<String> {
-    ends(query, MOST_READ).into_iter().flat_map(stems).collect()
+    let all = || ends(query, MOST_READ).into_iter().flat_map(words);
+    let telling: Vec<String> = all().filter(|word| !is_stop_word(word)).collect();
+    let words = if telling.is_empty() { all().collect() } else { telling };
+    words.iter().flat_map(|word| stems(word)).collect()
 }
 
 /// Returns the texts of a unit, including the arguments of tool calls.

@@ -5,15 +5,24 @@
 //! same file was read again later. Then only the beginning and the end of large results stay. Then
 //! a line replaces any other result. At last, whole units are dropped, and a note keeps their
 //! ledger, the list of their facts. Each replacement names the message with the original.
+//!
+//! More is given up than has to be. The room is then filled with the lines that the work at hand
+//! names: old results are cut to them, and the note quotes them from dropped messages.
 
 mod asked;
+mod excerpt;
 mod fold;
+mod form;
 mod note;
+mod pieces;
 mod reads;
 mod shorten;
+mod work;
 
-use fold::{Fold, Form};
+use fold::Fold;
+use form::Form;
 use note::Note;
+use pieces::Pieces;
 
 use super::selection::Selection;
 use super::{Aim, Fate, Projection, Shown, Strategy, Verdict};
@@ -39,8 +48,9 @@ impl Strategy for Tiered {
         match aim.query {
             Some(query) => asked::project(history, aim.budget, query),
             None => {
-                let forms = Fold::over(history, aim.budget).forms;
-                Draft::new(history, forms).within(aim.budget)
+                let mut fold = Fold::over(history, aim.budget);
+                let pieces = fold.fill();
+                Draft::new(history, fold.forms, pieces).within(aim.budget)
             }
         }
     }
@@ -50,6 +60,8 @@ impl Strategy for Tiered {
 struct Draft<'a, 'h> {
     history: &'a History<'h>,
     forms: Vec<Form>,
+    /// Lines of messages that are not shown whole.
+    pieces: Pieces<'h>,
     /// Replacement of each shortened message, with its cost.
     written: Vec<Option<(String, u64)>>,
     tokens: u64,
@@ -58,13 +70,17 @@ struct Draft<'a, 'h> {
 impl<'a, 'h> Draft<'a, 'h> {
     /// Writes the replacements. A message stays whole if its replacement would cost as much or
     /// more.
-    fn new(history: &'a History<'h>, mut forms: Vec<Form>) -> Self {
+    fn new(history: &'a History<'h>, mut forms: Vec<Form>, pieces: Pieces<'h>) -> Self {
         let mut written = vec![None; forms.len()];
         let mut tokens = 0;
+        let mut cut = pieces.results(&mut forms);
         for (index, form) in forms.iter_mut().enumerate() {
             let message = history.messages[index];
             let whole = history.measure.message(message.tokens);
-            let text = shorten::text(message, *form);
+            let text = match cut.remove(&index) {
+                Some(lines) => Some(excerpt::of_result(message.number, &lines)),
+                None => shorten::text(message, *form),
+            };
             let cost = text.as_ref().map(|text| history.measure.note(text));
             match (text, cost) {
                 (Some(text), Some(cost)) if cost < whole => {
@@ -78,7 +94,7 @@ impl<'a, 'h> Draft<'a, 'h> {
                 }
             }
         }
-        Self { history, forms, written, tokens }
+        Self { history, forms, pieces, written, tokens }
     }
 
     /// Drops more units if the guessed costs were too low, and adds the note.
@@ -112,9 +128,16 @@ impl<'a, 'h> Draft<'a, 'h> {
     }
 
     fn note(&self, budget: u64) -> Option<Note> {
-        let dropped = (0..self.forms.len()).filter(|index| self.forms[*index] == Form::Dropped);
-        let room = budget.saturating_sub(self.tokens).min(fold::reserve(budget));
-        Note::of(self.history, &dropped.collect::<Vec<_>>(), room)
+        let is_dropped = |index: usize| self.forms[index] == Form::Dropped;
+        let dropped: Vec<usize> = (0..self.forms.len()).filter(|at| is_dropped(*at)).collect();
+        let room = budget.saturating_sub(self.tokens);
+        let reserve = room.min(fold::reserve(budget));
+        let note = Note::of(self.history, &dropped, reserve)?;
+        let quoted = self.pieces.quoted(self.history, is_dropped, room - note.tokens);
+        Some(match quoted {
+            Some(text) => note.with(self.history, &text, room),
+            None => note,
+        })
     }
 
     /// Lists the messages in the order of the log, with the note in the place of the first left-out
@@ -145,6 +168,7 @@ impl<'a, 'h> Draft<'a, 'h> {
         let (fate, reason) = match strongest.unwrap_or(Form::Whole) {
             Form::Whole => (Fate::Kept, "new enough to stay whole"),
             Form::Spilled => (Fate::Shortened, "a large result, shown by its beginning and end"),
+            Form::Cut => (Fate::Shortened, "an old result, cut to the lines that the work names"),
             Form::Repeated(_) => (Fate::Shortened, "the same file was read again later"),
             Form::Masked => (Fate::Shortened, "an old result of a tool"),
             Form::Dropped => (Fate::Dropped, "no room for units this old"),

@@ -1,8 +1,8 @@
-//! Summaries whose ledger, the slow part, is computed ahead of time, for example on another thread.
+//! Summaries whose ledger, the slow part, is made ahead of time, for example on another thread.
 
 use std::sync::Arc;
 
-use super::{Extractive, Source, Summarizer, Summary, SummaryError};
+use super::{Source, Summarizer, Summary, SummaryError};
 use crate::curation::ledger::Ledger;
 use crate::session::message::Message;
 use crate::tokens::Measure;
@@ -19,9 +19,18 @@ pub struct Ahead {
     pub ledger_tokens: u64,
 }
 
-/// A summarizer like [`Extractive`] that already has the ledger if the source is the expected one.
+/// A summarizer that already has the ledger, and a description if a model wrote one, if the source
+/// is the expected one. Otherwise it does the same as [`Extractive`](super::Extractive).
 #[derive(Default)]
-pub struct Prepared(Option<(Ahead, Ledger)>);
+pub struct Prepared(Option<Made>);
+
+/// The prepared parts of a summary.
+struct Made {
+    ahead: Ahead,
+    ledger: Ledger,
+    /// The description; empty if no model wrote one.
+    description: String,
+}
 
 impl Ahead {
     /// Makes the ledger.
@@ -35,7 +44,7 @@ impl Ahead {
             ledger_tokens: self.ledger_tokens,
         }
         .ledger();
-        Prepared(Some((self, ledger)))
+        Prepared(Some(Made { ahead: self, ledger, description: String::new() }))
     }
 
     /// Returns whether the source is the expected one, so that it has the same ledger.
@@ -52,19 +61,34 @@ impl Ahead {
 impl Prepared {
     /// Returns whether the ledger of the source was made ahead of time.
     pub fn fits(&self, source: &Source<'_>) -> bool {
-        self.0.as_ref().is_some_and(|(ahead, _)| ahead.is_of(source))
+        self.of(source).is_some()
+    }
+
+    /// Returns the expected source and its ledger; `None` if nothing would be summarized.
+    pub fn expected(&self) -> Option<(&Ahead, &Ledger)> {
+        let made = self.0.as_ref().filter(|made| !made.ahead.messages.is_empty())?;
+        Some((&made.ahead, &made.ledger))
+    }
+
+    /// Adds a description that a model wrote of the expected source.
+    pub fn described(mut self, description: String) -> Self {
+        if let Some(made) = &mut self.0 {
+            made.description = description;
+        }
+        self
+    }
+
+    fn of(&self, source: &Source<'_>) -> Option<&Made> {
+        self.0.as_ref().filter(|made| made.ahead.is_of(source))
     }
 }
 
 impl Summarizer for Prepared {
     fn summarize(&self, source: &Source<'_>) -> Result<String, SummaryError> {
-        Extractive.summarize(source)
+        Ok(self.of(source).map(|made| made.description.clone()).unwrap_or_default())
     }
 
     fn ledger(&self, source: &Source<'_>) -> Ledger {
-        match &self.0 {
-            Some((_, ledger)) if self.fits(source) => ledger.clone(),
-            _ => source.ledger(),
-        }
+        self.of(source).map_or_else(|| source.ledger(), |made| made.ledger.clone())
     }
 }

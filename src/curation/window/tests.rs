@@ -116,10 +116,10 @@ fn sections_take_their_tokens_from_the_messages() {
         entries.map(move |e| format!("{} {:?}: {}", e.what.label(section), e.fate, e.reason))
     };
     let expected = [
-        "one? Dropped: older than the last three approved",
-        "two? Dropped: no room in half of the remaining budget",
-        "thre Dropped: no room in half of the remaining budget",
-        "four Kept: one of the last three approved",
+        "one? Dropped: older than the last three approved units",
+        "two? Dropped: previous units get at most half of the remaining budget",
+        "thre Dropped: previous units get at most half of the remaining budget",
+        "four Kept: one of the last three approved units",
     ];
     assert_eq!(fates(Section::PreviousUnits).collect::<Vec<_>>(), expected);
     let expected = [

@@ -20,8 +20,9 @@ use crate::session::state::Summary;
 use crate::store::StoreError;
 use crate::store::memory::{MemoryOrigin, MemoryScope, NewMemory};
 
-/// Minimum number of messages in view for which a summary is prepared outside the engine.
-const LONG: usize = 1000;
+/// Minimum number of messages in view for which the ledger of a summary is worth preparing outside
+/// the engine.
+pub(crate) const WORTH_PREPARING: usize = 1000;
 /// Maximum size of a summary's ledger, as a share of the session's token limit.
 const LEDGER_SHARE: f64 = 0.2;
 /// Share of the token limit that the ledger always gets, however little room is left.
@@ -82,7 +83,8 @@ impl Engine {
         Ok(stats(&history, &costs.model).with(summary))
     }
 
-    /// Prunes a session's view to `max_tokens` if it exceeds the target share of the model's limit.
+    /// If a session's view exceeds the target share of the model's limit, prunes the view to
+    /// `max_tokens`. Otherwise changes nothing.
     ///
     /// # Errors
     /// Same as [`prune_session`](Self::prune_session).
@@ -129,7 +131,8 @@ impl Engine {
     }
 
     /// Returns the input of the summary that [`summarize_session`](Self::summarize_session) would
-    /// make now, so that the summary can be prepared. Returns `None` if it is too small for that.
+    /// make now, so that the summary can be prepared. Returns `None` if fewer than `least` messages
+    /// are in view; see [`WORTH_PREPARING`].
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -139,9 +142,13 @@ impl Engine {
         keep: Keep,
         max_tokens: u64,
         costs: &Costs,
+        least: usize,
     ) -> Result<Option<Ahead>, EngineError> {
         let (messages, prior) = self.in_view(id)?;
-        ahead(&messages, prior.as_ref(), keep, max_tokens, costs)
+        match messages.len() < least {
+            true => Ok(None),
+            false => ahead(&messages, prior.as_ref(), keep, max_tokens, costs).map(Some),
+        }
     }
 
     /// Folds older messages into a summary that takes their place. A later summary includes the
@@ -334,18 +341,14 @@ impl Keep {
     }
 }
 
-/// Returns the input of a summary of these messages; `None` if the summary is too small to be worth
-/// preparing.
+/// Returns the input of a summary of these messages.
 pub(super) fn ahead(
     messages: &[Arc<Message>],
     prior: Option<&Summary>,
     keep: Keep,
     max_tokens: u64,
     costs: &Costs,
-) -> Result<Option<Ahead>, EngineError> {
-    if messages.len() < LONG {
-        return Ok(None);
-    }
+) -> Result<Ahead, EngineError> {
     let history = History::new(references(messages), &costs.measure);
     let units = keep.folding(&history).units;
     let members = units.iter().flat_map(|unit| &history.units[*unit].members);
@@ -353,12 +356,12 @@ pub(super) fn ahead(
     folded.sort_unstable();
     let folded: Vec<Arc<Message>> = folded.iter().map(|at| Arc::clone(&messages[*at])).collect();
     let folded_tokens: u64 = folded.iter().map(|m| costs.measure.message(m.tokens)).sum();
-    Ok(Some(Ahead {
+    Ok(Ahead {
         prior: source_of(prior)?,
         messages: folded,
         measure: costs.measure.clone(),
         ledger_tokens: ledger_tokens(max_tokens, history.tokens() - folded_tokens),
-    }))
+    })
 }
 
 /// Parses the stored form of a summary.

@@ -1,9 +1,38 @@
-//! Import of exported sessions.
+//! Import of exported sessions, and of those that other agents recorded.
 
+use super::super::clock::not_ahead;
 use super::super::{Engine, EngineError};
 use super::{NewMessage, Opened};
+use crate::session::message::Message;
 use crate::session::state::Revision;
-use crate::store::session::NewSession;
+use crate::store::session::{NewSession, RecordingRow};
+
+/// A part of a recorded session, to be appended in one request.
+pub(crate) struct Portion {
+    /// Real name of the file.
+    pub path: String,
+    /// Number of the session that the file has become; `None` before the first portion.
+    pub session: Option<u64>,
+    /// The session to create with the first portion. A time of creation that has not come yet means
+    /// now.
+    pub new: NewSession,
+    /// Messages; those without a time get that of the message before.
+    pub messages: Vec<NewMessage>,
+    /// Place up to which the file was read.
+    pub mark: String,
+}
+
+/// A file that was imported.
+pub(crate) struct KnownRecording {
+    /// Number of its session.
+    pub session: u64,
+    /// Name of its session.
+    pub name: String,
+    /// True if its session was deleted.
+    pub is_deleted: bool,
+    /// Place up to which the file was read.
+    pub mark: String,
+}
 
 impl Engine {
     /// Creates a session from exported messages. If the name is taken, appends a number to it.
@@ -17,13 +46,7 @@ impl Engine {
         messages: Vec<NewMessage>,
         view: Option<Revision>,
     ) -> Result<Opened, EngineError> {
-        let wanted = new.name.clone();
-        for number in 2.. {
-            if self.store.read().session_named(&new.name)?.is_none() {
-                break;
-            }
-            new.name = format!("{wanted} ({number})");
-        }
+        new.name = self.free_name_like(new.name)?;
         let id = self.create_session(new, "import-session")?;
         self.append(id, messages)?;
         if let Some(view) = view {
@@ -34,5 +57,82 @@ impl Engine {
         self.session_changed(id, "import-session")?;
         self.sessions.make_current(id);
         Ok(Opened { id, created: true })
+    }
+
+    /// Returns what is known of a file, by its real name, if it was imported.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub(crate) fn recording(&mut self, path: &str) -> Result<Option<KnownRecording>, EngineError> {
+        let Some(RecordingRow { session, mark }) = self.store.read().recording(path)? else {
+            return Ok(None);
+        };
+        let row = self.row(session)?;
+        let is_deleted = row.deleted.is_some();
+        Ok(Some(KnownRecording { session, name: row.name, is_deleted, mark }))
+    }
+
+    /// Appends a portion of a recorded session and notes how far the file was read, both or
+    /// neither. The current session stays the same. Returns the number of the session.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub(crate) fn import_portion(&mut self, portion: Portion) -> Result<u64, EngineError> {
+        let Portion { path, session, new, messages, mark } = portion;
+        let id = match session {
+            Some(id) => id,
+            None => self.create_recorded(new)?,
+        };
+        self.append_recorded(id, messages)?;
+        self.store.change()?.note_recording(&path, &RecordingRow { session: id, mark })?;
+        self.session_changed(id, "import-sessions")?;
+        Ok(id)
+    }
+
+    fn create_recorded(&mut self, mut new: NewSession) -> Result<u64, EngineError> {
+        if let Some(row) = self.current_session()? {
+            self.sessions.keep_current(row.id);
+        }
+        new.name = self.free_name_like(new.name)?;
+        new.created = new.created.min(self.now());
+        let id = self.store.change()?.create_session(&new)?;
+        self.sessions.touch(id);
+        Ok(id)
+    }
+
+    /// Appends messages with their own times. A session that is not in memory stays out of it: a
+    /// long one would take long to read.
+    fn append_recorded(&mut self, id: u64, new: Vec<NewMessage>) -> Result<(), EngineError> {
+        let now = self.now();
+        let row = self.row(id)?;
+        let mut newest = not_ahead(row.updated, now);
+        let timed = new.into_iter().map(|message| {
+            newest = newest.max(message.timestamp.unwrap_or(newest).min(now));
+            NewMessage { timestamp: Some(newest), ..message }
+        });
+        if self.sessions.has(id) {
+            let timed = timed.collect();
+            return self.append(id, timed).map(drop);
+        }
+        let number = |(message, number): (NewMessage, u64)| {
+            let time = message.timestamp.unwrap_or(now);
+            message.into_message(number, time)
+        };
+        let messages: Vec<Message> = timed.zip(row.messages + 1..).map(number).collect();
+        self.store.change()?.append_messages(id, &messages)?;
+        self.sessions.touch(id);
+        Ok(())
+    }
+
+    /// Returns a name, with a number appended if it is taken.
+    fn free_name_like(&mut self, wanted: String) -> Result<String, EngineError> {
+        let mut name = wanted.clone();
+        for number in 2.. {
+            if self.store.read().session_named(&name)?.is_none() {
+                break;
+            }
+            name = format!("{wanted} ({number})");
+        }
+        Ok(name)
     }
 }

@@ -16,8 +16,9 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::chat::{AskedWindow, ModelAnswer};
 pub use self::checkpoint::{RolledBack, Undone as RollbackUndone};
-pub(crate) use self::curate::Keep;
+pub(crate) use self::curate::{Keep, WORTH_PREPARING};
 pub use self::curate::{PrunedView, Summarized};
+pub(crate) use self::import::Portion;
 pub(crate) use self::messages::NewMessage;
 pub(crate) use self::notes::NotesMaterial;
 pub(crate) use self::settings::SessionContext;
@@ -255,12 +256,14 @@ impl Engine {
         Ok(id)
     }
 
-    /// Returns the session, for a change that is already in the store.
+    /// Returns the session in memory, reading it from the store if needed. Store a change before
+    /// making it here.
     fn session_mut(&mut self, id: u64) -> Result<&mut Session, EngineError> {
         Ok(&mut self.loaded(id)?.session)
     }
 
-    /// Returns the session and its row, for a change that is already in the store.
+    /// Returns the session and its row in memory, reading them from the store if needed. Store a
+    /// change before making it here.
     fn loaded(&mut self, id: u64) -> Result<&mut Loaded, EngineError> {
         let loaded = match self.sessions.take(id) {
             Some(loaded) => loaded,

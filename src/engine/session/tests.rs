@@ -284,16 +284,16 @@ fn what_is_prepared_for_a_turn_is_what_its_summary_needs() {
     let mut engine = engine();
     let id = long_talk(&mut engine, "long");
     let context = context(&mut engine, id);
-    let ahead = engine.turn_ahead(&context, &asked().message).unwrap().unwrap();
+    let ahead = engine.turn_ahead(&context, &asked().message, WORTH_PREPARING).unwrap().unwrap();
     check_turn(&mut engine, id, &ahead.prepare(), true);
     // The next turn has little in view.
-    assert!(engine.turn_ahead(&context, &asked().message).unwrap().is_none());
+    assert!(engine.turn_ahead(&context, &asked().message, WORTH_PREPARING).unwrap().is_none());
 
     // Equal message numbers of another session are other messages.
     let ahead = {
         let like = long_talk(&mut engine, "like");
         let context = self::context(&mut engine, like);
-        engine.turn_ahead(&context, &asked().message).unwrap().unwrap()
+        engine.turn_ahead(&context, &asked().message, WORTH_PREPARING).unwrap().unwrap()
     };
     let id = long_talk(&mut engine, "other");
     check_turn(&mut engine, id, &ahead.prepare(), false);
@@ -305,7 +305,7 @@ fn what_is_prepared_for_a_summary_is_what_it_needs() {
     let costs = engine.costs(None).unwrap();
     let id = long_talk(&mut engine, "long");
     for keep in [Keep::Messages(8), Keep::Turns(3)] {
-        let ahead = engine.summary_ahead(id, keep, 8192, &costs).unwrap();
+        let ahead = engine.summary_ahead(id, keep, 8192, &costs, WORTH_PREPARING).unwrap();
         let prepared = ahead.map(Ahead::prepare).unwrap_or_default();
         let watched = Watched(&prepared, Cell::new(None));
         let made = engine.run_alone(|e| e.summarize_session(id, keep, 8192, &costs, &watched));
@@ -317,8 +317,11 @@ fn what_is_prepared_for_a_summary_is_what_it_needs() {
         engine.run_alone(|engine| engine.add_messages(id, more)).unwrap();
     }
     // The messages to keep depend on sizes, so a prepared summary for other sizes is not used.
-    let prepared =
-        engine.summary_ahead(id, Keep::Turns(3), 8192, &costs).unwrap().unwrap().prepare();
+    let prepared = engine
+        .summary_ahead(id, Keep::Turns(3), 8192, &costs, WORTH_PREPARING)
+        .unwrap()
+        .unwrap()
+        .prepare();
     let watched = Watched(&prepared, Cell::new(None));
     engine.run_alone(|e| e.summarize_session(id, Keep::Turns(3), 4096, &costs, &watched)).unwrap();
     assert_eq!(watched.1.get(), Some(false));

@@ -138,8 +138,8 @@ impl Engine {
     }
 
     /// Returns the input of the summary that a turn with this message would make now, so that the
-    /// summary can be prepared. Returns `None` if the turn would make none, or one that is too
-    /// small for that.
+    /// summary can be prepared. Returns `None` if the turn would make no summary, or if fewer than
+    /// `least` messages are in view; see [`WORTH_PREPARING`](super::WORTH_PREPARING).
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -147,6 +147,7 @@ impl Engine {
         &mut self,
         context: &SessionContext,
         message: &NewMessage,
+        least: usize,
     ) -> Result<Option<Ahead>, EngineError> {
         let SessionContext { row, settings, costs, .. } = context;
         let (id, config) = (row.id, settings.turn);
@@ -163,8 +164,11 @@ impl Engine {
         let number = session.length() + 1;
         let (mut messages, prior) = self.in_view(id)?;
         messages.push(Arc::new(message.clone().into_message(number, 0)));
+        if messages.len() < least {
+            return Ok(None);
+        }
         let keep = Keep::Turns(turns_to_keep(&messages, &config, costs));
-        ahead(&messages, prior.as_ref(), keep, config.max_tokens, costs)
+        ahead(&messages, prior.as_ref(), keep, config.max_tokens, costs).map(Some)
     }
 
     /// Returns the present quality of a session's context.
@@ -191,7 +195,14 @@ impl Engine {
         let filter = memories_for(row);
         let in_view = self.session(row.id)?.in_view().map(|message| message.number).collect();
         let in_view = Some((row.id, in_view));
-        self.ground(&Query { text: text.to_owned(), vector, filter, limit, in_view })
+        self.ground(&Query {
+            text: text.to_owned(),
+            vector,
+            filter,
+            limit,
+            in_view,
+            strengthen: true,
+        })
     }
 
     /// Summarizes if the view is too large, unless recent attempts did not help.

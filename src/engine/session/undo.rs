@@ -1,7 +1,7 @@
 //! Undo and redo of the changes of a session's view.
 //!
-//! Both make new revisions. A revision made by an undo has the change that can be redone, so that
-//! going forth again is going back to the moment before the undo.
+//! Both make new revisions. A revision made by an undo records the undone change, and a redo
+//! returns to the moment before the undo.
 
 use super::super::{Engine, EngineError};
 use super::checkpoint::Undone;
@@ -19,8 +19,8 @@ const STEPS: [&str; 6] = [
     "restore-revision",
 ];
 
-/// Maximum number of revisions in which undo looks for a change.
-const MAX_LOOK_BACK: u64 = 1000;
+/// Methods whose revisions say what is undone.
+const TURNS_BACK: [&str; 3] = ["undo-session", "redo-session", "undo-rollback"];
 
 /// A change of a session's view.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,11 +122,12 @@ impl Engine {
 
     /// Returns the newest change of the view that is not undone.
     fn next_undo(&mut self, id: u64) -> Result<Option<SessionStep>, EngineError> {
-        let mut revision = self.session(id)?.revision();
-        let last = revision.saturating_sub(MAX_LOOK_BACK);
+        let kinds = [&STEPS[..], &TURNS_BACK[..]].concat();
+        let mut below = self.session(id)?.revision() + 1;
         let (mut undone, mut redone) = (0_u64, 0_u64);
-        while revision > last {
-            let Some(row) = self.store.read().state(id, revision)? else { return Ok(None) };
+        while let Some(row) = self.store.read().last_state_of(id, below, &kinds)? {
+            let revision = row.number;
+            below = revision;
             match &*row.kind {
                 "redo-session" => redone += 1,
                 "undo-session" | "undo-rollback" if redone > 0 => redone -= 1,
@@ -134,9 +135,9 @@ impl Engine {
                 // It undid all that came after the moment before the rollback.
                 "undo-rollback" => {
                     let before = self.revision(id, revision - 1)?.state.before_rollback;
-                    revision = before.map_or(revision, |moment| moment.revision + 1);
+                    below = before.map_or(revision, |moment| moment.revision + 1);
                 }
-                kind if STEPS.contains(&kind) => {
+                _ => {
                     let state = parse(&row.state)?.state;
                     if !state.shows_same(&self.revision(id, revision - 1)?.state) {
                         if undone == 0 {
@@ -145,9 +146,7 @@ impl Engine {
                         undone -= 1;
                     }
                 }
-                _ => {}
             }
-            revision -= 1;
         }
         Ok(None)
     }

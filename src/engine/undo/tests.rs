@@ -155,6 +155,80 @@ fn a_move_is_redone_on_both_sides() {
 }
 
 #[test]
+fn a_move_is_not_undone_once_the_item_went_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut engine = open(dir.path());
+    let x = add(&mut engine, "a", "x");
+    let transfer = |engine: &mut Engine, from: &str, to: &str| {
+        engine.run_alone(|engine| engine.transfer("transfer-items", from, &[x], to)).unwrap();
+    };
+    transfer(&mut engine, "a", "b");
+    transfer(&mut engine, "b", "c");
+    let error = undo(&mut engine, "a").unwrap_err();
+    assert_eq!(error.to_string(), "no item ctx-1 in \"b\"; it is in \"c\"");
+    check(&mut engine, "a", &[]);
+    undo(&mut engine, "b").unwrap();
+    undo(&mut engine, "a").unwrap();
+    check(&mut engine, "a", &["x"]);
+    check(&mut engine, "b", &[]);
+    check(&mut engine, "c", &[]);
+    // A removed item comes back where it was removed, and then goes back.
+    transfer(&mut engine, "a", "b");
+    engine.run_alone(|engine| engine.remove("b", &[x])).unwrap();
+    assert_eq!(undo(&mut engine, "a").unwrap_err().to_string(), "no item ctx-1 in \"b\"");
+    undo(&mut engine, "b").unwrap();
+    undo(&mut engine, "a").unwrap();
+    check(&mut engine, "a", &["x"]);
+    check(&mut engine, "b", &[]);
+}
+
+/// Names of managers between which random steps move items.
+const THREE: [&str; 3] = ["a", "b", "c"];
+
+/// A random step: what is done, in which manager, with which item, and to which manager.
+type Step = (usize, usize, usize, usize);
+
+/// Does a random step, which may be refused. Returns false if the engine has to restart.
+fn step(engine: &mut Engine, (what, at, number, to): Step) -> bool {
+    let (at, to) = (THREE[at], THREE[to]);
+    let held = items(engine, at);
+    let id = number.checked_rem(held.len()).map(|number| held[number].0);
+    match (what, id) {
+        (0..4, Some(id)) if at != to => {
+            let moved = engine.run_alone(|engine| engine.transfer("transfer-items", at, &[id], to));
+            moved.unwrap();
+        }
+        (4, Some(id)) => drop(engine.run_alone(|engine| engine.remove(at, &[id])).unwrap()),
+        (5..9, _) => drop(undo(engine, at)),
+        (9..12, _) => drop(redo(engine, at)),
+        (12, _) => return false,
+        _ => drop(add(engine, at, "x")),
+    }
+    true
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn an_item_is_never_in_two_managers(
+        steps in prop::collection::vec((0..14_usize, 0..3_usize, 0..9_usize, 0..3_usize), 1..60)
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut engine = open(dir.path());
+        for (number, done) in steps.iter().enumerate() {
+            if !step(&mut engine, *done) {
+                drop(engine);
+                engine = open(dir.path());
+            }
+            let all = THREE.map(|manager| items(&mut engine, manager)).concat();
+            let ids: std::collections::HashSet<_> = all.iter().map(|item| item.0).collect();
+            prop_assert_eq!(ids.len(), all.len(), "after step {}: {:?}", number, done);
+        }
+    }
+}
+
+#[test]
 fn sets_are_saved_and_dropped_again() {
     let dir = tempfile::tempdir().unwrap();
     let mut engine = open(dir.path());

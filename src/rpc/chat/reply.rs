@@ -62,7 +62,7 @@ pub(in crate::rpc) struct ChatResult<'a> {
     version: u64,
 }
 
-/// Tokens as counted by the provider. Counts that it did not report are nil.
+/// Tokens as counted by the provider. Counts that the provider did not report are nil.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Usage")]
 struct UsageResult {
@@ -121,7 +121,7 @@ pub(super) fn reply(reply: &Reply, failed_before: Option<&str>) -> Value {
                 text: &call.text,
             })
             .collect(),
-        turn: TurnResult::of(&reply.turn, reply.embedded.outcome()),
+        turn: TurnResult::of(&reply.turn, reply.described.as_ref(), reply.embedded.outcome()),
         failed_before: failed_before.map(Keyword),
         version: reply.version,
     })

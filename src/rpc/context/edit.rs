@@ -171,7 +171,7 @@ pub(super) fn move_item(_: Call, given: MoveContext) -> Result<Step, WireError> 
         (None, Some(neighbour), None) => Place::Before(neighbour),
         (None, None, Some(neighbour)) => Place::After(neighbour),
         _ => {
-            return Err(param_error("to", "or before or after is required, exactly one of them"));
+            return Err(param_error("to", "is required, or before or after; give exactly one"));
         }
     };
     let manager = given.manager.unwrap_or_default().0;
@@ -233,9 +233,9 @@ pub(super) fn drop_manager(_: Call, given: ManagerCall) -> Result<Step, WireErro
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct StepCall {
     manager: Option<ManagerName>,
-    /// Only tell what the call would do; defaults to `nil`.
+    /// Only report what the call would do; defaults to `nil`.
     dry_run: Option<bool>,
-    /// Tell the `:change`; defaults to `nil`.
+    /// Return the `:change` too; defaults to `nil`.
     describe: Option<bool>,
 }
 

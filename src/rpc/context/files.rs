@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::edit::add_one;
-use crate::agent::items::file_item;
+use crate::agent::items::{Lines, file_item};
 use crate::agent::refresh::now_ms;
 use crate::context::item::Kind;
 use crate::engine::NewItem;
@@ -42,12 +42,7 @@ pub(super) struct AddFile {
 
 pub(super) fn add_file(call: Call, given: AddFile) -> Result<Step, WireError> {
     let path = files::absolute(&given.path.0).map_err(|error| file_error(&error))?;
-    let start = not_negative("start-line", given.start_line)?;
-    let end = not_negative("end-line", given.end_line)?;
-    let range = match (start, end) {
-        (None, Some(_)) => return Err(param_error("start-line", "is required with end-line")),
-        (start, end) => start.map(|start: u64| (start, end)),
-    };
+    let range = range(given.start_line, given.end_line)?;
     let options = read_options(&call.tools, given.max_file_bytes)?;
     let taken_ms = now_ms();
     let text = files::read(&path, range, &options).map_err(|error| file_error(&error))?;
@@ -58,6 +53,16 @@ pub(super) fn add_file(call: Call, given: AddFile) -> Result<Step, WireError> {
         ..file_item(&call.counter(), text, kind, metadata, taken_ms)
     };
     add_one(&call, "add-file", given.manager, item, given.brief)
+}
+
+/// Reads the parameters that name lines of a file.
+pub(super) fn range(start: Option<i64>, end: Option<i64>) -> Result<Option<Lines>, WireError> {
+    let start = not_negative("start-line", start)?;
+    let end = not_negative("end-line", end)?;
+    match (start, end) {
+        (None, Some(_)) => Err(param_error("start-line", "is required with end-line")),
+        (start, end) => Ok(start.map(|start| (start, end))),
+    }
 }
 
 pub(in crate::rpc) fn read_options(

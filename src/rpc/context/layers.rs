@@ -28,15 +28,16 @@ pub(super) struct OpenLayersCall {
     directory: Option<Short>,
     /// Name of the file.
     filename: Option<Short>,
-    /// Name of the buffer, if it has no file.
+    /// Name of the buffer, if it has no file. With `:filename`, its name while it had none: the items
+    /// that it had then move into the file's layer.
     buffer: Option<Short>,
     /// Number of the buffer, which no other buffer of this name ever has; required with `:buffer`.
     number: Option<Short>,
     /// Name or id of a session whose own manager is the last layer.
     session: Option<Name>,
-    /// Names that the managers had before there were layers: that of the buffer, and that of the
-    /// project's folder. If all items of such a manager belong to the file, or else to the project,
-    /// they move into that layer.
+    /// Names that the managers of this place had before there were layers: the names of the buffer
+    /// and of the project's folder. If all items of such a manager belong to the file, or else to
+    /// the project, the items move into that layer.
     formerly: Option<Vec<ManagerName>>,
 }
 
@@ -92,8 +93,9 @@ pub(super) struct Opened {
     layers: Vec<LayerShown>,
     /// Managers whose items moved into a layer now.
     taken_over: Vec<TakenOver>,
-    /// Managers with items of the same folder with another remote, of an earlier buffer of this name,
-    /// or of one of the names in `:formerly` whose items do not agree.
+    /// Managers whose items stay outside the open layers: managers of this folder with another
+    /// remote, of an earlier buffer with this name, or with a name in `:formerly` if their items do
+    /// not all belong to one layer.
     elsewhere: Vec<Elsewhere>,
 }
 
@@ -136,7 +138,7 @@ fn shown(open: OpenLayers) -> Opened {
 
 /// The places that a call is about, as they are on the disk.
 struct Spot {
-    /// Folder of the project, or the one that stands in for it.
+    /// Folder of the project, or the folder that is used in its place.
     folder: Option<(Kind, PathBuf)>,
     /// Remote of the project.
     remote: Option<String>,
@@ -177,25 +179,28 @@ impl Spot {
     /// Returns the layers from the general to the special.
     fn layers(&self) -> Result<Vec<WantedLayer>, WireError> {
         let shared = ManagerName::default().0;
-        let mut layers = vec![WantedLayer { layer: Layer::Everywhere, manager: shared }];
-        let mut add = |layer, param, kind, name: &str, remote| {
+        let mut layers =
+            vec![WantedLayer { layer: Layer::Everywhere, manager: shared, once: None }];
+        let mut add = |layer, param, kind, name: &str, remote, once| {
             let manager = Place { remote, ..Place::new(kind, name) }.manager();
             if manager.len() > MAX_NAME_BYTES {
-                let message = format!("makes a name of over {MAX_NAME_BYTES} bytes");
+                let message = format!(
+                    "is too long: the name of its context would have over {MAX_NAME_BYTES} bytes"
+                );
                 return Err(param_error(param, &message));
             }
-            layers.push(WantedLayer { layer, manager });
+            layers.push(WantedLayer { layer, manager, once });
             Ok(())
         };
         let remote = self.remote.as_deref();
         if let Some((kind, folder)) = &self.folder {
-            add(Layer::Project, "root", *kind, &text(folder), remote)?;
+            add(Layer::Project, "root", *kind, &text(folder), remote, None)?;
         }
         if let Some(file) = &self.file {
-            add(Layer::File, "filename", Kind::File, &text(file), remote)?;
-        }
-        if let Some(buffer) = &self.buffer {
-            add(Layer::Buffer, "buffer", Kind::Buffer, buffer, None)?;
+            let once = self.buffer.as_deref().map(|name| Place::new(Kind::Buffer, name).manager());
+            add(Layer::File, "filename", Kind::File, &text(file), remote, once)?;
+        } else if let Some(buffer) = &self.buffer {
+            add(Layer::Buffer, "buffer", Kind::Buffer, buffer, None, None)?;
         }
         Ok(layers)
     }

@@ -14,7 +14,7 @@ use crate::context::render::budget::Fitted;
 use crate::context::render::once::fit_once;
 use crate::context::render::{Format, render};
 use crate::context::repeat::covered;
-use crate::engine::{Listed, Reach, Selection, View};
+use crate::engine::{Engine, EngineError, Listed, Reach, Selection, View};
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
 use crate::rpc::error::budget_error;
@@ -31,14 +31,15 @@ pub(super) struct GetContext {
     /// order, without items that a later item repeats.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
-    /// Include only items of these types or origins; `nil` means all. `file` is both.
+    /// Include only items of these types or origins; `nil` means all. `file` is both a type and
+    /// an origin.
     types: Option<Vec<ItemType>>,
     /// Maximum number of items, the most recent ones; `nil` means all, 0 none.
     limit: Option<i64>,
     /// Return only the items with these ids.
     #[serde(default, deserialize_with = "given_list")]
     ids: Option<HashSet<ItemId>>,
-    /// Include only live items of these files. If no manager is named, those of all managers.
+    /// Include only live items of these files; if the call names no manager, those in all managers.
     #[serde(default, deserialize_with = "given_list")]
     filenames: Option<HashSet<String>>,
     /// Leave the content out of the result.
@@ -96,10 +97,11 @@ fn listed(shown: &[(View, State)], is_named: bool, brief: bool) -> Value {
 pub(super) struct ItemListed<'a> {
     #[serde(flatten)]
     item: ItemShown<'a>,
-    /// Manager that holds the item; only if the call named several, or files.
+    /// Manager that holds the item; only if the call named several managers, or files.
     #[serde(skip_serializing_if = "Option::is_none")]
     manager: Option<&'a str>,
-    /// Id of the item in this list that has all of its file, so that it is not rendered itself.
+    /// Id of an item in this list that contains the whole file of this item, which is therefore not
+    /// rendered itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     covered_by: Option<ItemId>,
 }
@@ -111,10 +113,14 @@ pub(super) struct Render {
     /// order, without items that a later item repeats.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
-    /// Include only items of these types or origins; `nil` means all. `file` is both.
+    /// Include only items of these types or origins; `nil` means all. `file` is both a type and
+    /// an origin.
     types: Option<Vec<ItemType>>,
     /// Maximum number of items, the most recent ones; `nil` means all, 0 none.
     limit: Option<i64>,
+    /// Render only the items with these ids.
+    #[serde(default, deserialize_with = "given_list")]
+    ids: Option<HashSet<ItemId>>,
     /// Output format; defaults to `:markdown`.
     format: Option<Format>,
     /// Maximum number of tokens in the rendering; the oldest unpinned items are left out first.
@@ -122,13 +128,13 @@ pub(super) struct Render {
 }
 
 pub(super) fn context_to_string(call: Call, given: Render) -> Result<Step, WireError> {
-    let (chosen, format, budget) = rendering(given)?;
-    Step::then_within(reach(&chosen), move |engine| {
-        let views = engine.select(&chosen)?;
+    let rendering = Rendering::of(given)?;
+    Step::then_within(reach(&rendering.chosen), move |engine| {
+        let views = rendering.views(engine)?;
         Ok(Finish::Later(Box::new(move || {
-            let text = match budget {
-                None => all(&call, views, format),
-                Some(_) => rendered(&call, views, format, budget)?.text,
+            let text = match rendering.budget {
+                None => all(&call, views, rendering.format),
+                Some(_) => rendering.rendered(&call, views)?.text,
             };
             Ok(Value::Str(text))
         })))
@@ -145,16 +151,16 @@ pub(super) struct Rendered {
     tokens: u64,
     /// Name of the counter of the tokens.
     token_counter: Keyword<&'static str>,
-    /// Outcome for each item, in their order.
+    /// Outcome for each item, in the order of the items.
     report: Vec<Decided>,
 }
 
 pub(super) fn render_items(call: Call, given: Render) -> Result<Step, WireError> {
-    let (chosen, format, budget) = rendering(given)?;
-    Step::then_within(reach(&chosen), move |engine| {
-        let views = engine.select(&chosen)?;
+    let rendering = Rendering::of(given)?;
+    Step::then_within(reach(&rendering.chosen), move |engine| {
+        let views = rendering.views(engine)?;
         Ok(Finish::later(move || {
-            let fitted = rendered(&call, views, format, budget)?;
+            let fitted = rendering.rendered(&call, views)?;
             Ok(Rendered {
                 text: fitted.text,
                 tokens: fitted.tokens,
@@ -165,7 +171,7 @@ pub(super) fn render_items(call: Call, given: Render) -> Result<Step, WireError>
     })
 }
 
-/// Returns the part of the state that a selection touches. One manager is quick to read.
+/// Returns the part of the state that a selection touches: its manager, if it has only one.
 fn reach(chosen: &Selection) -> Reach {
     match &chosen.managers[..] {
         [manager] => Reach::Manager(manager.clone()),
@@ -173,10 +179,35 @@ fn reach(chosen: &Selection) -> Reach {
     }
 }
 
-fn rendering(given: Render) -> Result<(Selection, Format, Option<u64>), WireError> {
-    let chosen = selection(given.manager, given.managers, given.types, given.limit)?;
-    let budget = not_negative("max-tokens", given.max_tokens)?;
-    Ok((chosen, given.format.unwrap_or_default(), budget))
+/// A call to render items, with its parameters checked.
+struct Rendering {
+    chosen: Selection,
+    ids: Option<HashSet<ItemId>>,
+    format: Format,
+    budget: Option<u64>,
+}
+
+impl Rendering {
+    fn of(given: Render) -> Result<Self, WireError> {
+        let chosen = selection(given.manager, given.managers, given.types, given.limit)?;
+        let budget = not_negative("max-tokens", given.max_tokens)?;
+        Ok(Self { chosen, ids: given.ids, format: given.format.unwrap_or_default(), budget })
+    }
+
+    fn views(&self, engine: &mut Engine) -> Result<Vec<View>, EngineError> {
+        let mut views = engine.select(&self.chosen)?;
+        if let Some(ids) = &self.ids {
+            views.retain(|view| ids.contains(&view.item.id));
+        }
+        Ok(views)
+    }
+
+    fn rendered(&self, call: &Call, views: Vec<View>) -> Result<Fitted, WireError> {
+        let views = current(call, views);
+        let pieces: Vec<_> = views.iter().map(View::piece).collect();
+        let fitted = fit_once(&pieces, self.format, self.budget, &*call.tools.counter);
+        fitted.map_err(|error| budget_error(&error))
+    }
 }
 
 /// Renders all items, except those whose text is part of another item, without counting tokens.
@@ -185,17 +216,6 @@ fn all(call: &Call, views: Vec<View>, format: Format) -> String {
     let items: Vec<&Item> = views.iter().map(|view| &*view.item).collect();
     let by = covered(&items);
     render(items.into_iter().zip(by).filter(|(_, by)| by.is_none()).map(|(item, _)| item), format)
-}
-
-fn rendered(
-    call: &Call,
-    views: Vec<View>,
-    format: Format,
-    budget: Option<u64>,
-) -> Result<Fitted, WireError> {
-    let views = current(call, views);
-    let pieces: Vec<_> = views.iter().map(View::piece).collect();
-    fit_once(&pieces, format, budget, &*call.tools.counter).map_err(|error| budget_error(&error))
 }
 
 #[derive(Deserialize, JsonSchema)]

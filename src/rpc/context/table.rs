@@ -1,6 +1,6 @@
 //! The methods of the context family.
 
-use super::{edit, files, layers, live, query, refresh, sets, steps, tree};
+use super::{edit, files, layers, live, query, read, refresh, search, sets, steps, tree};
 use crate::agent::items::AnswerShown;
 use crate::engine::{Beside, Removed};
 use crate::rpc::method::{Method, Pace, method};
@@ -97,7 +97,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .changes()
         .doc(
             "Redoes the change of a manager that was undone last. Further calls go further. A new \
-              change forgets what could be redone; that items followed their sources is none.",
+              change forgets what could be redone; an update of items from their sources does not.",
         )
         .result(
             "`(:redone METHOD)` with the `:count` and `:total-tokens` of the manager; the \
@@ -105,7 +105,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         ),
     method!("context", "next-changes", steps::next_changes => steps::NextChanges)
         .doc("Returns the changes of a manager that `undo` and `redo` would undo and redo next.")
-        .result("`:next-undo :next-redo`: for each its `:method`, `:count`, `:items` and `:set`."),
+        .result("`:next-undo :next-redo`: for each change, its `:method`, `:count`, `:items` and `:set`."),
     method!("context", "list-items", query::list_items => Vec<query::ItemListed<'static>>)
         .shows(Beside::Files)
         .pages(&Paged { newest_last: true, ..Paged::LIST })
@@ -127,15 +127,29 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
             "`:text :tokens :token-counter`, and `:report`: for each item its `:id`, its \
                  `:fate` (`:kept :cut :dropped`), its `:tokens` and the `:reason`.",
         ),
+    method!("context", "search-items", search::search_items => Vec<search::ItemHit>)
+        .shows(Beside::Files)
+        .doc(
+            "Searches the texts and file names of items. Finds identifiers by their parts and \
+              words in all their forms.",
+        )
+        .result("A list of hits, best first."),
+    method!("context", "read-file", read::read_file => read::FileRead)
+        .doc(
+            "Reads a file within a folder, or some of its lines, and adds nothing. If a live item \
+              follows the whole file and its buffer is not saved, returns the text of the buffer.",
+        )
+        .result("The text, with its lines and tokens.")
+        .pace(Pace::InOrder),
     method!("context", "count-items", query::count_items => query::Summarized)
         .doc("Counts the items of a manager, with a short preview.")
         .result("`:count :types :preview :tokens`; a preview looks like `3 items: Code, Error`."),
     method!("context", "refresh-items", refresh::refresh_items => refresh::Refreshed)
         .changes_after_work()
         .doc(
-            "Reads items from their files again. A region that has moved is found by its text, and \
-              that of a live item even after edits. If the place is uncertain, the item keeps its \
-              text and is stale.",
+            "Reads items from their files again. A region that has moved is found by its text. The \
+              region of a live item is found even if its text was edited. If it is not certain where \
+              a region is now, the item keeps its old text and is marked as stale.",
         )
         .result(
             "`:updated N` and `:items`: for each its `:id`, its `:outcome` (`:unchanged \

@@ -43,7 +43,7 @@ pub(in crate::rpc) const CODES: [(i32, &str, Option<Made>); 7] = [
     (WireError::PARSE, "The line could not be read.", Some(made::<Unreadable>)),
     (
         WireError::INVALID_REQUEST,
-        "The message is not a request; it, or its answer, is too large.",
+        "The message is not a request, or the message or its answer is too large.",
         None,
     ),
     (WireError::METHOD_NOT_FOUND, "No method has this name.", Some(made::<UnknownMethod>)),
@@ -52,7 +52,11 @@ pub(in crate::rpc) const CODES: [(i32, &str, Option<Made>); 7] = [
         "A parameter is missing, unknown or out of range.",
         Some(made::<BadParameter<'_>>),
     ),
-    (WireError::INTERNAL, "A defect in the server; the call changed nothing.", None),
+    (
+        WireError::INTERNAL,
+        "A defect in the server; the call changed nothing if the message says so.",
+        None,
+    ),
     (WireError::CANCELLED, "The call was cancelled.", None),
     (WireError::APPLICATION, "The call was understood and refused.", None),
 ];

@@ -119,6 +119,9 @@ pub(super) struct Ground {
     project: Option<String>,
     #[schemars(description = format!("Maximum number of memories; defaults to {DEFAULT_FOUND}."))]
     limit: Option<i64>,
+    /// Make the memories that are found stronger; defaults to `t`.
+    #[serde(default = "yes")]
+    strengthen: bool,
 }
 
 pub(super) fn ground_query(call: Call, given: Ground) -> Result<Step, WireError> {
@@ -126,7 +129,8 @@ pub(super) fn ground_query(call: Call, given: Ground) -> Result<Step, WireError>
     embedded(&call, given.query.clone(), move |Embedded { vector, outcome }| {
         Step::state(move |engine| {
             let filter = filter(engine, given.session.as_deref(), given.project)?;
-            let query = Query { text: given.query, vector, filter, limit, in_view: None };
+            let Ground { query: text, strengthen, .. } = given;
+            let query = Query { text, vector, filter, limit, in_view: None, strengthen };
             Ok(GroundedShown::from(engine.ground(&query)?).with_embedding(outcome))
         })
     })

@@ -7,8 +7,9 @@ use serde::Serialize;
 use crate::agent::tools::MAX_RESULT_BYTES;
 use crate::agent::{Limits, MAX_CALLS, MAX_ROUNDS, MOST_PROVIDERS};
 use crate::context::manager::MAX_CAPACITY;
-use crate::files::{DEFAULT_MAX_TREE_ENTRIES, MAX_NAMED_SKIPS};
+use crate::files::{DEFAULT_MAX_TREE_ENTRIES, LARGEST_RECORDING, MAX_NAMED_SKIPS, MOST_RECORDINGS};
 use crate::provider::{MAX_ANSWER_BYTES, MAX_MODEL_LIST_BYTES};
+use crate::recorded::{LARGEST_MESSAGE, LONGEST_LINE};
 use crate::rpc::limits::{
     CALLS_ASIDE, CALLS_ELSEWHERE, LISTS_KEPT, MAX_BATCH, MAX_CANCEL_BYTES, MAX_EXPLAINED,
     PAGE_BYTES, WAITING_CALLS, WAITING_INPUTS,
@@ -61,7 +62,8 @@ pub(in crate::rpc) struct LimitsShown {
     max_named: usize,
     /// Maximum size of the metadata of an item, in bytes.
     max_metadata_bytes: usize,
-    /// Maximum size of a project, a model's name, and the id or name of a tool's call, in bytes.
+    /// Maximum size of each short text, in bytes: a project, the name of a model, the id of a tool
+    /// call, the name of a tool.
     max_short_bytes: usize,
     /// Maximum number of messages in one `add-message`.
     max_added_messages: usize,
@@ -97,6 +99,14 @@ pub(in crate::rpc) struct LimitsShown {
     max_tree_entries: u64,
     /// Maximum number of files that `:skipped` of `add-tree` names.
     max_named_skips: usize,
+    /// Maximum size of a recording that `import-sessions` reads, in bytes.
+    max_recording_bytes: u64,
+    /// Maximum number of recordings that `import-sessions` reads from a folder.
+    max_recordings: usize,
+    /// Maximum size of a line of a recording, in bytes.
+    max_recorded_line_bytes: usize,
+    /// Maximum size of the text of a recorded message, in bytes.
+    max_recorded_text_bytes: usize,
     /// Maximum size of the text, thoughts and calls of a model's answer, in bytes.
     max_answer_bytes: usize,
     /// Maximum size of a server's list of models, in bytes.
@@ -113,11 +123,13 @@ pub(in crate::rpc) struct LimitsShown {
     max_rendered_template_bytes: usize,
     /// Maximum number of list items that filling a template visits.
     max_template_visits: usize,
-    /// Maximum number of calls of a connection that wait.
+    /// Maximum number of calls that wait on a connection.
     max_waiting_calls: usize,
-    /// Maximum number of calls of a connection that read directories at once.
+    /// Maximum number of calls of a connection that do slow work at once, such as reading
+    /// directories.
     max_calls_aside: usize,
-    /// Maximum number of calls of a connection that wait for models at once.
+    /// Maximum number of calls of a connection that wait at once for outside work, such as answers
+    /// of models.
     max_calls_elsewhere: usize,
     /// Maximum number of inputs of a REPL that wait.
     max_waiting_inputs: usize,
@@ -159,6 +171,10 @@ impl From<Limits> for LimitsShown {
             max_indexed_bytes: MOST_INDEXED,
             max_tree_entries: DEFAULT_MAX_TREE_ENTRIES,
             max_named_skips: MAX_NAMED_SKIPS,
+            max_recording_bytes: LARGEST_RECORDING,
+            max_recordings: MOST_RECORDINGS,
+            max_recorded_line_bytes: LONGEST_LINE,
+            max_recorded_text_bytes: LARGEST_MESSAGE,
             max_answer_bytes: MAX_ANSWER_BYTES,
             max_model_list_bytes: MAX_MODEL_LIST_BYTES,
             max_answer_calls: MAX_CALLS,

@@ -2,6 +2,7 @@
 
 mod checkpoints;
 pub(super) mod messages;
+mod recordings;
 mod table;
 mod transcript;
 mod undo;
@@ -209,14 +210,17 @@ pub(super) struct Search {
     limit: Option<i64>,
     /// Search deleted sessions too.
     deleted: Option<bool>,
+    /// Search only sessions of the project in this folder.
+    project: Option<Short>,
 }
 
 pub(super) fn search_sessions(_: Call, given: Search) -> Result<Step, WireError> {
     let limit = not_negative("limit", given.limit.map(|limit| limit.min(MAX_HITS)))?;
     let deleted = given.deleted.unwrap_or(false);
     Step::state(move |engine| {
-        let hits =
-            engine.read().search_sessions(&given.query, limit.unwrap_or(DEFAULT_HITS), deleted)?;
+        let project = given.project.as_ref().map(|Short(path)| &**path);
+        let limit = limit.unwrap_or(DEFAULT_HITS);
+        let hits = engine.read().search_sessions_of(project, &given.query, limit, deleted)?;
         Ok(hits.into_iter().map(Hit::from).collect::<Vec<_>>())
     })
 }
@@ -306,16 +310,19 @@ struct SessionShown {
     current: bool,
     /// Version of the session.
     version: u64,
-    /// Id of the session that it was forked from; absent if it is no fork.
+    /// Id of the session that this session was forked from; absent if this session is no fork.
     #[serde(skip_serializing_if = "Option::is_none")]
     forked_from: Option<SessionId>,
-    /// Number of messages that it shares with the session in `:forked-from`; absent if it is no
-    /// fork.
+    /// Number of messages that this session shares with the session in `:forked-from`; absent if
+    /// this session is no fork.
     #[serde(skip_serializing_if = "Option::is_none")]
     shared_messages: Option<u64>,
     /// Time at which the session was deleted, in Unix seconds; absent if it is not deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     deleted: Option<i64>,
+    /// File that the session was imported from by `import-sessions`; absent if it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
     /// True if this call created the session; only in the result of `open-session`.
     #[serde(skip_serializing_if = "Option::is_none")]
     created_now: Option<bool>,
@@ -346,6 +353,7 @@ impl SessionShown {
             forked_from: row.parent.map(|(parent, _)| SessionId(parent)),
             shared_messages: row.parent.map(|(_, messages)| messages),
             deleted: row.deleted,
+            source: row.source,
             created_now: None,
             restored: None,
         }

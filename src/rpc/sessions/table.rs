@@ -1,6 +1,6 @@
 //! Methods of the session family for sessions, their messages, and rollback.
 
-use super::{SessionShown, checkpoints, messages, undo};
+use super::{SessionShown, checkpoints, messages, recordings, undo};
 use crate::agent::found::Hit;
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
@@ -66,10 +66,21 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .result("The new session.")
         .pace(Pace::InOrder),
+    method!("session", "import-sessions", recordings::import_sessions => recordings::ImportedAll)
+        .changes_after_work()
+        .doc(
+            "Imports the sessions that other agents recorded: JSON lines of Claude Code, rollouts \
+              of Codex, Markdown of SpecStory. Each file becomes a session, and keeps its times. \
+              Importing a file again adds only what is new. Streams `progress`; what was imported \
+              before `cancel` stays.",
+        )
+        .result("The files with what became of each, and how many sessions and messages are new.")
+        .progress::<recordings::Importing>()
+        .pace(Pace::Aside),
     method!("session", "add-message", messages::add_message => messages::Appended)
         .changes()
         .doc("Appends one or more messages to a session's log.")
-        .result("The ids of the new messages, and figures of the session.")
+        .result("The ids of the new messages, and the size of the session.")
         .pace(Pace::InOrder),
     method!("session", "get-messages", messages::get_messages => Vec<MessageShown<'static>>)
         .pages(&Paged { newest_last: true, brief: &["content", "tool-calls"], ..Paged::LIST })
@@ -109,7 +120,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc(
             "Undoes the last pruning, summary, rollback or restoration in a session's view. Further \
               calls go further back. Messages added since stay in view, except that undoing a \
-              rollback brings back the view and the items before it.",
+              rollback restores the view and the items from before the rollback.",
         )
         .result("`:session :undone :turns-restored :turns-lost :messages`; the error `nothing-to-undo` when there is none."),
     method!("session", "redo-session", undo::redo_session => undo::SessionRedone)

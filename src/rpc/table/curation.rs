@@ -5,7 +5,7 @@ use crate::engine::Beside;
 use crate::rpc::limits::MAX_EXPLAINED;
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
-use crate::rpc::{configure, count, history, prune, summarize, turn, window};
+use crate::rpc::{configure, count, history, ledger, prune, summarize, turn, window};
 use crate::store::session::USAGE_KEPT;
 
 /// In the order of the documentation.
@@ -25,8 +25,8 @@ pub(super) static METHODS: &[Method] = &[
         .shows(Beside::Window)
         .doc(
             "Counts what a turn would send now: the texts, items and messages of its window, and \
-              what is being typed. It is the count of a dry run of `chat`, and the one figure for \
-              clients to show. Without a configured model, it counts for the session's model.",
+              what is being typed. A dry run of `chat` gives the same count; clients should show \
+              this figure. Without a configured model, the count is for the session's model.",
         )
         .result("`:tokens` of `:limit`, which is `nil` if nobody knows the model's limit.")
         .pace(Pace::InOrder),
@@ -81,6 +81,10 @@ pub(super) static METHODS: &[Method] = &[
              summary would not help.",
         )
         .pace(Pace::InOrder),
+    method!("session", "session-ledger", ledger::session_ledger => ledger::LedgerShown)
+        .doc("Returns the facts of a session that must not be lost: paths, commands, figures, \
+              errors, decisions, constraints and open tasks, each with its message.")
+        .result("The ledger as text, within `:max-tokens`."),
     method!("session", "summarize-messages", history::summarize_messages => history::SummarizedResult<'static>)
         .doc("Summarizes a client's own history by the rules of `summarize-session`. Nothing is \
               stored.")

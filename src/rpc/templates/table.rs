@@ -11,8 +11,8 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc("Lists the templates: the project's, the user's (`templates/` in the folder of the \
               configuration) and the built-in ones.")
         .result(
-            "A list of templates. Those of an untrusted project are not read; a template that is \
-             used under the same name is listed before them.",
+            "A list of templates. Templates of an untrusted project are not read; if another \
+             template is used under the same name, it is listed first.",
         )
         .pace(Pace::InOrder),
     method!("template", "resolve-template", super::resolve_template => super::TemplateShown<'static>)
@@ -37,8 +37,8 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .changes_after_work()
         .doc("Stops trusting a project, so that its templates are no longer used.")
         .result(
-            "The project, and whether it was trusted. The error is `not-allowed` as for \
-             `trust-project`.",
+            "The project, and whether it was trusted. Fails with `not-allowed` where \
+             `trust-project` does.",
         )
         .pace(Pace::InOrder),
     method!("template", "list-trusted-projects", trust::list_trusted_projects => Vec<trust::TrustedShown>)

@@ -19,7 +19,9 @@ impl Beside {
         let mark = Mark { counters, extent: self.extent, opening: false };
         let noted = if in_both { self.marks.note_in_both(&mark) } else { self.marks.note(&mark) };
         if let Err(error) = noted {
-            tracing::warn!("the high-water mark cannot be written: {error}");
+            tracing::warn!(
+                "cannot record how far the state has come; the change itself is stored: {error}"
+            );
         }
     }
 }

@@ -103,7 +103,7 @@ pub(crate) fn check_all(files: &Files, store: &mut impl Store) -> Result<(), Sto
     Ok(())
 }
 
-/// Contents of a folder, before anything is changed.
+/// The files of a state folder as they were found, before any repair.
 struct State {
     mark: Option<Mark>,
     /// Marks that are missing or cannot be read.
@@ -131,26 +131,27 @@ impl State {
         Ok(Self { mark: found.newest, unusable: found.unusable, wal, foreign_wal, judged })
     }
 
-    /// Returns the findings about the files, except that a database is beyond repair.
+    /// Returns the findings about the files, without the one that the database is beyond repair.
     fn findings(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
         if self.foreign_wal {
             findings.push(Finding::repaired(
-                "the database's write-ahead log does not match the database, so the log was ignored",
+                "the database's write-ahead log does not match the database, so the log is ignored",
             ));
         }
         if let [path] = &*self.unusable {
-            let text = format!("{} could not be read, so it was written anew", visible_path(path));
+            let text =
+                format!("{} could not be read, so it has to be written anew", visible_path(path));
             findings.push(Finding::repaired(text));
         }
         match &self.judged.verdict {
             Verdict::Repairable(pages) => findings.push(Finding::repaired(format!(
-                "the database was damaged ({} bad pages); it was repaired from its second copy",
+                "the database was damaged ({} bad pages) and is repaired from its second copy",
                 pages.len()
             ))),
             Verdict::Sound if self.judged.sums.is_none() && self.epoch() > 0 => {
                 findings.push(Finding::repaired(
-                    "the checksums of the database could not be used, so they were computed anew",
+                    "the checksums of the database could not be used, so they have to be computed anew",
                 ));
             }
             _ => {}
@@ -162,7 +163,7 @@ impl State {
         self.mark.map_or(0, |mark| mark.extent.epoch)
     }
 
-    /// Returns whether the files must be copied before the state is opened.
+    /// Returns whether opening the state overwrites damaged files, which must be copied first.
     fn is_changed_by_opening(&self) -> bool {
         self.foreign_wal || matches!(self.judged.verdict, Verdict::Repairable(_))
     }
@@ -337,9 +338,11 @@ fn beyond(wrong: &str, backup: Option<&backup::Backup>) -> Finding {
         Some(backup) => {
             let at = jiff::Timestamp::from_second(backup.at).unwrap_or_default();
             let path = visible_path(&backup.path);
-            text + &format!("the backup of {at} took its place ({path}), so later changes are lost")
+            text + &format!(
+                "the backup of {at} takes its place ({path}), so later changes are lost"
+            )
         }
-        None => text + "there is no good backup, so an empty database was created",
+        None => text + "there is no good backup, so an empty database takes its place",
     })
 }
 

@@ -87,6 +87,12 @@ pub(super) fn last_number(db: &Connection, manager: i64) -> Result<u64, StoreErr
     Ok(db.value(sql, [manager])?.unwrap_or(0))
 }
 
+/// Returns whether the manager has changes that can be redone.
+pub(super) fn has_undone(db: &Connection, manager: i64) -> Result<bool, StoreError> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM undone WHERE manager = ?1)";
+    Ok(db.value(sql, [manager])?.unwrap_or(false))
+}
+
 /// Appends the change to the manager's journal as number `seq`. Once every [`JOURNAL_SWEEP`]
 /// changes, removes the changes that are too old to undo.
 pub(super) fn append(
@@ -122,7 +128,8 @@ pub(super) fn last(
     resolved(db, text)
 }
 
-/// Returns the newest change on the way that does not only follow sources.
+/// Returns the change that the next undo or redo (`way`) is about. Skips changes that only follow
+/// sources.
 pub(super) fn next_step(
     db: &Connection,
     manager: i64,
@@ -143,7 +150,7 @@ fn resolved(db: &Connection, text: Option<String>) -> Result<Option<Change>, Sto
     text.map(|text| parse(&text)?.resolve(db)).transpose()
 }
 
-/// Gives a manager another name in the changes of those that items moved to or came from.
+/// Renames a manager in the journals of other managers that name it as the partner of a move.
 pub(super) fn rename_partner(db: &Connection, manager: &str, to: &str) -> Result<(), StoreError> {
     ["journal", "undone"].into_iter().try_for_each(|table| {
         let sql = format!(
@@ -205,7 +212,7 @@ fn delete_versions(
     versions.into_iter().try_for_each(|version| db.change(sql, [version]).map(drop))
 }
 
-/// Returns the item versions that changes name.
+/// Returns the item versions that the changes name.
 fn versions_in(changes: &[String]) -> Result<HashSet<u64>, StoreError> {
     let mut versions = HashSet::new();
     for text in changes {

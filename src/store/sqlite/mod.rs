@@ -50,8 +50,17 @@ columns!(Counters { next_item, next_version, last_timestamp, burst });
 #[derive(Clone, Copy)]
 struct Known {
     id: i64,
-    /// Number of the newest change in its journal; 0 when the journal is empty.
+    /// Number of the newest change in its journal; no change has this number when it is empty.
     last_change: u64,
+    /// Set when changes can be redone.
+    has_undone: bool,
+}
+
+impl Known {
+    fn read(db: &Connection, id: i64) -> Result<Self, StoreError> {
+        let last_change = journal::last_number(db, id)?;
+        Ok(Self { id, last_change, has_undone: journal::has_undone(db, id)? })
+    }
 }
 
 impl SqliteStore {
@@ -78,7 +87,7 @@ impl SqliteStore {
         }
         let id = self.db.value("SELECT id FROM manager WHERE name = ?1", [name])?;
         let Some(id) = id else { return Ok(None) };
-        let known = Known { id, last_change: journal::last_number(&self.db, id)? };
+        let known = Known::read(&self.db, id)?;
         self.managers.insert(name.to_owned(), known);
         Ok(Some(known))
     }
@@ -88,7 +97,7 @@ impl SqliteStore {
             return Ok(known);
         }
         self.db.change("INSERT INTO manager (name) VALUES (?1)", [name])?;
-        Ok(Known { id: self.db.last_insert_rowid(), last_change: 0 })
+        Ok(Known { id: self.db.last_insert_rowid(), last_change: 0, has_undone: false })
     }
 }
 
@@ -131,14 +140,16 @@ impl Store for SqliteStore {
 
     fn record(&mut self, manager: &str, change: &Change) -> Result<(), StoreError> {
         self.writing()?;
-        let Known { id, last_change } = self.known_or_new(manager)?;
+        let Known { id, last_change, mut has_undone } = self.known_or_new(manager)?;
+        let last_change = last_change + 1;
         journal::store_arrivals(&self.db, change)?;
         journal::set_slots(&self.db, id, change)?;
-        journal::append(&self.db, id, last_change + 1, change)?;
-        if !change.is_following() {
+        journal::append(&self.db, id, last_change, change)?;
+        if has_undone && !change.is_following() {
             journal::forget_undone(&self.db, id)?;
+            has_undone = false;
         }
-        self.managers.insert(manager.to_owned(), Known { id, last_change: last_change + 1 });
+        self.managers.insert(manager.to_owned(), Known { id, last_change, has_undone });
         Ok(())
     }
 
@@ -152,29 +163,32 @@ impl Store for SqliteStore {
 
     fn last_change(&mut self, manager: &str, way: Way) -> Result<Option<Change>, StoreError> {
         match self.known(manager)? {
-            Some(Known { id, last_change }) => journal::last(&self.db, id, last_change, way),
+            Some(Known { id, last_change, .. }) => journal::last(&self.db, id, last_change, way),
             None => Ok(None),
         }
     }
 
     fn take_back(&mut self, manager: &str, inverse: &Change) -> Result<(), StoreError> {
         self.writing()?;
-        let Known { id, last_change } = self.known_or_new(manager)?;
+        let Known { id, last_change, .. } = self.known_or_new(manager)?;
         journal::set_slots(&self.db, id, inverse)?;
         journal::set_aside(&self.db, id, last_change)?;
-        self.managers.remove(manager);
+        let known = Known { id, last_change: last_change.saturating_sub(1), has_undone: true };
+        self.managers.insert(manager.to_owned(), known);
         Ok(())
     }
 
     fn redo(&mut self, manager: &str, change: &Change) -> Result<(), StoreError> {
         self.writing()?;
-        let Known { id, last_change } = self.known_or_new(manager)?;
+        let Known { id, mut last_change, .. } = self.known_or_new(manager)?;
         journal::set_slots(&self.db, id, change)?;
         if !change.is_empty() {
-            journal::append(&self.db, id, last_change + 1, change)?;
+            last_change += 1;
+            journal::append(&self.db, id, last_change, change)?;
         }
         journal::drop_undone(&self.db, id)?;
-        self.managers.remove(manager);
+        let has_undone = journal::has_undone(&self.db, id)?;
+        self.managers.insert(manager.to_owned(), Known { id, last_change, has_undone });
         Ok(())
     }
 

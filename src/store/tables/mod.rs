@@ -8,6 +8,7 @@ mod items;
 mod memory;
 mod message;
 mod notes;
+mod recording;
 mod search;
 mod session;
 mod sets;

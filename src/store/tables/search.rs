@@ -23,6 +23,17 @@ impl Reading<'_> {
         limit: u64,
         with_deleted: bool,
     ) -> Result<Vec<SearchHit>, StoreError> {
+        self.search_sessions_of(None, text, limit, with_deleted)
+    }
+
+    /// Like [`search_sessions`](Self::search_sessions), only among the sessions of a project.
+    pub fn search_sessions_of(
+        &self,
+        project: Option<&str>,
+        text: &str,
+        limit: u64,
+        with_deleted: bool,
+    ) -> Result<Vec<SearchHit>, StoreError> {
         let sought = words::sought(text);
         if sought.is_empty() {
             return Ok(Vec::new());
@@ -30,7 +41,7 @@ impl Reading<'_> {
         // Choosing the excerpt of each hit reads the whole query.
         let shortened = (text.len() > LONGEST_WHOLE_QUERY).then(|| sought.join(" "));
         let text = shortened.as_deref().unwrap_or(text);
-        let search = Search { rows: self, text, limit, with_deleted };
+        let search = Search { rows: self, project, text, limit, with_deleted };
         let hits = search.run(&words::all_of(&sought))?;
         if hits.is_empty() && sought.len() > 1 {
             return search.run_with_some(sought);
@@ -41,6 +52,7 @@ impl Reading<'_> {
 
 struct Search<'a> {
     rows: &'a Reading<'a>,
+    project: Option<&'a str>,
     text: &'a str,
     limit: u64,
     with_deleted: bool,
@@ -73,14 +85,16 @@ impl Search<'_> {
         let sql = "SELECT session.id, session.name, -bm25(session_words) AS score
                    FROM session_words CROSS JOIN session ON session.id = session_words.rowid
                    WHERE session_words MATCH ?1 AND (session.deleted IS NULL OR ?2)
+                         AND (?4 IS NULL OR session.project = ?4)
                    ORDER BY score DESC, session.updated DESC, session.id DESC LIMIT ?3";
-        let values = params![query, self.with_deleted, limit(self.limit)];
+        let values = params![query, self.with_deleted, limit(self.limit), self.project];
         self.rows.db.rows(sql, values, |row| {
             let name: String = row.get(1)?;
             Ok(SearchHit {
                 session: row.get(0)?,
                 message: None,
                 role: None,
+                timestamp: None,
                 snippet: excerpt(&name, self.text),
                 name,
                 score: row.get(2)?,
@@ -90,11 +104,14 @@ impl Search<'_> {
 
     fn messages(&self, query: &str, most: u64) -> Result<Vec<SearchHit>, StoreError> {
         let sql = format!(
-            "SELECT session.name, message.role, message.content, best.id, best.score
+            "SELECT session.name, message.role, message.content, best.id, best.score,
+                    message.timestamp
              FROM (SELECT id, score
                    FROM (SELECT rowid AS id, -bm25(message_words) AS score FROM message_words
                          WHERE message_words MATCH ?1 AND (?2 OR rowid >> {bits} NOT IN
                                    (SELECT id FROM session WHERE deleted IS NOT NULL))
+                               AND (?4 IS NULL OR rowid >> {bits} IN
+                                   (SELECT id FROM session WHERE project = ?4))
                          ORDER BY rowid DESC LIMIT {most_ranked})
                    ORDER BY score DESC, id DESC LIMIT ?3) AS best
                   CROSS JOIN message ON message.id = best.id
@@ -103,7 +120,7 @@ impl Search<'_> {
             bits = message::NUMBER_BITS,
             most_ranked = words::MOST_RANKED
         );
-        let values = params![query, self.with_deleted, limit(most)];
+        let values = params![query, self.with_deleted, limit(most), self.project];
         self.rows.db.rows(&sql, values, |row| self.message(row))
     }
 
@@ -114,6 +131,7 @@ impl Search<'_> {
             name: row.get(0)?,
             message: Some(number),
             role: Some(row.get(1)?),
+            timestamp: row.get(5)?,
             snippet: excerpt(row.get_ref(2)?.as_str()?, self.text),
             score: row.get(4)?,
         })

@@ -10,7 +10,7 @@ use super::{Reading, Writing, words};
 use crate::session::message::Message;
 
 const COLUMNS: &str = "id, name, manager, project, parent, parent_messages, created, updated, \
-                       deleted, messages, turns, tokens, settings, learned, version";
+                       deleted, messages, turns, tokens, settings, learned, version, source";
 
 impl Reading<'_> {
     /// Returns a session, deleted or not.
@@ -24,7 +24,8 @@ impl Reading<'_> {
         self.db.row(&sql, [name], row_of)
     }
 
-    /// Returns the deleted session with this name or number that was deleted last, if any.
+    /// Returns the deleted session with this name or number; of several, the one that was deleted
+    /// last.
     pub fn deleted_session(
         &self,
         name: &str,
@@ -37,7 +38,8 @@ impl Reading<'_> {
         self.db.row(&sql, params![name, number], row_of)
     }
 
-    /// Returns the session with the latest message that is not deleted, if there is any session.
+    /// Returns, of the sessions that are not deleted, the one with the latest message; `None` if
+    /// there are no such sessions.
     pub fn latest_session(&self) -> Result<Option<SessionRow>, StoreError> {
         self.db.row(&format!("{} LIMIT 1", list_sql()), [false], row_of)
     }
@@ -135,11 +137,11 @@ impl Writing<'_> {
     /// # Errors
     /// [`StoreError::NameTaken`].
     pub fn create_session(&self, session: &NewSession) -> Result<u64, StoreError> {
-        let NewSession { name, manager, project, settings, created, parent } = session;
+        let NewSession { name, manager, project, settings, created, parent, source } = session;
         let shared = parent.map_or(Ok(Figures::default()), |parent| self.shared_figures(parent))?;
         let sql = format!(
             "INSERT INTO session ({COLUMNS})
-             VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?6, NULL, ?7, ?8, ?9, ?10, '', 0)"
+             VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?6, NULL, ?7, ?8, ?9, ?10, '', 0, ?11)"
         );
         let values = params![
             name,
@@ -152,6 +154,7 @@ impl Writing<'_> {
             shared.turns,
             shared.tokens,
             settings,
+            source,
         ];
         let id = self.db.insert(&sql, values).map_err(|error| name_error(error, name))?;
         self.index_name(id, name)?;
@@ -281,6 +284,7 @@ fn row_of(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
         settings: row.get(12)?,
         learned: row.get(13)?,
         version: row.get(14)?,
+        source: row.get(15)?,
     })
 }
 

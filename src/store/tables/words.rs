@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use super::super::StoreError;
 use super::Reading;
 use crate::retrieval;
+use crate::retrieval::stop::is_stop_word;
 pub(crate) use crate::retrieval::words::LONGEST_RUN;
 use crate::retrieval::words::{each_word, ends};
 
@@ -30,17 +31,6 @@ const FREQUENT: usize = 2000;
 /// Maximum number of matching texts that are ranked; of more texts, only the newest are ranked.
 /// This bounds how long a search for a frequent word keeps other requests waiting.
 pub(super) const MOST_RANKED: usize = 20_000;
-
-/// English stop words, sorted. They carry no meaning of their own, so searches ignore them in
-/// queries that have other words.
-const STOP_WORDS: &[&str] = &[
-    "a", "about", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but",
-    "by", "can", "could", "did", "do", "does", "for", "from", "had", "has", "have", "how", "i",
-    "if", "in", "is", "it", "its", "just", "let", "me", "my", "no", "not", "of", "on", "or", "our",
-    "please", "s", "should", "so", "some", "t", "than", "that", "the", "their", "them", "then",
-    "there", "these", "they", "this", "those", "to", "us", "was", "we", "were", "what", "when",
-    "where", "which", "who", "why", "will", "with", "would", "you", "your",
-];
 
 /// Returns the words of a text as the full-text table stores them.
 pub(super) fn indexed(text: &str) -> String {
@@ -66,7 +56,6 @@ pub(super) fn sought(text: &str) -> Vec<String> {
 
 /// Returns the distinct significant words of a query, in order.
 pub(super) fn significant(text: &str) -> Vec<String> {
-    let is_stop_word = |word: &String| STOP_WORDS.binary_search(&word.as_str()).is_ok();
     distinct(words(text).into_iter().filter(|word| !is_stop_word(word)).collect())
 }
 
@@ -118,11 +107,6 @@ fn distinct(words: Vec<String>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn stop_words_can_be_looked_up() {
-        assert!(STOP_WORDS.is_sorted());
-    }
 
     #[test]
     fn a_query_has_only_quoted_words() {

@@ -58,7 +58,9 @@ fn check_size(text: &str) -> Result<(), JsonError> {
             return Err(JsonError { column, message });
         }
         if data > MAX_DATA {
-            let message = format!("more than {MAX_DATA} data in one message; send fewer at a time");
+            let message = format!(
+                "more than {MAX_DATA} values in one message; split it into smaller messages"
+            );
             return Err(JsonError { column: column_of(text, at), message });
         }
         at += 1;
@@ -180,9 +182,9 @@ enum Under {
     Datum(Value),
 }
 
-/// The visitor that tells digits and client's datum apart: when asked for a newtype, a place in the
-/// JSON text answers with a newtype, and the digits, which come from a plain `String`, with a
-/// string.
+/// The visitor that tells the digits of a number from a datum that a client wrote. It asks for a
+/// newtype: serde_json hands over a datum in the text as a newtype, but the digits, which it keeps
+/// in a plain `String`, as a string.
 struct UnderNumberKey;
 
 impl<'de> DeserializeSeed<'de> for UnderNumberKey {

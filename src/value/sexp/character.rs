@@ -1,8 +1,8 @@
 //! Characters: the escapes that strings and character literals such as `?x` share, with Emacs's
 //! modifier bits.
 //!
-//! The numbers are from Emacs's `character.h` and `lisp.h`. Codes end at 0x3FFFFF; the last ones
-//! are raw bytes. The bits above that stand for modifier keys.
+//! The numbers are from Emacs's `character.h` and `lisp.h`. Codes end at 0x3FFFFF; the last 128
+//! codes are raw bytes. Higher bits stand for modifier keys.
 
 use super::ReadErrorKind;
 use super::reader::{Fault, Reader};
@@ -180,7 +180,7 @@ impl Reader<'_> {
                 self.at += end + 2;
                 Ok(u32::from(character))
             }
-            _ => Err(self.syntax("`\\N{U+…}` that is no character")),
+            _ => Err(self.syntax("`\\N{U+…}` whose number is not that of a character")),
         }
     }
 

@@ -51,7 +51,7 @@ impl Reader<'_> {
             Some(b':') => "an uninterned symbol, `#:`".to_owned(),
             Some(b'$') => "the file being loaded, `#$`".to_owned(),
             Some(b'@') => "a skipped doc string, `#@`".to_owned(),
-            _ => return self.syntax("a `#` that begins nothing"),
+            _ => return self.syntax("a `#` with no known syntax after it"),
         };
         self.unsupported(&what)
     }

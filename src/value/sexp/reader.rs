@@ -141,7 +141,9 @@ impl<'t> Reader<'t> {
     fn place(&mut self, mut value: Value) -> Result<Option<Value>, Fault> {
         self.count += 1;
         if self.count > MAX_DATA {
-            let message = format!("more than {MAX_DATA} data in one message; send fewer at a time");
+            let message = format!(
+                "more than {MAX_DATA} values in one message; split it into smaller messages"
+            );
             return Err(self.fault(ReadErrorKind::TooMany, message));
         }
         loop {

@@ -293,7 +293,7 @@ fn strings() {
     for text in [r#""\C-1""#, r#""\A-a""#, r#""\M-é""#, r#""\x400000""#] {
         check_error(text, Kind::Syntax, text.chars().count(), "modifier");
     }
-    check_error(r#""\N{U+110000}""#, Kind::Syntax, 4, "no character");
+    check_error(r#""\N{U+110000}""#, Kind::Syntax, 4, "not that of a character");
     check_error(r#""\u41""#, Kind::Syntax, 4, "4 digits");
     check_error(r#""\U00110000""#, Kind::Syntax, 4, "U+10FFFF");
 }
@@ -413,10 +413,10 @@ fn bad_syntax_has_its_place() {
         ("'. b", 2, "a dot"),
         (".", 1, "a dot"),
         ("(')", 3, "quote"),
-        ("#", 1, "begins nothing"),
-        ("# x", 1, "begins nothing"),
-        ("#a", 1, "begins nothing"),
-        ("#sx", 1, "begins nothing"),
+        ("#", 1, "no known syntax"),
+        ("# x", 1, "no known syntax"),
+        ("#a", 1, "no known syntax"),
+        ("#sx", 1, "no known syntax"),
     ] {
         check_error(text, Kind::Syntax, column, part);
     }

@@ -268,7 +268,14 @@ async fn drop_items(
 async fn search_memory(job: &Job, session: &SessionRow, text: String) -> Result<Value, AgentError> {
     let embedded = job.embed(&text).await?;
     let (embedding, filter) = (embedded.outcome(), memories_for(session));
-    let query = Query { text, vector: embedded.vector, filter, limit: FOUND, in_view: None };
+    let query = Query {
+        text,
+        vector: embedded.vector,
+        filter,
+        limit: FOUND,
+        in_view: None,
+        strengthen: true,
+    };
     let grounded = job.ask(move |engine| engine.ground(&query)).await?;
     Ok(Value::of(&GroundedShown::from(grounded).with_embedding(embedding)))
 }

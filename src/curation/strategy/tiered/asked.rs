@@ -1,17 +1,28 @@
 //! The strategy `tiered` with a query: the ranking of the units by the query decides which older
-//! units stay.
+//! units stay. Where tools were used, a part of the room is for lines that the query and the work
+//! at hand name, since most of a tool's result says nothing about them.
 //!
 //! The shown messages then depend on the query, so a cached prompt is valid only up to the first
 //! unit that another query would not show.
 
-use super::fold::Form;
+use super::fold;
+use super::form::Form;
+use super::pieces::Pieces;
+use super::reads::Reads;
+use super::work::{Sight, Work};
 use super::{Draft, shorten};
 use crate::curation::strategy::{Fate, Projection, rank};
 use crate::curation::unit::{History, Unit};
 use crate::session::message::Role;
 
 /// Share of the budget for the newest units, whatever the query.
-const RECENT: f64 = 0.1;
+const RECENT: f64 = 0.05;
+/// The same where tools were used: the last steps are what the next ones go on from.
+const RECENT_STEPS: f64 = 0.1;
+/// The newest unit stays if it takes no more of the room than one part in so many.
+const NEWEST: u64 = 4;
+/// Share of the budget for the units that fit the query best, where tools were used.
+const RANKED: f64 = 0.15;
 /// Size in tokens above which only the beginning and the end of a result are shown.
 const LARGE: u64 = 2000;
 /// Minimum room for trying to fit the beginning and end of a large result, in tokens.
@@ -21,12 +32,19 @@ const ROOM_FOR_ENDS: u64 = 200;
 /// best.
 pub(super) fn project(history: &History<'_>, budget: u64, query: &str) -> Projection {
     let scores = rank::scores(history, query);
+    let order = rank::best_first(&scores);
     let mut choice = Choice::new(history, budget);
-    choice.take_recent((budget as f64 * RECENT) as u64);
-    for at in rank::best_first(&scores) {
-        choice.take(at);
-    }
-    let mut projection = Draft::new(history, choice.forms).within(budget);
+    let uses_tools = history.messages.iter().any(|message| message.role == Role::Tool);
+    let recent = if uses_tools { RECENT_STEPS } else { RECENT };
+    choice.take_recent((budget as f64 * recent) as u64);
+    let pieces = if uses_tools {
+        choice.take_best(&order, (budget as f64 * RANKED) as u64);
+        choice.pieces(query, fold::reserve(budget))
+    } else {
+        Pieces::default()
+    };
+    choice.take_best(&order, choice.left);
+    let mut projection = Draft::new(history, choice.forms, pieces).within(budget);
     let fates = projection.verdicts.iter().map(|verdict| verdict.fate).collect::<Vec<Fate>>();
     let ranked = history.units.iter().zip(fates).zip(scores);
     projection.verdicts =
@@ -53,9 +71,12 @@ impl<'a, 'h> Choice<'a, 'h> {
         Self { history, forms, chosen, left }
     }
 
-    /// Takes the newest units as long as they cost no more than `tokens` together.
+    /// Takes the newest units as long as they cost no more than `tokens` together. The newest of all
+    /// may take more.
     fn take_recent(&mut self, tokens: u64) {
-        let least = self.left.saturating_sub(tokens);
+        let newest = self.history.units.last().map_or(0, |unit| unit.tokens);
+        let newest = if newest <= self.left / NEWEST { newest } else { 0 };
+        let least = self.left.saturating_sub(tokens.max(newest));
         for at in
             (0..self.history.units.len()).rev().filter(|at| self.history.units[*at].kept.is_none())
         {
@@ -63,6 +84,35 @@ impl<'a, 'h> Choice<'a, 'h> {
                 break;
             }
         }
+    }
+
+    /// Takes the best units that fit into `tokens` together.
+    fn take_best(&mut self, order: &[usize], tokens: u64) {
+        let spared = self.left.saturating_sub(tokens);
+        self.left -= spared;
+        for at in order {
+            self.take(*at);
+        }
+        self.left += spared;
+    }
+
+    /// Chooses lines of the messages that are not shown, and sets `reserve` aside for the note that
+    /// quotes them.
+    fn pieces(&mut self, query: &str, reserve: u64) -> Pieces<'h> {
+        let Some(last) = self.history.messages.len().checked_sub(1) else {
+            return Pieces::default();
+        };
+        let reads = Reads::over(self.history);
+        let sight = |index: usize| match self.forms[index] {
+            Form::Dropped if !reads.is_superseded(index) => Sight::Hidden,
+            Form::Whole => Sight::Shown,
+            _ => Sight::Outdated,
+        };
+        let work = Work::of(self.history, last, sight, Some(query));
+        let room = self.left.saturating_sub(reserve);
+        let pieces = Pieces::choose(self.history, work, room, |_| false);
+        self.left = room - pieces.cost;
+        pieces
     }
 
     /// Takes a unit if it fits. Returns whether it is taken.

@@ -1,23 +1,32 @@
 //! Replays a history from its beginning, and gives up old parts whenever the history grows too
-//! large.
+//! large. What is given up leaves room, which is then filled with what the work at hand needs.
 //!
 //! Each choice depends only on the messages up to that point. A longer version of a history
 //! therefore begins with the same choices, up to the point where it gives up more parts, and a
 //! cached prompt stays valid until then. Costs of shortened messages are guessed here, and counted
 //! later for the messages that remain.
 
+use super::form::Form;
+use super::pieces::Pieces;
 use super::reads::Reads;
+use super::work::{Sight, Work};
 use crate::curation::unit::{History, Kept};
 use crate::session::message::Role;
 
 /// Share of the budget at which parts are given up.
 const TRIGGER: f64 = 0.8;
-/// Share of the budget down to which parts are given up. The wider the gap to the trigger, the more
-/// rarely a cached prompt becomes invalid, and the less is shown on average.
+/// Share of the budget that is shown after parts were given up. The wider the gap to the trigger,
+/// the more rarely a cached prompt becomes invalid, and the less is shown on average.
 const TARGET: f64 = 0.5;
 /// Share of the room for the newest messages, which stay whole. The room is the budget without the
 /// units that cannot be left out.
-const RECENT: f64 = 0.25;
+const RECENT: f64 = 0.15;
+/// Share of the room up to the target for what is not given up. The rest of it is for what the work
+/// at hand needs of the given-up parts.
+const FRAME: f64 = 0.45;
+/// Share of the room up to the target that calls may take with their results left out. Beyond it,
+/// units are dropped.
+const CALLS: f64 = 0.9;
 /// Share of the budget for the note about left-out messages.
 const RESERVE: f64 = 0.05;
 /// Size in tokens above which a result is cut to its beginning and end, before smaller results are
@@ -27,21 +36,6 @@ const LARGE: u64 = 2000;
 const LINE: u64 = 30;
 /// Guessed cost of the beginning and end of a result.
 const ENDS: u64 = 600;
-
-/// The form in which a message is shown, ordered by how much is given up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Form {
-    /// The whole message.
-    Whole,
-    /// The beginning and the end of a large result.
-    Spilled,
-    /// One line, because the message with this number read the same file later.
-    Repeated(u64),
-    /// One line that replaces a result.
-    Masked,
-    /// Nothing.
-    Dropped,
-}
 
 /// Returns the number of tokens at which a history is reduced.
 pub(super) fn trigger(budget: u64) -> u64 {
@@ -57,16 +51,23 @@ pub(super) fn reserve(budget: u64) -> u64 {
 pub(super) struct Fold<'a, 'h> {
     history: &'a History<'h>,
     budget: u64,
-    unit_of: Vec<usize>,
+    /// Index of each message's unit.
+    pub(super) unit_of: Vec<usize>,
     /// Form of each message.
     pub(super) forms: Vec<Form>,
     /// Cost of each message in its form.
     costs: Vec<u64>,
     total: u64,
+    /// Room for what is shown again of the given-up parts.
+    pub(super) room: u64,
+    /// Index of the newest message when parts were given up last.
+    pub(super) folded: Option<usize>,
     /// Cost of the units that cannot be left out.
     fixed: u64,
     last_user: Option<usize>,
-    reads: Reads<'h>,
+    /// True once a tool was used. Lines torn from messages without tools say little.
+    uses_tools: bool,
+    pub(super) reads: Reads<'h>,
     /// Index of the message up to which large results were cut.
     spilled: usize,
     /// Index of the message up to which results were replaced by a line.
@@ -91,8 +92,11 @@ impl<'a, 'h> Fold<'a, 'h> {
             forms: vec![Form::Whole; history.messages.len()],
             costs: history.messages.iter().map(cost).collect(),
             total: 0,
+            room: 0,
+            folded: None,
             fixed: 0,
             last_user: None,
+            uses_tools: false,
             reads: Reads::default(),
             spilled: 0,
             masked: 0,
@@ -110,6 +114,7 @@ impl<'a, 'h> Fold<'a, 'h> {
         let unit = self.unit_of[index];
         let message = self.history.messages[index];
         self.total += self.costs[index];
+        self.uses_tools |= message.role == Role::Tool;
         if self.history.units[unit].kept == Some(Kept::InFlight) {
             // A later answer lets this unit be left out. That must not change earlier choices, so
             // the unit does not count as fixed.
@@ -121,7 +126,7 @@ impl<'a, 'h> Fold<'a, 'h> {
             self.fixed = self.fixed + cost(unit) - before.map_or(0, cost);
         }
         self.reads.see(self.history, unit, index);
-        if self.total > self.level(TRIGGER, 0.5) {
+        if self.total + self.room > self.level(TRIGGER, 0.5) {
             self.shrink(index);
         }
     }
@@ -136,13 +141,41 @@ impl<'a, 'h> Fold<'a, 'h> {
     }
 
     fn shrink(&mut self, now: usize) {
+        self.folded = Some(now);
+        self.room = 0;
         let target = self.level(TARGET, 0.25);
-        self.tiers(self.recent(now), now, target);
-        if self.total > self.level(TRIGGER, 0.5) {
-            // The newest messages alone are too large.
-            (self.spilled, self.masked) = (self.spilled.min(now), self.masked.min(now));
-            self.tiers(now + 1, now, target);
+        let up_to =
+            |share: f64| self.fixed + (target.saturating_sub(self.fixed) as f64 * share) as u64;
+        let (frame, calls) =
+            if self.uses_tools { (up_to(FRAME), up_to(CALLS)) } else { (target, target) };
+        let recent = self.recent(now);
+        self.shorten(recent, now, frame);
+        if self.total > calls {
+            self.drop_units(recent, now, frame);
         }
+        let trigger = self.level(TRIGGER, 0.5);
+        if self.total > trigger {
+            // The newest messages are too large. Those that the model has not seen go last.
+            self.again(self.unseen(now), now, target);
+            if self.total > self.budget {
+                self.again(now + 1, now, target);
+            }
+        }
+        self.room = target.saturating_sub(self.total);
+    }
+
+    /// Gives up more of the messages before `end`, including those that were spared.
+    fn again(&mut self, end: usize, now: usize, target: u64) {
+        (self.spilled, self.masked) = (self.spilled.min(now), self.masked.min(now));
+        self.shorten(end, now, target);
+        self.drop_units(end, now, target);
+    }
+
+    /// Returns the index of the first message that the model has not seen: the results of its last
+    /// calls belong to the same unit as these calls.
+    fn unseen(&self, now: usize) -> usize {
+        let by_model = |index: &usize| self.history.messages[*index].role == Role::Assistant;
+        (0..=now).rev().find(by_model).unwrap_or(0)
     }
 
     /// Returns the index of the first of the newest messages that stay whole.
@@ -156,8 +189,8 @@ impl<'a, 'h> Fold<'a, 'h> {
         first
     }
 
-    /// Gives up parts of the messages before `end` until the total is at most `target`.
-    fn tiers(&mut self, end: usize, now: usize, target: u64) {
+    /// Shortens results before `end` until the total is at most `target`.
+    fn shorten(&mut self, end: usize, now: usize, target: u64) {
         for (older, newer) in self.reads.repeated(end) {
             if self.forms[older] <= Form::Spilled && self.is_losable(older, now) {
                 let number = self.history.messages[newer].number;
@@ -178,7 +211,6 @@ impl<'a, 'h> Fold<'a, 'h> {
                 self.set(at, Form::Masked, LINE);
             }
         }
-        self.drop_units(end, now, target);
     }
 
     fn drop_units(&mut self, end: usize, now: usize, target: u64) {
@@ -212,6 +244,58 @@ impl<'a, 'h> Fold<'a, 'h> {
         }
         for &member in members {
             self.set(member, Form::Dropped, 0);
+        }
+    }
+
+    /// Fills the room with what the work at hand needs of the given-up parts: first lines, then
+    /// whole units, the newest first. Returns the lines.
+    pub(super) fn fill(&mut self) -> Pieces<'h> {
+        let Some(now) = self.folded.filter(|_| self.room > 0) else { return Pieces::default() };
+        let forms = &self.forms;
+        let sight = |index: usize| match forms[index] {
+            Form::Whole => Sight::Shown,
+            _ if self.reads.is_superseded(index) => Sight::Outdated,
+            _ => Sight::Hidden,
+        };
+        let pieces = if self.uses_tools {
+            let work = Work::of(self.history, now, sight, None);
+            let in_place = |index: usize| forms[index] != Form::Dropped;
+            Pieces::choose(self.history, work, self.room, in_place)
+        } else {
+            Pieces::default()
+        };
+        self.restore(now, &pieces);
+        pieces
+    }
+
+    /// Shows given-up units whole again, as long as the room that `pieces` leave allows.
+    fn restore(&mut self, now: usize, pieces: &Pieces<'h>) {
+        let mut left = self.room - pieces.cost;
+        for unit in self.history.units.iter().rev().filter(|unit| unit.members[0] <= now) {
+            let whole =
+                |index: usize| self.history.measure.message(self.history.messages[index].tokens);
+            let members = &unit.members;
+            if members.iter().any(|index| self.reads.is_superseded(*index)) {
+                continue;
+            }
+            let more: u64 = members.iter().map(|index| whole(*index) - self.costs[*index]).sum();
+            // A message that is shown whole needs none of its lines.
+            let lines: u64 = members.iter().map(|index| pieces.cost_of(*index)).sum();
+            if more <= left + lines {
+                left = left + lines - more;
+                members.iter().for_each(|index| self.forms[*index] = Form::Whole);
+                continue;
+            }
+            for &index in members {
+                if self.forms[index] == Form::Masked
+                    && pieces.cost_of(index) == 0
+                    && self.costs[index] + left >= ENDS
+                    && whole(index) > LARGE
+                {
+                    left -= ENDS - self.costs[index];
+                    self.forms[index] = Form::Spilled;
+                }
+            }
         }
     }
 

@@ -24,7 +24,7 @@ impl Note {
         let (first, last) = (*dropped.first()?, *dropped.last()?);
         let number = |index: usize| history.messages[index].number;
         let head = format!(
-            "[{} earlier messages are left out between msg-{} and msg-{}; get-messages returns them]",
+            "[{} earlier messages are left out between msg-{} and msg-{}; the log holds all of them]",
             dropped.len(),
             number(first),
             number(last)
@@ -44,6 +44,13 @@ impl Note {
             }
         }
         Some(Self { content: head, tokens: bare })
+    }
+
+    /// Adds lines of the left-out messages, if the whole then has at most `room` tokens.
+    pub(super) fn with(self, history: &History<'_>, quoted: &str, room: u64) -> Self {
+        let content = format!("{}\n\n{quoted}", self.content);
+        let tokens = history.measure.note(&content);
+        if tokens <= room { Self { content, tokens } } else { self }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Finds tool results that show a file which was read again later.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::curation::unit::History;
 use crate::session::message::{Message, Role, ToolCall};
@@ -12,9 +12,20 @@ pub(super) struct Reads<'h> {
     newest: HashMap<&'h str, usize>,
     /// Pairs of an older read and the newer one that repeats it.
     repeated: Vec<(usize, usize)>,
+    /// Older reads that a later one repeats.
+    superseded: HashSet<usize>,
 }
 
 impl<'h> Reads<'h> {
+    /// Records all messages of a history.
+    pub(super) fn over(history: &History<'h>) -> Self {
+        let mut reads = Self::default();
+        for (unit, members) in history.units.iter().map(|unit| &unit.members).enumerate() {
+            members.iter().for_each(|index| reads.see(history, unit, *index));
+        }
+        reads
+    }
+
     /// Records a message of a unit.
     pub(super) fn see(&mut self, history: &History<'h>, unit: usize, index: usize) {
         let message = history.messages[index];
@@ -31,7 +42,13 @@ impl<'h> Reads<'h> {
         }
         if let Some(older) = self.newest.insert(path, index) {
             self.repeated.push((older, index));
+            self.superseded.insert(older);
         }
+    }
+
+    /// Returns whether a later read repeats the one at `index`.
+    pub(super) fn is_superseded(&self, index: usize) -> bool {
+        self.superseded.contains(&index)
     }
 
     /// Removes and returns the reads before `end` that a later read repeats, with the later reads.
@@ -40,6 +57,13 @@ impl<'h> Reads<'h> {
         self.repeated = newer;
         old
     }
+}
+
+/// Returns the source of a result in a few words: the path that was read, or the name of the tool.
+pub(super) fn source<'h>(history: &History<'h>, unit: usize, index: usize) -> &'h str {
+    let caller = history.messages[history.units[unit].members[0]];
+    let call = call_of(caller, history.messages[index]);
+    call.map_or("tool", |call| path_read(call).unwrap_or(&call.name))
 }
 
 fn call_of<'h>(caller: &'h Message, result: &Message) -> Option<&'h ToolCall> {

@@ -1,6 +1,6 @@
 //! Texts that replace messages which are not shown whole.
 
-use super::fold::Form;
+use super::form::Form;
 use crate::session::message::Message;
 
 /// Number of bytes shown from the beginning of a large result. Its first lines say what it is.
@@ -12,13 +12,13 @@ const TAIL: usize = 600;
 pub(super) fn text(message: &Message, form: Form) -> Option<String> {
     let number = message.number;
     match form {
-        Form::Whole | Form::Dropped => None,
+        Form::Whole | Form::Cut | Form::Dropped => None,
         Form::Spilled => ends(message),
         Form::Repeated(newer) => Some(format!(
-            "[Older reading left out: the file was read again in msg-{newer}; get-messages \
-             returns msg-{number}]"
+            "[Older reading left out; the file was read again in msg-{newer}; this is msg-{number} \
+             in the log]"
         )),
-        Form::Masked => Some(format!("[Old result left out; get-messages returns msg-{number}]")),
+        Form::Masked => Some(format!("[Old tool result left out; it is msg-{number} in the log]")),
     }
 }
 
@@ -33,7 +33,7 @@ fn ends(message: &Message) -> Option<String> {
     let tail = tail.find('\n').filter(|at| *at < TAIL / 2).map_or(tail, |at| &tail[at + 1..]);
     let missing = text.len() - head.len() - tail.len();
     Some(format!(
-        "{head}\n[… {missing} bytes are left out here; get-messages returns all of msg-{} …]\n{tail}",
+        "{head}\n[… {missing} bytes are left out here; msg-{} in the log has all …]\n{tail}",
         message.number
     ))
 }

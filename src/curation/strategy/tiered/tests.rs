@@ -42,6 +42,8 @@ fn project(log: &[Message], budget: u64, query: Option<&str>) -> (Vec<String>, u
                 "spilled"
             } else if content.contains("read again") {
                 "repeated"
+            } else if content.starts_with("[Lines of an old tool result;") {
+                "cut"
             } else {
                 "masked"
             };
@@ -89,6 +91,62 @@ fn a_large_result_keeps_its_ends() {
     (1..).zip(&mut log).for_each(|(number, message)| message.number = number);
     let (shown, _) = project(&log, 7000, None);
     assert_eq!(shown.join(" "), "1 2 3 4:spilled 5 6 7 8 9 10 11 12");
+}
+
+#[test]
+fn results_that_the_model_has_not_seen_go_last() {
+    let mut log = run(8, 100);
+    let newest = log.pop().unwrap();
+    log.push(message(newest.number, "t<1", &"   7".repeat(760)));
+    let (shown, tokens) = project(&log, 1000, None);
+    assert_eq!(shown[shown.len() - 2..], ["17", "18"], "{shown:?}");
+    assert!(tokens <= 1000, "{tokens}");
+}
+
+/// Makes a run whose first result has many lines, one of which has a name that the last step
+/// mentions.
+fn run_with_lines() -> Vec<Message> {
+    let mut log = run(12, 100);
+    let mut lines = vec!["nothing of interest is on this line"; 60];
+    lines[29] = "    fn parse_header(input) {";
+    lines[30] = "        the first line of its body";
+    log[3] = message(4, "t<1", &lines.join("\n"));
+    for index in (4..log.len()).step_by(2) {
+        log[index] = message(index as u64 + 1, "a>1", "I change parse_header next.");
+    }
+    log
+}
+
+#[track_caller]
+fn check_text(log: &[Message], budget: u64, expected: &str) {
+    let measure = measure();
+    let history = History::new(log.iter().collect(), &measure);
+    let projection = Tiered.project(&history, &Aim { budget, query: None });
+    let has = |shown: &Shown| match shown {
+        Shown::Shortened { content, .. } | Shown::Note { content, .. } => {
+            content.contains(expected)
+        }
+        Shown::Whole(_) => false,
+    };
+    assert!(projection.shown.iter().any(has), "{:?}", projection.shown);
+}
+
+#[test]
+fn an_old_result_is_cut_to_the_lines_that_the_work_names() {
+    let log = run_with_lines();
+    let (shown, _) = project(&log, 2100, None);
+    assert_eq!(shown[3], "4:cut");
+    check_text(
+        &log,
+        2100,
+        "msg-4 in the log has all of it]\n…\n29: nothing of interest is on this \
+                            line\n30:     fn parse_header(input) {\n31:         the first line",
+    );
+}
+
+#[test]
+fn the_note_quotes_the_lines_that_the_work_names() {
+    check_text(&run_with_lines(), 700, "msg-4, run:\n…\n30:     fn parse_header(input) {");
 }
 
 #[test]

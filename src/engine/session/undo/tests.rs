@@ -91,6 +91,19 @@ fn prunings_are_undone_and_redone_in_turn() {
 }
 
 #[test]
+fn a_change_is_found_behind_any_number_of_others() {
+    let (mut engine, id) = engine();
+    say(&mut engine, id, "one");
+    prune(&mut engine, id, 1);
+    for number in 0..1_200 {
+        let pin = number % 2 == 0;
+        engine.run_alone(|engine| engine.pin_messages(id, &[2], pin)).unwrap();
+    }
+    assert_eq!(undo(&mut engine, id).unwrap(), "prune-context");
+    check(&mut engine, id, &[1, 2]);
+}
+
+#[test]
 fn another_change_forgets_what_could_be_redone() {
     let (mut engine, id) = engine();
     say(&mut engine, id, "one");

@@ -51,12 +51,13 @@ fn a_session_reads_back_with_its_figures() {
             settings: r#"{"a":1}"#.into(),
             created: 500,
             parent: None,
+            source: Some("/f.jsonl".into()),
         };
         let id = store.change().unwrap().create_session(&session).unwrap();
         say(&mut *store, id, &["a", "b", "c"]);
         let row = store.read().session(id).unwrap().unwrap();
         assert_eq!(store.read().session_named("größe λ").unwrap().as_ref(), Some(&row));
-        let NewSession { name, manager, project, settings, created, parent } = session;
+        let NewSession { name, manager, project, settings, created, parent, source } = session;
         let (messages, turns, tokens, updated, deleted) = (3, 2, 30, 1003, None);
         let expected = SessionRow {
             id,
@@ -73,6 +74,7 @@ fn a_session_reads_back_with_its_figures() {
             deleted,
             version: 0,
             learned: String::new(),
+            source,
         };
         assert_eq!(row, expected);
         store.change().unwrap().set_session_settings(id, "{}").unwrap();

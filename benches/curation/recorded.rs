@@ -1,0 +1,239 @@
+//! What windows of recorded sessions keep of what the agent needs next: the paths, identifiers,
+//! options and numbers that it writes in its next messages, as far as the history has them. Such a
+//! specific is kept if a whole line of the history with it is in the window.
+//!
+//! Sessions are private, so none is part of the project: `SESSIONS` names a folder with them.
+
+use std::collections::{HashMap, HashSet};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use contexture::internals::curation::strategy::{ALL, Aim, Shown, Strategy};
+use contexture::internals::curation::unit::History;
+use contexture::internals::recorded;
+use contexture::internals::session::message::{Message, Role};
+use regex::Regex;
+
+use crate::baseline;
+use crate::log::Log;
+use crate::table::{percent, print};
+
+const SHARES: &[f64] = &[0.055, 0.10, 0.11, 0.20];
+/// Places in a session at which it is cut.
+const CUTS: &[f64] = &[0.5, 0.75];
+/// Number of messages after the cut whose specifics are wanted.
+const NEXT: usize = 30;
+/// Least number of messages after the cut.
+const LEAST_NEXT: usize = 20;
+/// Least size of the history before the cut, in tokens.
+const LEAST_TOKENS: u64 = 8000;
+/// Maximum share of the history that cannot be left out.
+const MOST_FIXED: f64 = 0.08;
+/// Least number of wanted specifics.
+const LEAST_WANTED: usize = 8;
+/// Number of last steps that are the query.
+const STEPS: usize = 8;
+
+/// A session up to a cut.
+struct Cut {
+    log: Log,
+    length: usize,
+    tokens: u64,
+    /// Lines of the history with each wanted specific.
+    wanted: Vec<HashSet<String>>,
+    query: String,
+}
+
+pub(crate) fn measure() -> anyhow::Result<()> {
+    let Some(folder) = std::env::var_os("SESSIONS").filter(|folder| !folder.is_empty()) else {
+        return Ok(());
+    };
+    let specifics = Regex::new(SPECIFICS)?;
+    let (mut cuts, mut sessions) = (Vec::new(), HashMap::<String, Vec<_>>::new());
+    for path in files(Path::new(&folder))? {
+        let Ok(read) = recorded::read(BufReader::new(std::fs::File::open(&path)?)) else {
+            continue;
+        };
+        let id = read.about.id.clone().unwrap_or_else(|| path.display().to_string());
+        let longest = sessions.entry(id).or_default();
+        if read.messages.len() > longest.len() {
+            *longest = read.messages;
+        }
+    }
+    let mut ids: Vec<&String> = sessions.keys().collect();
+    ids.sort_unstable();
+    for id in &ids {
+        for share in CUTS {
+            cuts.extend(cut(&sessions[*id], *share, &specifics)?);
+        }
+    }
+    let title = format!(
+        "Specifics kept with a line, {} cuts of {} recorded sessions",
+        cuts.len(),
+        ids.len()
+    );
+    let mut rows = vec![
+        row("newest that fit", &cuts, |_, history, budget| {
+            baseline::newest(history, budget, |_| true)
+        }),
+        row("old results masked but ten, then newest", &cuts, baseline_masked),
+        row(
+            "half newest, the rest by BM25 of the last steps and neighbours",
+            &cuts,
+            |cut, history, budget| baseline::half_newest(history, budget, &cut.query),
+        ),
+    ];
+    for strategy in ALL {
+        for asked in [false, true] {
+            let name = format!(
+                "`{}`{}",
+                strategy.name(),
+                if asked { ", asked with the last steps" } else { "" }
+            );
+            rows.push(row(&name, &cuts, |cut, history, budget| {
+                let query = asked.then_some(cut.query.as_str());
+                shown_by(*strategy, history, &Aim { budget, query })
+            }));
+        }
+    }
+    let head = ["window in share of the history", "5.5 %", "10 %", "11 %", "20 %"];
+    print(&title, &head, &rows)
+}
+
+fn baseline_masked(cut: &Cut, history: &History<'_>, budget: u64) -> Vec<String> {
+    let results = (0..cut.length).rev().filter(|at| history.messages[*at].role == Role::Tool);
+    let newest: HashSet<usize> = results.take(10).collect();
+    baseline::newest(history, budget, |index| {
+        history.messages[index].role != Role::Tool || newest.contains(&index)
+    })
+}
+
+/// Returns the texts that a strategy shows.
+fn shown_by(strategy: &dyn Strategy, history: &History<'_>, aim: &Aim<'_>) -> Vec<String> {
+    let mut texts = Vec::new();
+    for shown in strategy.project(history, aim).shown {
+        match shown {
+            Shown::Whole(index) => texts.extend(baseline::texts(history.messages[index])),
+            Shown::Shortened { index, content, .. } => {
+                texts.extend(baseline::arguments(history.messages[index]));
+                texts.push(content);
+            }
+            Shown::Note { content, .. } => texts.push(content),
+        }
+    }
+    texts
+}
+
+fn row(
+    name: &str,
+    cuts: &[Cut],
+    shown: impl Fn(&Cut, &History<'_>, u64) -> Vec<String>,
+) -> Vec<String> {
+    let mut row = vec![name.to_owned()];
+    for share in SHARES {
+        let mut sum = 0.0;
+        for cut in cuts {
+            let messages = cut.log.messages[..cut.length].iter().collect();
+            let history = History::new(messages, &cut.log.measure);
+            let texts = shown(cut, &history, (cut.tokens as f64 * share) as u64);
+            let lines: HashSet<&str> =
+                texts.iter().flat_map(|text| text.lines()).map(bare).collect();
+            let has =
+                |with: &&HashSet<String>| with.iter().any(|line| lines.contains(line.as_str()));
+            sum += cut.wanted.iter().filter(has).count() as f64 / cut.wanted.len() as f64;
+        }
+        row.push(percent((sum * 1000.0) as usize, cuts.len() * 1000));
+    }
+    row
+}
+
+fn cut(
+    messages: &[recorded::RecordedMessage],
+    share: f64,
+    specifics: &Regex,
+) -> anyhow::Result<Option<Cut>> {
+    let mut length = (messages.len() as f64 * share) as usize;
+    while messages.get(length).is_some_and(|message| message.role == Role::Tool) {
+        length += 1;
+    }
+    if messages.len() < length + LEAST_NEXT {
+        return Ok(None);
+    }
+    let mut log = Log::new("estimate")?;
+    messages.iter().take(length + NEXT).for_each(|message| log.record(message));
+    let history = History::new(log.messages[..length].iter().collect(), &log.measure);
+    let tokens = history.tokens();
+    let fixed: u64 = history.units.iter().filter(|u| u.kept.is_some()).map(|u| u.tokens).sum();
+    if tokens < LEAST_TOKENS || fixed as f64 > tokens as f64 * SHARES[0].max(MOST_FIXED) {
+        return Ok(None);
+    }
+    let wanted = wanted(&log.messages, length, specifics);
+    let query = query(&log.messages[..length]);
+    Ok((wanted.len() >= LEAST_WANTED).then_some(Cut { log, length, tokens, wanted, query }))
+}
+
+/// Returns the lines with each specific that the agent writes after the cut.
+fn wanted(messages: &[Message], length: usize, specifics: &Regex) -> Vec<HashSet<String>> {
+    let next = messages[length..].iter().filter(|message| message.role == Role::Assistant);
+    let next: Vec<String> = next.flat_map(baseline::texts).collect();
+    let mut found: HashMap<&str, HashSet<String>> = HashMap::new();
+    for text in &next {
+        found.extend(specifics.find_iter(text).map(|found| (found.as_str(), HashSet::new())));
+    }
+    for text in messages[..length].iter().flat_map(baseline::texts) {
+        for line in text.lines() {
+            for specific in specifics.find_iter(line) {
+                if let Some(lines) = found.get_mut(specific.as_str()) {
+                    lines.insert(bare(line).to_owned());
+                }
+            }
+        }
+    }
+    let mut wanted: Vec<_> = found.into_iter().filter(|(_, lines)| !lines.is_empty()).collect();
+    wanted.sort_unstable_by_key(|(specific, _)| *specific);
+    wanted.into_iter().map(|(_, lines)| lines).collect()
+}
+
+fn query(messages: &[Message]) -> String {
+    let of_role = |role: Role| messages.iter().rev().filter(move |message| message.role == role);
+    let steps = of_role(Role::User).take(1).chain(of_role(Role::Assistant).take(STEPS));
+    steps.flat_map(baseline::texts).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns a line without the number that a tool or a window put before it.
+fn bare(line: &str) -> &str {
+    let mut line = line.trim();
+    for _ in 0..2 {
+        let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+        if rest.len() < line.len() && rest.starts_with(['→', ':', '\t']) {
+            line = rest.trim_start_matches(['→', ':', '\t']).trim();
+        }
+    }
+    line
+}
+
+fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.extend(self::files(&path)?);
+        } else if path.extension().is_some_and(|ending| ending == "md" || ending == "jsonl") {
+            files.push(path);
+        }
+    }
+    files.sort_unstable();
+    Ok(files)
+}
+
+/// Paths, names of files, options, identifiers and numbers. Written apart from the rules by which
+/// windows are chosen, so that these are not measured against themselves.
+const SPECIFICS: &str = r"(?x)
+    (?:~|\.{1,2})?/?(?:[\w@+-][\w.@+-]*/)+[\w.@+-]*\w
+    | \b[\w-]+\.[A-Za-z]{1,5}\b
+    | --?[A-Za-z][\w-]*
+    | \b[A-Za-z]\w*_\w+\b
+    | \b[a-z]+[a-z0-9]*[A-Z]\w*\b
+    | \b[A-Z][a-z0-9]+[A-Z]\w*\b
+    | \b\d+(?:\.\d+)+\b
+    | \b\d{2,}\b";

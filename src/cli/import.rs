@@ -1,0 +1,162 @@
+//! `contexture import`: imports the sessions that other agents recorded.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde::Deserialize;
+
+use super::call::Call;
+use super::serve::log_to_stderr;
+use super::{Common, complain, say};
+use crate::files::project_root;
+use crate::value::Value;
+
+/// Import the sessions that other agents recorded
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  contexture import ~/.claude/projects --dry-run\n  contexture import \
+    .specstory/history\n  contexture import\n\nReads JSON lines of Claude Code, rollouts of Codex and \
+    Markdown of SpecStory. Importing again adds\nonly what is new. Without a FILE, says where agents \
+    keep their sessions."
+)]
+pub(super) struct Import {
+    /// Files, or folders whose files are taken
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Only tell what would be imported
+    #[arg(long)]
+    dry_run: bool,
+    /// Import only sessions of the project in this folder
+    #[arg(long, value_name = "DIR")]
+    project: Option<PathBuf>,
+}
+
+/// The answer of `import-sessions`, as far as it is shown.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Answer {
+    files: Vec<Shown>,
+    sessions: u64,
+    messages: u64,
+    other_files: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Shown {
+    path: String,
+    state: Value,
+    session: Option<String>,
+    messages: u64,
+    tokens: u64,
+    left_out: Option<Vec<LeftOut>>,
+    error: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct LeftOut {
+    kind: String,
+    reason: String,
+    count: u64,
+    first_line: u64,
+}
+
+impl Import {
+    pub(super) fn run(self, common: &Common) -> anyhow::Result<bool> {
+        if self.files.is_empty() {
+            return say(&places()?).map(|()| true);
+        }
+        let setup = common.setup()?;
+        log_to_stderr();
+        let answer = Call::of("import-sessions").result(&setup, self.params()?)?;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(message) => {
+                complain(&format!("contexture: {message}"));
+                return Ok(false);
+            }
+        };
+        let answer: Answer = answer.decode().map_err(|error| {
+            anyhow::anyhow!("the server's answer has a {} that {}", error.path, error.message)
+        })?;
+        let is_whole = answer.files.iter().all(|file| file.error.is_none());
+        say(&self.shown(&answer))?;
+        Ok(is_whole)
+    }
+
+    fn params(&self) -> anyhow::Result<Value> {
+        let paths =
+            self.files.iter().map(|path| named(path)).collect::<anyhow::Result<Vec<_>>>()?;
+        let mut params = vec![("paths".into(), Value::List(paths))];
+        if self.dry_run {
+            params.push(("dry-run".into(), Value::Bool(true)));
+        }
+        if let Some(project) = &self.project {
+            params.push(("project".into(), named(project)?));
+        }
+        Ok(Value::Map(params))
+    }
+
+    fn shown(&self, answer: &Answer) -> String {
+        let mut text = String::new();
+        for file in &answer.files {
+            let state = format!("{:?}", file.state);
+            let state = match &file.state {
+                Value::Keyword(state) => state.to_string(),
+                _ => state,
+            };
+            let name = file.session.as_deref().or(file.error.as_deref()).unwrap_or("no messages");
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{state:9}  {name}\n           {}", file.path);
+            if file.messages > 0 {
+                let Shown { messages, tokens, .. } = file;
+                let _ = writeln!(text, "           {messages} messages, {tokens} tokens");
+            }
+            for entry in file.left_out.iter().flatten() {
+                let LeftOut { kind, reason, count, first_line } = entry;
+                let _ = writeln!(
+                    text,
+                    "           left out: {count} × {kind} ({reason}; first on line {first_line})"
+                );
+            }
+        }
+        let done = if self.dry_run { "Would import" } else { "Imported" };
+        let Answer { sessions, messages, other_files, .. } = answer;
+        let _ = write!(text, "{done} {messages} messages; new sessions: {sessions}");
+        if *other_files > 0 {
+            let _ = write!(text, "; other files: {other_files}");
+        }
+        text.push_str(".\n");
+        text
+    }
+}
+
+fn named(path: &Path) -> anyhow::Result<Value> {
+    let path = std::env::current_dir()?.join(path);
+    let name = path.to_str().with_context(|| format!("{path:?} is not UTF-8"))?;
+    Ok(Value::Str(name.to_owned()))
+}
+
+/// Returns where agents keep their sessions, and which of these folders exist.
+fn places() -> anyhow::Result<String> {
+    let home = std::env::home_dir().unwrap_or_default();
+    let folder = |variable: &str, default: &str| {
+        std::env::var_os(variable).map_or_else(|| home.join(default), PathBuf::from)
+    };
+    let here = std::env::current_dir()?;
+    let project = project_root(&here).unwrap_or(here);
+    let known = [
+        ("Claude Code", folder("CLAUDE_CONFIG_DIR", ".claude").join("projects")),
+        ("Codex", folder("CODEX_HOME", ".codex").join("sessions")),
+        ("SpecStory", project.join(".specstory/history")),
+    ];
+    let mut text = "Agents keep their sessions here; name a file or folder to import:\n".to_owned();
+    for (agent, path) in known {
+        let note = if path.is_dir() { "" } else { " (not there)" };
+        let path = crate::visible::visible_path(&path);
+        let _ = writeln!(text, "  {agent:11}  {path}{note}");
+    }
+    Ok(text)
+}

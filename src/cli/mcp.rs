@@ -1,0 +1,142 @@
+//! `contexture mcp`: serves one agent over stdio, as a bridge to the server of the state folder.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::net::UnixStream;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+
+use super::Common;
+use super::host::{Setup, runtime};
+use super::owner::{self, Taken, take};
+use super::serve::log_to_stderr;
+use crate::files::true_name;
+use crate::mcp::{Bridge, Dial, Dialing, Projects, Stream};
+use crate::server::{Server, stdio};
+use crate::store::ownership::Owned;
+use crate::visible::visible_path;
+
+/// Serve an agent that speaks the Model Context Protocol, over stdio.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Agents start this program themselves. To enter it by hand:\n  \
+    claude mcp add contexture -- contexture mcp\n  codex mcp add contexture -- contexture mcp\n  \
+    gemini mcp add contexture contexture mcp\n\nIt joins the server that Emacs uses; if there is \
+    none, it is that server until the agent ends.")]
+pub(super) struct Mcp {
+    /// Project of the agent; without it, the client's roots, or the project of the current folder
+    #[arg(long, value_name = "DIR")]
+    project: Option<PathBuf>,
+}
+
+impl Mcp {
+    pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
+        log_to_stderr();
+        let setup = common.setup()?;
+        let folder = std::env::current_dir().context("cannot find the current folder")?;
+        let named = self.project.map(|project| true_name(&folder.join(project)));
+        if let Some(project) = named.as_deref().filter(|project| !project.is_dir()) {
+            anyhow::bail!("--project: {} is no folder", visible_path(project));
+        }
+        let runtime = runtime()?;
+        let served = runtime.block_on(serve(setup, Projects::new(named, folder)));
+        // A blocked read from standard input must not keep the process alive.
+        runtime.shutdown_timeout(Duration::ZERO);
+        served
+    }
+}
+
+async fn serve(setup: Setup, projects: Projects) -> anyhow::Result<()> {
+    let _too_large = owner::survive_full_files()?;
+    let mut terminated = signal(SignalKind::terminate())?;
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let mut hung_up = signal(SignalKind::hangup())?;
+    let reach = std::sync::Arc::new(Reach { setup, here: Mutex::new(None) });
+    let bridge = Bridge::new(Shared(reach.clone()), projects);
+    let served = tokio::select! {
+        served = bridge.serve_agent(stdio::input()?, stdio::output()?) => {
+            served.context("the agent does not speak the Model Context Protocol")
+        }
+        _ = terminated.recv() => Ok(()),
+        _ = interrupted.recv() => Ok(()),
+        _ = hung_up.recv() => Ok(()),
+    };
+    if let Some(here) = reach.here.lock().await.take() {
+        here.end().await;
+    }
+    served
+}
+
+/// The way to the server of the state folder, which may be in this process.
+struct Reach {
+    setup: Setup,
+    here: Mutex<Option<Here>>,
+}
+
+/// A server in this process.
+struct Here {
+    server: Server,
+    /// Task that lets go of the state folder once the server has ended.
+    until_the_end: JoinHandle<()>,
+}
+
+struct Shared(std::sync::Arc<Reach>);
+
+impl Dial for Shared {
+    fn dial(&self) -> Dialing<'_> {
+        Box::pin(async move { self.0.stream().await.map_err(|error| format!("{error:#}")) })
+    }
+}
+
+impl Reach {
+    async fn stream(&self) -> anyhow::Result<Box<dyn Stream>> {
+        let mut here = self.here.lock().await;
+        if let Some(ours) = here.take_if(|here| here.server.ending().is_cancelled()) {
+            ours.end().await;
+        }
+        if let Some(ours) = &*here {
+            return Ok(Box::new(ours.server.memory()));
+        }
+        let owned = match &self.setup.state {
+            None => None,
+            Some(folder) => match take(folder, true).await? {
+                Taken::By(socket) => return Ok(Box::new(UnixStream::connect(socket).await?)),
+                Taken::Here(owned) => Some(owned),
+            },
+        };
+        let ours = here.insert(Here::start(&self.setup, owned)?);
+        Ok(Box::new(ours.server.memory()))
+    }
+}
+
+impl Here {
+    /// Starts a server. The owner of a state folder listens on a socket, so that Emacs finds it.
+    fn start(setup: &Setup, owned: Option<Owned>) -> anyhow::Result<Self> {
+        let server = setup.start(owned.as_ref())?;
+        let listening = match &owned {
+            None => None,
+            Some(_) => {
+                let socket = owner::listen(&owner::usual_socket(setup)?, owned.as_ref())?;
+                Some(tokio::spawn(socket.serve(server.clone())))
+            }
+        };
+        let ending = server.clone();
+        let until_the_end = tokio::spawn(async move {
+            ending.ending().cancelled().await;
+            ending.finish().await;
+            if let Some(listening) = listening {
+                listening.abort();
+            }
+            drop(owned);
+        });
+        Ok(Self { server, until_the_end })
+    }
+
+    async fn end(self) {
+        self.server.ending().cancel();
+        // A task that panicked has ended, too.
+        let _ = self.until_the_end.await;
+    }
+}

@@ -1,0 +1,85 @@
+//! The one owner of a state folder: this process, or another that listens on a socket.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::host::Setup;
+use crate::server::listen::UnixSocket;
+use crate::store::ownership::{FolderError, Owned, make_private, owner};
+
+/// Pause between attempts to reach the owner of the state folder.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// Number of attempts to reach the owner of the state folder.
+const LOOKS: u32 = 250;
+
+/// Owner of the state folder.
+pub(super) enum Taken {
+    Here(Owned),
+    /// Another server, listening on this socket.
+    By(PathBuf),
+}
+
+/// Takes the folder. If the folder has an owner and a `bridge` is enough, finds the socket of the
+/// owner. The owner may just be starting or ending, so both are tried for some seconds.
+pub(super) async fn take(folder: &Path, bridge: bool) -> anyhow::Result<Taken> {
+    for look in 1.. {
+        match Owned::take(folder) {
+            Ok(owned) => return Ok(Taken::Here(owned)),
+            Err(FolderError::Taken { .. }) if bridge && look < LOOKS => {
+                let socket = owner(folder).and_then(|owner| owner.socket);
+                if let Some(socket) = socket.filter(|socket| answers(socket)) {
+                    return Ok(Taken::By(socket));
+                }
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+            Err(error @ FolderError::Taken { .. }) => {
+                let advice = "join that server with `serve --stdio`, stop it with \
+                              `contexture call shutdown`, or use another folder with --state";
+                return Err(anyhow::Error::new(error).context(advice));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    unreachable!("the loop only ends by returning")
+}
+
+fn answers(socket: &Path) -> bool {
+    std::os::unix::net::UnixStream::connect(socket).is_ok()
+}
+
+/// Listens on a socket and tells others of it, if the folder is owned.
+pub(super) fn listen(path: &Path, owned: Option<&Owned>) -> io::Result<UnixSocket> {
+    let socket = UnixSocket::bind(path)?;
+    if let Some(owned) = owned {
+        // In a read-only folder the note cannot be written. Then others cannot find the socket, but
+        // nothing else is lost.
+        if let Err(error) = owned.note(Some(socket.path())) {
+            tracing::warn!("{error}; other processes will not find this server");
+        }
+    }
+    Ok(socket)
+}
+
+/// Returns the path of the socket on which the owner of the state folder listens.
+pub(super) fn usual_socket(setup: &Setup) -> anyhow::Result<PathBuf> {
+    make_private(&setup.folders.runtime)?;
+    Ok(setup.folders.runtime.join(socket_name(setup.state.as_deref())?))
+}
+
+/// Returns the file name of the socket of a state folder, which is short even if the folder's path
+/// is long.
+fn socket_name(state: Option<&Path>) -> anyhow::Result<String> {
+    let Some(state) = state else { return Ok(format!("ephemeral-{}.sock", std::process::id())) };
+    let folder = state.canonicalize()?;
+    let hash = blake3::hash(folder.as_os_str().as_encoded_bytes()).to_hex();
+    Ok(format!("{}.sock", &hash[..16]))
+}
+
+/// Lets a write beyond the file size limit fail instead of killing the process, for as long as the
+/// value lives.
+pub(super) fn survive_full_files() -> io::Result<Signal> {
+    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
+}

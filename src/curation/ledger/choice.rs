@@ -1,0 +1,158 @@
+//! Compares choices: "SQLite for the parser" and, later, "the parser gets a trie".
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use super::lexicon::{Classes, dimension};
+use super::phrases::phrases;
+use super::subject::key;
+
+/// Minimum number of words in a name by which two choices are compared. A single word may mean many
+/// things.
+const FEWEST_WORDS: usize = 2;
+
+/// Maximum number of names in a choice. A sentence with more names says more than a choice.
+const MOST_NAMES: usize = 5;
+/// Words before the name of a thing that is known already. In "a trie for the parser", the parser
+/// is known, and the trie is chosen for it.
+const KNOWN: &[&str] =
+    &["the", "our", "my", "your", "its", "this", "that", "for", "in", "of", "from"];
+
+/// The names in the sentence of a choice, and signs of its meaning.
+#[derive(Default)]
+pub(super) struct Choice {
+    names: Vec<BTreeSet<String>>,
+    /// Names of things that are known already.
+    known: Vec<BTreeSet<String>>,
+    /// True if the words say that something changes.
+    changes: bool,
+    /// True if the words forbid something, and so choose nothing.
+    forbids: bool,
+}
+
+impl Choice {
+    pub(super) fn of(sentence: &str) -> Self {
+        let (mut all, mut known) = (Vec::new(), Vec::new());
+        for (name, is_known) in names(sentence) {
+            let key = key(&name);
+            if is_known && key.len() >= FEWEST_WORDS {
+                known.push(key.clone());
+            }
+            all.push(key);
+        }
+        all.retain(|key| !key.is_empty());
+        let (changes, forbids) = (has_any(sentence, &CHANGES), has_any(sentence, &FORBIDS));
+        Self { names: all, known, changes, forbids }
+    }
+
+    /// Returns whether the words of this choice say that something changes.
+    pub(super) fn changes(&self) -> bool {
+        self.changes
+    }
+
+    /// Returns whether this choice may be about the same thing as another one, which is so unless
+    /// both name different things that are known already.
+    pub(super) fn may_be_about(&self, other: &Self) -> bool {
+        let shared = self.known.iter().any(|name| other.known.contains(name));
+        shared || self.known.is_empty() || other.known.is_empty()
+    }
+
+    /// Returns whether this choice takes the place of an older one: whether this choice is about
+    /// the same thing and chooses something else. Unless the words of this choice say that
+    /// something changes, it must name exactly one new thing, and leave out a name of the older
+    /// choice.
+    pub(super) fn replaces(&self, older: &Self) -> bool {
+        let long = self.names.len().max(older.names.len()) > MOST_NAMES;
+        if long || self.forbids && !self.changes || older.forbids {
+            return false;
+        }
+        if !self.known.iter().any(|name| older.known.contains(name)) {
+            return false;
+        }
+        let has = |choice: &Self, word: &String| choice.names.iter().any(|n| n.contains(word));
+        let other =
+            |name: &&BTreeSet<String>, choice: &Self| name.iter().any(|word| !has(choice, word));
+        let added = self.names.iter().filter(|name| other(name, older)).count();
+        let gone = older.names.iter().any(|name| other(&name, self));
+        added > 0 && (self.changes || added == 1 && gone)
+    }
+}
+
+/// Returns the possible names in a sentence: runs of words that carry meaning by themselves. A bare
+/// number is a part of the name before it. The flag of a name is true if the thing is known
+/// already.
+pub(super) fn names(sentence: &str) -> Vec<(String, bool)> {
+    use Classes as C;
+    let empty =
+        [C::STOP, C::LINK, C::WEAK_LINK, C::AUXILIARY, C::QUALIFIER, C::JOINT, C::BACK, C::CHOICE];
+    let mut names: Vec<(String, bool)> = Vec::new();
+    let (mut open, mut is_known) = (false, false);
+    let mut words = sentence.split_whitespace().peekable();
+    while let Some(raw) = words.next() {
+        let outside = |c: char| !c.is_alphanumeric();
+        let word = raw.trim_matches(outside).to_lowercase();
+        let unit = words
+            .peek()
+            .is_some_and(|next| dimension(&next.trim_matches(outside).to_lowercase()).is_some());
+        let number = word.starts_with(|c: char| c.is_ascii_digit());
+        let named = !word.is_empty() && !Classes::of(&word).any(&empty);
+        let kept = if number { open && !unit } else { named };
+        match names.last_mut().filter(|_| open) {
+            Some((name, _)) if kept => *name = format!("{name} {word}"),
+            _ if kept => names.push((word, is_known)),
+            _ => is_known = KNOWN.contains(&&*word),
+        }
+        open = kept && !raw.ends_with([',', ';', ':', '.', ')', '?', '!']);
+    }
+    names
+}
+
+static CHANGES: LazyLock<Vec<&str>> = LazyLock::new(|| phrases("change"));
+static FORBIDS: LazyLock<Vec<&str>> = LazyLock::new(|| phrases("forbid"));
+
+/// Returns whether a sentence has one of the phrases as whole words.
+fn has_any(sentence: &str, marks: &[&str]) -> bool {
+    let plain = |c: char| if c.is_alphanumeric() || c == '\'' { c } else { ' ' };
+    let words: String = sentence.to_lowercase().replace('’', "'").chars().map(plain).collect();
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = format!(" {words} ");
+    marks.iter().any(|mark| words.contains(&format!(" {mark} ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(older: &str, newer: &str, expected: bool) {
+        assert_eq!(Choice::of(newer).replaces(&Choice::of(older)), expected, "{older} {newer}");
+    }
+
+    #[test]
+    fn a_later_choice_about_the_same_thing_replaces_the_earlier() {
+        check("We use SQLite for the parser part 7.", "The parser part 7 gets a trie.", true);
+        check(
+            "We use SQLite for the parser part 7.",
+            "Drop SQLite from the parser part 7, use a trie.",
+            true,
+        );
+        check(
+            "The billing store runs on Postgres.",
+            "Actually, plain files for the billing store.",
+            true,
+        );
+    }
+
+    #[test]
+    fn choices_about_other_things_stay() {
+        check("We use SQLite for the parser part 7.", "The parser part 8 gets a trie.", false);
+        check("We use SQLite for the billing store.", "The billing store uses SQLite.", false);
+        check(
+            "SQLite for the billing store.",
+            "Use protobuf for the wire format of the billing store.",
+            false,
+        );
+        check("SQLite for the parser.", "Now use a trie for the parser.", false);
+        check("A ring buffer for the parser part 7.", "A ring buffer for the mail part 8.", false);
+    }
+}

@@ -1,0 +1,181 @@
+//! The work at hand: the lines of a history, and the weights of the specifics in them.
+//!
+//! The paths, identifiers, options and numbers that the agent wrote in its calls and words, and the
+//! user in requests, are what the work is about. A specific weighs more the more often and the more
+//! recently it was written.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::curation::unit::History;
+use crate::retrieval::specifics;
+use crate::session::message::{Message, Role};
+
+/// Number of messages after which the weight of a mention has fallen to about a third.
+const MEMORY: f64 = 60.0;
+/// Weight of a mention however old it is, relative to one in the newest message.
+const LEAST_WEIGHT: f64 = 0.05;
+/// Weight of a mention in a tool's result, relative to one in the words of the agent or the user.
+const IN_RESULT: f64 = 0.2;
+/// Additional weight of a specific in the query.
+const IN_QUERY: f64 = 1.0;
+/// Share of a specific's weight that remains once the words of the agent show it: what it stands for
+/// is in the results.
+const TOLD: f64 = 0.1;
+/// Number of bytes that are read, from the newest message on. Beyond that, lines are not found.
+const READ: usize = 1 << 20;
+
+/// A line of a message that is not shown whole.
+pub(super) struct Line<'h> {
+    /// Index of its message.
+    pub(super) message: usize,
+    /// Role of its message.
+    role: Role,
+    /// Place in the message's content, or in the arguments of its calls.
+    pub(super) place: Place,
+    /// The line, without its end.
+    pub(super) text: &'h str,
+    /// Its specifics, as a range of [`Work::mentions`].
+    mentions: Range<usize>,
+}
+
+/// How much of a message is shown without its lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// All of it.
+    Shown,
+    /// Less than all, so its lines may be shown.
+    Hidden,
+    /// Nothing, because a later message says the same as it is now.
+    Outdated,
+}
+
+/// The place of a line in its message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    /// Line of the content, from 1.
+    Content(usize),
+    /// Line of the arguments of a call, from 1 and counted through all calls.
+    Arguments(usize),
+}
+
+/// Lines that may be shown, and the weights of specifics.
+#[derive(Default)]
+pub(super) struct Work<'h> {
+    /// Lines of the messages that are not shown whole, the newest message first.
+    pub(super) lines: Vec<Line<'h>>,
+    /// Numbers of the specifics in [`Self::lines`].
+    mentions: Vec<u32>,
+    numbers: HashMap<&'h str, u32>,
+    /// Weight of each specific.
+    weights: Vec<f64>,
+    /// Share of each specific's weight that another line with it is still worth.
+    worth: Vec<f64>,
+    /// Last message with the specific, so that a message counts once.
+    counted: Vec<usize>,
+}
+
+impl<'h> Work<'h> {
+    /// Reads a history up to message `now`. `sight` tells which messages are shown.
+    pub(super) fn of(
+        history: &History<'h>,
+        now: usize,
+        sight: impl Fn(usize) -> Sight,
+        query: Option<&str>,
+    ) -> Self {
+        let mut work = Self::default();
+        let mut left = READ;
+        for index in (0..=now).rev() {
+            let message = history.messages[index];
+            let length = length(message);
+            if length > left {
+                break;
+            }
+            left -= length;
+            let recency = (-((now - index) as f64) / MEMORY).exp() + LEAST_WEIGHT;
+            let weight = if message.role == Role::Tool { IN_RESULT * recency } else { recency };
+            work.read(message, index, weight, sight(index));
+        }
+        specifics::each(query.unwrap_or(""), |specific| {
+            if let Some(number) = work.numbers.get(specific) {
+                work.weights[*number as usize] += IN_QUERY;
+            }
+        });
+        work
+    }
+
+    fn read(&mut self, message: &'h Message, index: usize, weight: f64, sight: Sight) {
+        let content =
+            (1..).zip(message.content.lines()).map(|(at, line)| (Place::Content(at), line));
+        let arguments = message.tool_calls.iter().flat_map(|call| argument_lines(&call.arguments));
+        let arguments = (1..).zip(arguments).map(|(at, line)| (Place::Arguments(at), line));
+        for (place, text) in content.chain(arguments) {
+            let start = self.mentions.len();
+            specifics::each(text, |specific| {
+                let number = self.number(specific);
+                let at = number as usize;
+                if std::mem::replace(&mut self.counted[at], index) != index {
+                    self.weights[at] += weight;
+                }
+                if sight == Sight::Shown {
+                    self.worth[at] = self.worth[at].min(left_by(message.role));
+                }
+                self.mentions.push(number);
+            });
+            if sight == Sight::Hidden {
+                let mentions = start..self.mentions.len();
+                self.lines.push(Line { message: index, role: message.role, place, text, mentions });
+            } else {
+                self.mentions.truncate(start);
+            }
+        }
+    }
+
+    fn number(&mut self, specific: &'h str) -> u32 {
+        let next = self.weights.len() as u32;
+        let number = *self.numbers.entry(specific).or_insert(next);
+        if number == next {
+            self.weights.push(0.0);
+            self.worth.push(1.0);
+            self.counted.push(usize::MAX);
+        }
+        number
+    }
+
+    /// Returns the weight of the specifics of a line, as far as they are not shown yet.
+    pub(super) fn value(&self, line: usize) -> f64 {
+        let Line { ref mentions, role, .. } = self.lines[line];
+        let mentions = &self.mentions[mentions.clone()];
+        let left = left_by(role);
+        let value = |(at, mention): (usize, &u32)| {
+            let (worth, weight) = (self.worth[*mention as usize], self.weights[*mention as usize]);
+            if mentions[..at].contains(mention) { 0.0 } else { weight * (worth - left).max(0.0) }
+        };
+        mentions.iter().enumerate().map(value).sum()
+    }
+
+    /// Records that a line is shown.
+    pub(super) fn show(&mut self, line: usize) {
+        let Line { ref mentions, role, .. } = self.lines[line];
+        for mention in &self.mentions[mentions.clone()] {
+            let worth = &mut self.worth[*mention as usize];
+            *worth = worth.min(left_by(role));
+        }
+    }
+}
+
+/// Returns the share of a specific's weight that remains once a line of this role shows it.
+fn left_by(role: Role) -> f64 {
+    if role == Role::Tool { 0.0 } else { TOLD }
+}
+
+/// Returns the length of a message's content and arguments, in bytes.
+pub(super) fn length(message: &Message) -> usize {
+    let arguments: usize = message.tool_calls.iter().map(|call| call.arguments.len()).sum();
+    message.content.len() + arguments
+}
+
+/// Returns the lines of JSON arguments: texts in them have their line breaks escaped.
+fn argument_lines(arguments: &str) -> impl Iterator<Item = &str> {
+    arguments.lines().flat_map(|line| line.split("\\n"))
+}

@@ -1,0 +1,78 @@
+//! Answers for models: texts with their sizes, and errors that say what to do.
+
+use crate::tokens::{Counter, Estimate};
+
+/// Maximum size of a text that one answer shows, in tokens.
+pub(super) const MAX_SHOWN: u64 = 8_000;
+
+/// The reason why a tool has no answer, in words for a model.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Trouble {
+    /// No server can be reached or started.
+    #[error("cannot reach the Contexture server: {0}; ask the user to run `contexture doctor`")]
+    Unreachable(String),
+    /// The connection to the server ended during the call, or the reply is not a valid message.
+    #[error("the Contexture server ended before it answered; call the tool again")]
+    Lost,
+    /// The server does not answer.
+    #[error("the Contexture server did not answer in time; ask for less, or try again later")]
+    Slow,
+    /// The server refused the call.
+    #[error("{0}")]
+    Refused(String),
+    /// The server's answer has an unexpected form.
+    #[error(
+        "the Contexture server's answer has an unexpected form, so the server may have another \
+         version ({0}); ask the user to restart it"
+    )]
+    Odd(serde_json::Error),
+    /// The arguments are wrong.
+    #[error("{0}")]
+    Wrong(String),
+}
+
+/// Returns an answer: a first line, which begins with `head` and ends with the size of `body`, and
+/// the body.
+pub(super) fn sized(head: &str, body: &str) -> String {
+    let body = body.trim_end();
+    format!("{head} · about {} tokens\n\n{body}\n", Estimate.count(body))
+}
+
+/// Returns the beginning of a text, of at most about [`MAX_SHOWN`] tokens, and its number of lines.
+/// The beginning ends after a whole line, if it has one. Returns `None` if the whole text fits.
+pub(super) fn beginning(text: &str) -> Option<(&str, u64)> {
+    let (end, _) = text.char_indices().nth(MAX_SHOWN as usize * 4)?;
+    let shown = text[..end].rfind('\n').map_or(&text[..end], |line| &text[..=line]);
+    Some((shown, shown.lines().count() as u64))
+}
+
+/// Formats a count with its noun.
+pub(super) fn count(number: usize, noun: &str) -> String {
+    match (number, noun) {
+        (1, noun) => format!("1 {noun}"),
+        (number, "memory") => format!("{number} memories"),
+        (number, noun) => format!("{number} {noun}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_after_a_line() {
+        assert_eq!(beginning("short\n"), None);
+        let long = "é line\n".repeat(10_000);
+        let (shown, lines) = beginning(&long).unwrap();
+        assert!(shown.ends_with("line\n") && Estimate.count(shown) <= MAX_SHOWN);
+        assert_eq!(lines, shown.matches('\n').count() as u64);
+        let unbroken = "x".repeat(50_000);
+        assert_eq!(beginning(&unbroken).unwrap().0.len(), 32_000);
+    }
+
+    #[test]
+    fn counts_have_their_nouns() {
+        let counts = [count(1, "item"), count(0, "memory"), count(2, "message")];
+        assert_eq!(counts, ["1 item", "0 memories", "2 messages"]);
+    }
+}

@@ -1,0 +1,101 @@
+//! Arguments of tools: parses the names of items, messages, files and lines that a model writes.
+
+use super::answer::Trouble;
+
+/// A thing with a text, which the tool `read` can show.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Named<'a> {
+    /// An item.
+    Item(&'a str),
+    /// A message of a session.
+    Message {
+        /// Id of the session.
+        session: &'a str,
+        /// Id of the message.
+        message: &'a str,
+    },
+    /// A file, with the lines that the name ends with, if any.
+    Place(&'a str, Option<Lines>),
+}
+
+/// First and last line; `None` as the last line stands for the end of the text.
+pub(super) type Lines = (u64, Option<u64>);
+
+impl<'a> Named<'a> {
+    /// Parses `ctx-N`, `ses-N/msg-N`, or a path, which may end with `:LINE`, `:FIRST-LAST` or
+    /// `:FIRST-`.
+    pub(super) fn read(text: &'a str) -> Self {
+        if is_id(text, "ctx-") {
+            return Self::Item(text);
+        }
+        if let Some((session, message)) = text.split_once('/')
+            && is_id(session, "ses-")
+            && is_id(message, "msg-")
+        {
+            return Self::Message { session, message };
+        }
+        match text.rsplit_once(':') {
+            Some((path, after)) if !path.is_empty() => match lines(after) {
+                Ok(lines) => Self::Place(path, Some(lines)),
+                Err(_) => Self::Place(text, None),
+            },
+            _ => Self::Place(text, None),
+        }
+    }
+}
+
+/// Returns whether a text is an id with this prefix, such as `ctx-`.
+pub(super) fn is_id(text: &str, beginning: &str) -> bool {
+    let number = text.strip_prefix(beginning);
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// Parses `LINE`, `FIRST-LAST` or `FIRST-`.
+pub(super) fn lines(text: &str) -> Result<Lines, Trouble> {
+    let wrong = || {
+        let message = format!("lines {text:?} must look like \"10-20\", \"10-\" or \"10\"");
+        Trouble::Wrong(message)
+    };
+    let number = |text: &str| text.trim().parse::<u64>().ok().filter(|line| *line > 0);
+    let (first, last) = match text.split_once('-') {
+        None => (number(text), number(text).map(Some)),
+        Some((first, "")) => (number(first), Some(None)),
+        Some((first, last)) => (number(first), number(last).map(Some)),
+    };
+    let (first, last) = first.zip(last).ok_or_else(wrong)?;
+    match last.is_none_or(|last| last >= first) {
+        true => Ok((first, last)),
+        false => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_is_named_by_id_or_place() {
+        let check = |text, expected| assert_eq!(Named::read(text), expected, "{text}");
+        check("ctx-12", Named::Item("ctx-12"));
+        check("ctx-x", Named::Place("ctx-x", None));
+        check("ses-3/msg-4", Named::Message { session: "ses-3", message: "msg-4" });
+        check("ses-3/msg-4/x", Named::Place("ses-3/msg-4/x", None));
+        check("src/a.rs", Named::Place("src/a.rs", None));
+        check("src/a.rs:10", Named::Place("src/a.rs", Some((10, Some(10)))));
+        check("/x/a.rs:10-20", Named::Place("/x/a.rs", Some((10, Some(20)))));
+        check("a:b", Named::Place("a:b", None));
+        check(":7", Named::Place(":7", None));
+    }
+
+    #[test]
+    fn lines_are_a_line_or_a_range() {
+        for (text, expected) in
+            [("7", (7, Some(7))), ("7-9", (7, Some(9))), ("7-", (7, None)), ("7-7", (7, Some(7)))]
+        {
+            assert_eq!(lines(text).unwrap(), expected, "{text}");
+        }
+        for text in ["", "0", "-3", "9-7", "x", "1-y", "1-2-3", "99999999999999999999"] {
+            assert!(lines(text).unwrap_err().to_string().contains("must look like"), "{text}");
+        }
+    }
+}

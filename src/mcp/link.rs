@@ -1,0 +1,142 @@
+//! The connection to the server: one call at a time, in the JSON dialect. If the server has ended,
+//! the next call connects again.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value as Json, json};
+use tokio::io::{
+    AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines, ReadHalf, WriteHalf,
+};
+use tokio::sync::Mutex;
+
+use super::answer::Trouble;
+
+/// Maximum time to wait for the answer to a call.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// Both directions of a connection to the server.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// A connection that is being made, or the reason why there is none.
+pub(crate) type Dialing<'a> =
+    Pin<Box<dyn Future<Output = Result<Box<dyn Stream>, String>> + Send + 'a>>;
+
+/// A way to reach the server, which may have to be started first.
+pub(crate) trait Dial: Send + Sync + 'static {
+    /// Connects to the server.
+    fn dial(&self) -> Dialing<'_>;
+}
+
+/// The connection to the server, made when it is first needed.
+pub(super) struct Link {
+    dial: Box<dyn Dial>,
+    open: Mutex<Option<Open>>,
+}
+
+struct Open {
+    lines: Lines<BufReader<ReadHalf<Box<dyn Stream>>>>,
+    writer: WriteHalf<Box<dyn Stream>>,
+    /// Id of the last call.
+    last: u64,
+}
+
+/// A reply of the server.
+#[derive(Deserialize)]
+struct Reply {
+    id: Option<Json>,
+    #[serde(default)]
+    result: Json,
+    error: Option<Refusal>,
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    message: String,
+    #[serde(default)]
+    data: Json,
+}
+
+impl Link {
+    pub(super) fn new(dial: impl Dial) -> Self {
+        Self { dial: Box::new(dial), open: Mutex::new(None) }
+    }
+
+    /// Calls a method of the server and decodes its result.
+    pub(super) async fn call<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: Json,
+    ) -> Result<T, Trouble> {
+        let mut slot = self.open.lock().await;
+        let mut reply = self.ask(&mut slot, method, &params).await?;
+        if reply.error.as_ref().is_some_and(Refusal::is_of_the_ending) {
+            // The server did not run the call. Another server follows, perhaps in this process.
+            *slot = None;
+            reply = self.ask(&mut slot, method, &params).await?;
+        }
+        match reply.error {
+            Some(refusal) => Err(Trouble::Refused(refusal.message)),
+            None => serde_json::from_value(reply.result).map_err(Trouble::Odd),
+        }
+    }
+
+    async fn ask(
+        &self,
+        slot: &mut Option<Open>,
+        method: &str,
+        params: &Json,
+    ) -> Result<Reply, Trouble> {
+        // The connection is taken out, so that an abandoned call leaves no half-read one behind.
+        let mut open = match slot.take().and_then(Open::if_alive) {
+            Some(open) => open,
+            None => Open::over(self.dial.dial().await.map_err(Trouble::Unreachable)?),
+        };
+        let asking = tokio::time::timeout(LONGEST_WAIT, open.ask(method, params));
+        let reply = asking.await.map_err(|_| Trouble::Slow)?.ok_or(Trouble::Lost)?;
+        *slot = Some(open);
+        Ok(reply)
+    }
+}
+
+impl Refusal {
+    /// Returns whether the server refused the call because the server is shutting down.
+    fn is_of_the_ending(&self) -> bool {
+        self.data["kind"] == "shutting-down"
+    }
+}
+
+impl Open {
+    fn over(stream: Box<dyn Stream>) -> Self {
+        let (reader, writer) = tokio::io::split(stream);
+        Self { lines: BufReader::new(reader).lines(), writer, last: 0 }
+    }
+
+    /// Returns the connection, unless the server has closed the connection since the last call.
+    fn if_alive(mut self) -> Option<Self> {
+        let has_ended = matches!(self.lines.next_line().now_or_never(), Some(Ok(None) | Err(_)));
+        (!has_ended).then_some(self)
+    }
+
+    /// Sends a call and waits for the reply. Returns `None` if the connection ends before the
+    /// reply, or the reply is not valid.
+    async fn ask(&mut self, method: &str, params: &Json) -> Option<Reply> {
+        self.last += 1;
+        let request =
+            json!({ "jsonrpc": "2.0", "id": self.last, "method": method, "params": params });
+        self.writer.write_all(format!("{request}\n").as_bytes()).await.ok()?;
+        self.writer.flush().await.ok()?;
+        loop {
+            let line = self.lines.next_line().await.ok()??;
+            let reply: Reply = serde_json::from_str(&line).ok()?;
+            if reply.id.as_ref().and_then(Json::as_u64) == Some(self.last) {
+                return Some(reply);
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The server for agents that speak the Model Context Protocol: a bridge whose tools call methods
+//! of the one running server. This module knows methods only by name, and must not know how the
+//! server is reached.
+
+mod answer;
+mod argument;
+mod link;
+mod project;
+mod prompts;
+mod resources;
+mod tools;
+
+use std::borrow::Cow;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
+    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::{NotificationContext, RequestContext, ServerInitializeError};
+use rmcp::{RoleServer, ServerHandler, ServiceExt};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+pub(crate) use self::link::{Dial, Dialing, Stream};
+pub(crate) use self::project::Projects;
+
+use self::link::Link;
+use self::tools::context::Given;
+use self::tools::{Asked, Tool};
+
+/// Advice for the model, sent when the agent connects.
+const INSTRUCTIONS: &str = "Contexture keeps what the user marked in Emacs for you. Call `context` \
+    first, and again with `since` when you continue; `read` shows what the user's editor has, \
+    unsaved text included.";
+
+/// The bridge between one agent and the server.
+pub(crate) struct Bridge {
+    link: Link,
+    projects: Projects,
+    given: Given,
+}
+
+impl Bridge {
+    /// Creates a bridge to the server that `dial` reaches.
+    pub(crate) fn new(dial: impl Dial, projects: Projects) -> Self {
+        Self { link: Link::new(dial), projects, given: Given::default() }
+    }
+
+    /// Serves one agent until the agent disconnects.
+    ///
+    /// # Errors
+    /// [`ServerInitializeError`] if the agent's first message does not begin a conversation.
+    pub(crate) async fn serve_agent(
+        self,
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Result<(), ServerInitializeError> {
+        match self.serve((input, output)).await {
+            Ok(running) => {
+                // An error only says that the task was cancelled or panicked: it has ended, too.
+                let _ = running.waiting().await;
+                Ok(())
+            }
+            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn asked<'a>(&'a self, context: &'a RequestContext<RoleServer>) -> Asked<'a> {
+        Asked { link: &self.link, projects: &self.projects, given: &self.given, context }
+    }
+}
+
+impl ServerHandler for Bridge {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities =
+            ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts();
+        let named = Implementation::new("contexture", env!("CARGO_PKG_VERSION"));
+        ServerConfig::new(capabilities.build())
+            .with_server_info(named)
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(Tool::ALL.iter().map(Tool::offered).collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(tool) = Tool::named(&request.name) else {
+            let known: Vec<_> = Tool::ALL.iter().map(|tool| tool.name).collect();
+            let message = format!("no tool {:?}; existing: {}", request.name, known.join(", "));
+            return Err(ErrorData::invalid_params(Cow::Owned(message), None));
+        };
+        let arguments = request.arguments.unwrap_or_default();
+        let result = match tool.call(&self.asked(&context), arguments).await {
+            Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
+            Err(trouble) => CallToolResult::error(vec![ContentBlock::text(trouble.to_string())]),
+        };
+        Ok(result.into())
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        resources::list(&self.asked(&context)).await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(resources::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        resources::read(&self.asked(&context), request.uri).await.map(Into::into)
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(prompts::list())
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        prompts::get(&self.asked(&context), request).await.map(Into::into)
+    }
+
+    async fn on_roots_list_changed(&self, _: NotificationContext<RoleServer>) {
+        self.projects.forget_roots().await;
+    }
+}

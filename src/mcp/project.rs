@@ -1,0 +1,168 @@
+//! The projects that an agent works in: the project that the command line names, else the projects
+//! of the client's roots, else the project of the folder in which the program was started.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+use rmcp::RoleServer;
+use rmcp::service::RequestContext;
+use tokio::sync::Mutex;
+
+use super::answer::Trouble;
+use crate::files::{project_root, true_name};
+use crate::visible::visible_path;
+
+/// Maximum time to wait for the client's roots.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+
+/// The projects of one agent.
+pub(crate) struct Projects {
+    /// Project that the command line names.
+    named: Option<PathBuf>,
+    /// Folder in which the program was started.
+    folder: PathBuf,
+    /// Projects of the client's roots, or else of the folder; `None` until the client was asked.
+    roots: Mutex<Option<Vec<Project>>>,
+}
+
+/// A project, or a folder that stands in for one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Project {
+    pub(super) root: PathBuf,
+    /// True if the user named the project, or the folder has a marker such as `.git`. Otherwise no
+    /// files are read, since the folder might be the home folder.
+    pub(super) is_project: bool,
+}
+
+impl Project {
+    fn of(path: &Path) -> Self {
+        let path = true_name(path);
+        match project_root(&path) {
+            Some(root) => Self { root, is_project: true },
+            None => Self { root: path, is_project: false },
+        }
+    }
+
+    /// Returns the path of the folder.
+    pub(super) fn directory(&self) -> String {
+        self.root.to_string_lossy().into_owned()
+    }
+
+    /// Returns the path of the folder with a slash at its end, as sessions and memories name it.
+    pub(super) fn key(&self) -> String {
+        format!("{}/", self.directory().trim_end_matches('/'))
+    }
+
+    /// Returns the name of the folder, for showing it.
+    pub(super) fn label(&self) -> String {
+        let name = self.root.file_name().map(Path::new).unwrap_or(&self.root);
+        visible_path(name).to_string()
+    }
+
+    /// Returns the name of a file relative to the project, if the file is in the project.
+    pub(super) fn relative<'a>(&self, filename: &'a str) -> &'a str {
+        let below = filename.strip_prefix(&*self.key());
+        below.filter(|below| !below.is_empty()).unwrap_or(filename)
+    }
+}
+
+impl Projects {
+    /// Creates the projects of an agent that was started in `folder`.
+    pub(crate) fn new(named: Option<PathBuf>, folder: PathBuf) -> Self {
+        Self { named, folder, roots: Mutex::new(None) }
+    }
+
+    /// Forgets the client's roots, so that the client is asked again.
+    pub(super) async fn forget_roots(&self) {
+        *self.roots.lock().await = None;
+    }
+
+    /// Returns the project that a call is about. `asked` names a project by the name of its folder,
+    /// by its path, or by a path within it; the default is the first project.
+    pub(super) async fn choose(
+        &self,
+        asked: Option<&str>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Project, Trouble> {
+        let known = self.known(context).await;
+        let Some(asked) = asked else {
+            return known.into_iter().next().ok_or_else(|| Trouble::Wrong("no project".into()));
+        };
+        let path = true_name(Path::new(asked));
+        let is_it = |project: &&Project| {
+            project.label() == asked || (asked.starts_with('/') && path.starts_with(&project.root))
+        };
+        known.iter().find(is_it).cloned().ok_or_else(|| {
+            let names: Vec<String> = known.iter().map(Project::directory).collect();
+            Trouble::Wrong(format!(
+                "project {asked:?} is not open here; leave `project` out, or use one of: {}",
+                names.join(", ")
+            ))
+        })
+    }
+
+    async fn known(&self, context: &RequestContext<RoleServer>) -> Vec<Project> {
+        if let Some(named) = &self.named {
+            return vec![Project { root: true_name(named), is_project: true }];
+        }
+        let mut roots = self.roots.lock().await;
+        if let Some(known) = &*roots {
+            return known.clone();
+        }
+        let mut known: Vec<Project> =
+            client_roots(context).await.iter().map(|root| Project::of(root)).collect();
+        if known.is_empty() {
+            known.push(Project::of(&self.folder));
+        }
+        known.dedup();
+        roots.insert(known).clone()
+    }
+}
+
+/// Asks the client for its roots. Returns none if the client does not offer roots, does not answer
+/// in time, or speaks a version of the protocol in which a server cannot ask.
+#[expect(deprecated, reason = "clients of earlier versions of the protocol still have roots")]
+async fn client_roots(context: &RequestContext<RoleServer>) -> Vec<PathBuf> {
+    if context.client_capabilities().is_none_or(|able| able.roots.is_none()) {
+        return Vec::new();
+    }
+    let asking = tokio::time::timeout(LONGEST_WAIT, context.peer.list_roots());
+    match asking.await {
+        Ok(Ok(listed)) => listed.roots.iter().filter_map(|root| local_path(&root.uri)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the path of a `file` URI of this machine.
+fn local_path(uri: &str) -> Option<PathBuf> {
+    let path = uri.strip_prefix("file://")?;
+    let path = path.strip_prefix("localhost").unwrap_or(path);
+    let path = percent_decode_str(path).decode_utf8().ok()?;
+    path.starts_with('/').then(|| PathBuf::from(&*path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots_are_files_of_this_machine() {
+        let check = |uri, expected: Option<&str>| {
+            assert_eq!(local_path(uri), expected.map(PathBuf::from), "{uri}");
+        };
+        check("file:///home/u/my%20app", Some("/home/u/my app"));
+        check("file://localhost/x", Some("/x"));
+        check("file://elsewhere/x", None);
+        check("https://x/y", None);
+        check("file:///%ff", None);
+    }
+
+    #[test]
+    fn names_of_files_are_shown_from_the_root() {
+        let project = Project { root: "/home/u/app".into(), is_project: true };
+        assert_eq!(project.relative("/home/u/app/src/a.rs"), "src/a.rs");
+        assert_eq!(project.relative("/home/u/apple"), "/home/u/apple");
+        assert_eq!((project.key(), project.label()), ("/home/u/app/".into(), "app".into()));
+    }
+}

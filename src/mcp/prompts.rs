@@ -1,0 +1,39 @@
+//! Prompts: the marked items and the facts of a session, as messages that the user can insert.
+
+use rmcp::model::{
+    ErrorData, GetPromptRequestParams, GetPromptResult, ListPromptsResult, Prompt, PromptArgument,
+    PromptMessage, Role,
+};
+
+use super::answer::Trouble;
+use super::tools::{Asked, context, handoff};
+
+/// Lists the prompts.
+pub(super) fn list() -> ListPromptsResult {
+    let session = PromptArgument::new("session")
+        .with_description("Name or id of the session; the latest by default")
+        .with_required(false);
+    ListPromptsResult::with_all_items(vec![
+        Prompt::new("context", Some("Inserts what you marked in the editor"), None),
+        Prompt::new("handoff", Some("Inserts the facts of a session"), Some(vec![session])),
+    ])
+}
+
+/// Returns the messages of a prompt.
+pub(super) async fn get(
+    asked: &Asked<'_>,
+    request: GetPromptRequestParams,
+) -> Result<GetPromptResult, ErrorData> {
+    let text = match &*request.name {
+        "context" => context::answer(asked, context::Arguments::default()).await,
+        "handoff" => {
+            let arguments = request.arguments.unwrap_or_default();
+            let session = arguments.get("session").and_then(|name| name.as_str());
+            let session = session.filter(|name| !name.is_empty()).map(str::to_owned);
+            handoff::answer(asked, handoff::Arguments { session }).await
+        }
+        other => Err(Trouble::Wrong(format!("no prompt {other:?}; existing: context, handoff"))),
+    };
+    let text = text.map_err(|trouble| ErrorData::invalid_params(trouble.to_string(), None))?;
+    Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))
+}

@@ -1,0 +1,259 @@
+//! The tool `context`: the marked items of a project, or the changes since an earlier answer.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{Hash, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+
+use super::Asked;
+use crate::mcp::answer::{Trouble, count};
+use crate::mcp::project::Project;
+
+/// Default budget, in tokens.
+const DEFAULT_BUDGET: u64 = 8_000;
+/// Number of answers that are remembered, to find the changes since then.
+const ANSWERS_KEPT: usize = 64;
+
+#[derive(Deserialize, JsonSchema, Default)]
+#[serde(deny_unknown_fields)]
+pub(in crate::mcp) struct Arguments {
+    /// Name or folder of the project, if several are open.
+    project: Option<String>,
+    /// Maximum number of tokens; 8000 by default.
+    budget: Option<u64>,
+    /// Revision of an earlier answer.
+    since: Option<u64>,
+}
+
+impl Arguments {
+    /// Returns the arguments that ask for all items of a project.
+    pub(in crate::mcp) fn of(project: &str) -> Self {
+        Self { project: Some(project.to_owned()), ..Self::default() }
+    }
+}
+
+/// The answers that this agent was given, newest last.
+#[derive(Default)]
+pub(in crate::mcp) struct Given(Mutex<VecDeque<Answer>>);
+
+#[derive(Clone)]
+struct Answer {
+    revision: u64,
+    project: String,
+    budget: u64,
+    /// Hashes of the items at that time, by the items' ids.
+    digests: HashMap<String, u64>,
+    left_out: Vec<Verdict>,
+}
+
+/// The outcome of rendering an item.
+#[derive(Deserialize, Clone)]
+pub(super) struct Verdict {
+    pub(super) id: String,
+    pub(super) fate: String,
+    pub(super) tokens: u64,
+    pub(super) reason: String,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    id: String,
+    content: String,
+    metadata: Json,
+    covered_by: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Rendered {
+    text: String,
+    tokens: u64,
+    pub(super) report: Vec<Verdict>,
+}
+
+/// The items of a project at a revision.
+struct Now {
+    managers: Vec<String>,
+    digests: HashMap<String, u64>,
+    revision: u64,
+}
+
+pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Result<String, Trouble> {
+    let project = asked.project(given.project.as_deref()).await?;
+    let budget = given.budget.unwrap_or(DEFAULT_BUDGET);
+    let now = Now::of(asked, &project).await?;
+    let before = given.since.map(|since| (since, asked.given.at(since, &project.key())));
+    match before {
+        Some((since, Some(before))) => changes(asked, &project, &now, budget, since, &before).await,
+        Some((since, None)) => {
+            let unknown =
+                format!("Revision {since} is not known here any more, so these are all items.\n\n");
+            whole(asked, &project, &now, budget).await.map(|text| unknown + &text)
+        }
+        None => whole(asked, &project, &now, budget).await,
+    }
+}
+
+/// Renders the items of a project again, within the budget of the latest answer, and returns the
+/// outcome of each.
+pub(super) async fn outcome(asked: &Asked<'_>, project: &Project) -> Result<Vec<Verdict>, Trouble> {
+    let (managers, _) = asked.layers(project).await?;
+    let latest = asked.given.latest(&project.key());
+    let budget = latest.as_ref().map_or(DEFAULT_BUDGET, |answer| answer.budget);
+    Ok(rendered(asked, &managers, None, budget).await?.report)
+}
+
+async fn whole(
+    asked: &Asked<'_>,
+    project: &Project,
+    now: &Now,
+    budget: u64,
+) -> Result<String, Trouble> {
+    let head = format!("revision {} · project {}", now.revision, project.label());
+    if now.digests.is_empty() {
+        asked.given.keep(now.answer(project, budget, Vec::new()));
+        return Ok(format!(
+            "{head} · nothing is marked (0 tokens). The user marks items in Emacs; `search` finds \
+             sessions and memories.\n"
+        ));
+    }
+    let rendered = rendered(asked, &now.managers, None, budget).await?;
+    let left_out = left_out(&rendered.report);
+    let items = count(now.digests.len(), "item");
+    let text = format!(
+        "{head} · {items} · {} tokens\n\n{}{}",
+        rendered.tokens,
+        rendered.text,
+        named(&left_out)
+    );
+    asked.given.keep(now.answer(project, budget, left_out));
+    Ok(text)
+}
+
+async fn changes(
+    asked: &Asked<'_>,
+    project: &Project,
+    now: &Now,
+    budget: u64,
+    since: u64,
+    before: &Answer,
+) -> Result<String, Trouble> {
+    let mut changed: Vec<&String> = now
+        .digests
+        .iter()
+        .filter(|(id, digest)| before.digests.get(*id) != Some(*digest))
+        .map(|(id, _)| id)
+        .collect();
+    changed.sort();
+    let mut gone: Vec<&str> = before.digests.keys().map(String::as_str).collect();
+    gone.retain(|id| !now.digests.contains_key(*id));
+    gone.sort_unstable();
+    if changed.is_empty() && gone.is_empty() {
+        return Ok(format!("unchanged since {since} (0 tokens of items)\n"));
+    }
+    let head = format!("revision {} · changes since {since}", now.revision);
+    let removed = match gone.is_empty() {
+        true => String::new(),
+        false => format!("\nNo longer marked: {}\n", gone.join(", ")),
+    };
+    if changed.is_empty() {
+        asked.given.keep(now.answer(project, budget, before.left_out.clone()));
+        return Ok(format!("{head} · 0 tokens\n{removed}"));
+    }
+    let rendered = rendered(asked, &now.managers, Some(&changed), budget).await?;
+    let left_out = left_out(&rendered.report);
+    let text = format!(
+        "{head} · {} new or changed · {} tokens\n\n{}{}{removed}",
+        count(changed.len(), "item"),
+        rendered.tokens,
+        rendered.text,
+        named(&left_out)
+    );
+    asked.given.keep(now.answer(project, budget, left_out));
+    Ok(text)
+}
+
+async fn rendered(
+    asked: &Asked<'_>,
+    managers: &[String],
+    ids: Option<&[&String]>,
+    budget: u64,
+) -> Result<Rendered, Trouble> {
+    let mut params = json!({ "managers": managers, "max_tokens": budget });
+    if let Some(ids) = ids {
+        params["ids"] = json!(ids);
+    }
+    asked.link.call("render_items", params).await
+}
+
+fn left_out(report: &[Verdict]) -> Vec<Verdict> {
+    report.iter().filter(|verdict| verdict.fate != "kept").cloned().collect()
+}
+
+/// Names the items that were left out or cut, in one line; empty if there are none.
+fn named(left_out: &[Verdict]) -> String {
+    let each: Vec<_> =
+        left_out.iter().map(|verdict| format!("{} ({})", verdict.id, verdict.fate)).collect();
+    match each.is_empty() {
+        true => String::new(),
+        false => {
+            format!("\nNot whole: {}. `explain` says why; `read` shows an item.\n", each.join(", "))
+        }
+    }
+}
+
+impl Now {
+    /// Lists the project's items, which brings live items up to date, and then reads the revision,
+    /// which this may have changed.
+    async fn of(asked: &Asked<'_>, project: &Project) -> Result<Self, Trouble> {
+        let (managers, _) = asked.layers(project).await?;
+        let items: Option<Vec<Listed>> =
+            asked.link.call("list_items", json!({ "managers": managers })).await?;
+        let (managers, revision) = asked.layers(project).await?;
+        let shown = items.into_iter().flatten().filter(|item| item.covered_by.is_none());
+        let digests = shown.map(|item| (item.id.clone(), digest(&item))).collect();
+        Ok(Self { managers, digests, revision })
+    }
+
+    fn answer(&self, project: &Project, budget: u64, left_out: Vec<Verdict>) -> Answer {
+        let (revision, digests) = (self.revision, self.digests.clone());
+        Answer { revision, project: project.key(), budget, digests, left_out }
+    }
+}
+
+/// Returns a hash of the parts of an item that a model sees: the text, the place and the staleness.
+fn digest(item: &Listed) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    item.content.hash(&mut hasher);
+    for member in ["filename", "start_line", "end_line", "stale"] {
+        item.metadata[member].to_string().hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+impl Given {
+    fn at(&self, revision: u64, project: &str) -> Option<Answer> {
+        let is_it = |it: &&Answer| it.revision == revision && it.project == project;
+        self.answers().iter().rev().find(is_it).cloned()
+    }
+
+    fn latest(&self, project: &str) -> Option<Answer> {
+        self.answers().iter().rev().find(|answer| answer.project == project).cloned()
+    }
+
+    fn keep(&self, answer: Answer) {
+        let mut answers = self.answers();
+        answers.push_back(answer);
+        if answers.len() > ANSWERS_KEPT {
+            answers.pop_front();
+        }
+    }
+
+    /// Locks the answers. A panic cannot leave them inconsistent: each change is one step.
+    fn answers(&self) -> MutexGuard<'_, VecDeque<Answer>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

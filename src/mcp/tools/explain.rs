@@ -1,0 +1,88 @@
+//! The tool `explain`: tells which parts were left out, and why.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Asked, context, sessions};
+use crate::mcp::answer::{Trouble, count, sized};
+use crate::mcp::argument::is_id;
+use crate::mcp::project::Project;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::mcp) struct Arguments {
+    /// An item (ctx-N) or a session (ses-N); by default, all items that `context` left out.
+    id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Window {
+    strategy: String,
+    max_tokens: u64,
+    tokens_before: u64,
+    tokens_after: u64,
+    parts: Option<Vec<Part>>,
+}
+
+#[derive(Deserialize)]
+struct Part {
+    what: String,
+    fate: String,
+    reason: String,
+    before: u64,
+    after: u64,
+}
+
+pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Result<String, Trouble> {
+    let project = asked.project(None).await?;
+    match given.id {
+        Some(id) if is_id(&id, "ses-") => window(asked, &project, &id).await,
+        Some(id) => item(asked, &project, &id).await,
+        None => items(asked, &project).await,
+    }
+}
+
+async fn item(asked: &Asked<'_>, project: &Project, id: &str) -> Result<String, Trouble> {
+    let found = context::outcome(asked, project).await?.into_iter().find(|it| it.id == id);
+    let found = found.ok_or_else(|| {
+        let message = format!("no item {id} is marked in this project; `context` lists them");
+        Trouble::Wrong(message)
+    })?;
+    Ok(format!("{id} · {} · {} tokens: {}\n", found.fate, found.tokens, found.reason))
+}
+
+async fn items(asked: &Asked<'_>, project: &Project) -> Result<String, Trouble> {
+    let all = context::outcome(asked, project).await?;
+    let left_out: Vec<String> = all
+        .iter()
+        .filter(|it| it.fate != "kept")
+        .map(|it| format!("- {} · {} · {} tokens: {}", it.id, it.fate, it.tokens, it.reason))
+        .collect();
+    let items = count(all.len(), "item");
+    if left_out.is_empty() {
+        return Ok(format!("`context` leaves nothing out of {items}\n"));
+    }
+    let head = format!("`context` cuts or leaves out {} of {items}", left_out.len());
+    Ok(sized(&head, &left_out.join("\n")))
+}
+
+async fn window(asked: &Asked<'_>, project: &Project, id: &str) -> Result<String, Trouble> {
+    let session = sessions::find(asked, project, Some(id)).await?;
+    let params = json!({ "session": session.id, "limit": 1 });
+    let windows: Option<Vec<Window>> = asked.link.call("explain_window", params).await?;
+    let Some(window) = windows.into_iter().flatten().next() else {
+        return Ok(format!("no window of {id} was built since the server started\n"));
+    };
+    let parts = window.parts.into_iter().flatten().filter(|part| part.fate != "kept");
+    let line = |part: Part| {
+        let Part { what, fate, reason, before, after } = part;
+        format!("- {what} · {fate} · {before} → {after} tokens: {reason}")
+    };
+    let lines: Vec<String> = parts.map(line).collect();
+    let Window { strategy, max_tokens, tokens_before, tokens_after, .. } = window;
+    let head = format!(
+        "{id} · {tokens_after} of {tokens_before} tokens in a window of {max_tokens} ({strategy})"
+    );
+    Ok(sized(&head, &lines.join("\n")))
+}

@@ -1,0 +1,205 @@
+//! The table of tools, in the order that clients see. A tool parses its arguments, calls methods of
+//! the server, and answers with a text that says its size.
+
+pub(super) mod context;
+mod explain;
+pub(super) mod handoff;
+pub(super) mod read;
+mod remember;
+mod search;
+mod sessions;
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use rmcp::RoleServer;
+use rmcp::model::{JsonObject, ToolAnnotations};
+use rmcp::service::RequestContext;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value as Json, json};
+
+use self::context::Given;
+use super::answer::Trouble;
+use super::link::Link;
+use super::project::{Project, Projects};
+
+/// Everything that a call needs besides its arguments.
+pub(super) struct Asked<'a> {
+    pub(super) link: &'a Link,
+    pub(super) projects: &'a Projects,
+    pub(super) given: &'a Given,
+    pub(super) context: &'a RequestContext<RoleServer>,
+}
+
+/// A future of a tool's answer.
+type Answering<'a> = Pin<Box<dyn Future<Output = Result<String, Trouble>> + Send + 'a>>;
+
+/// A tool that models can call.
+pub(super) struct Tool {
+    pub(super) name: &'static str,
+    description: &'static str,
+    schema: fn() -> Json,
+    is_read_only: bool,
+    call: for<'a> fn(&'a Asked<'a>, JsonObject) -> Answering<'a>,
+}
+
+/// Creates the entry of a tool that only reads.
+macro_rules! tool {
+    ($name:ident, $arguments:ty, $description:expr) => {
+        Tool {
+            name: stringify!($name),
+            description: $description,
+            schema: schema::<$arguments>,
+            is_read_only: true,
+            call: |asked, given| {
+                Box::pin(async move { $name::answer(asked, arguments(given)?).await })
+            },
+        }
+    };
+}
+
+impl Tool {
+    /// All tools. Their order must stay the same, since clients cache prompts that list the tools.
+    pub(super) const ALL: &[Self] = &[
+        tool!(
+            context,
+            context::Arguments,
+            "Returns what the user marked for you in the editor: code, files, notes. Call it at \
+             the start of a task. Each answer has a revision; pass it as `since` to get only changes."
+        ),
+        tool!(
+            search,
+            search::Arguments,
+            "Searches marked items, past sessions and memories of this project. Returns excerpts \
+             with ids for `read`."
+        ),
+        tool!(
+            read,
+            read::Arguments,
+            "Reads an item (ctx-N), a message (ses-N/msg-N), or a file of the project as the \
+             user's editor has it, with unsaved text if that is known."
+        ),
+        Self {
+            is_read_only: false,
+            ..tool!(
+                remember,
+                remember::Arguments,
+                "Stores a fact for later sessions of this project, such as a decision of the \
+                 user. State the fact in one or two sentences that stand alone."
+            )
+        },
+        tool!(
+            handoff,
+            handoff::Arguments,
+            "Returns the facts of a session: paths, commands, figures, decisions, constraints and \
+             open tasks. Use it to continue after your context was compacted."
+        ),
+        tool!(
+            explain,
+            explain::Arguments,
+            "Explains what `context` or a session's window left out, and why."
+        ),
+    ];
+
+    pub(super) fn named(name: &str) -> Option<&'static Self> {
+        Self::ALL.iter().find(|tool| tool.name == name)
+    }
+
+    /// Returns the description of the tool for clients.
+    pub(super) fn offered(&self) -> rmcp::model::Tool {
+        let schema = match (self.schema)() {
+            Json::Object(schema) => schema,
+            _ => JsonObject::new(),
+        };
+        let hints = ToolAnnotations::new().read_only(self.is_read_only).open_world(false);
+        let hints = if self.is_read_only { hints } else { hints.destructive(false) };
+        rmcp::model::Tool::new(self.name, self.description, Arc::new(schema))
+            .with_annotations(hints)
+    }
+
+    pub(super) async fn call(
+        &self,
+        asked: &Asked<'_>,
+        arguments: JsonObject,
+    ) -> Result<String, Trouble> {
+        (self.call)(asked, arguments).await
+    }
+}
+
+/// Returns the schema of a tool's arguments, without members that cost tokens and do not help
+/// models.
+fn schema<T: JsonSchema>() -> Json {
+    let mut whole = schemars::schema_for!(T).to_value();
+    let properties = whole["properties"].as_object_mut().map(std::mem::take).unwrap_or_default();
+    let plain = properties.into_iter().map(|(name, mut of)| {
+        if let Some(members) = of.as_object_mut() {
+            members.retain(|member, _| !["format", "minimum", "default"].contains(&&**member));
+            if let Some(Json::Array(types)) = members.get("type").cloned() {
+                members.insert("type".into(), types.first().cloned().unwrap_or_default());
+            }
+        }
+        (name, of)
+    });
+    let mut plain =
+        json!({ "type": "object", "properties": plain.collect::<serde_json::Map<_, _>>() });
+    if let Some(required) = whole.get("required") {
+        plain["required"] = required.clone();
+    }
+    plain
+}
+
+fn arguments<T: DeserializeOwned>(given: JsonObject) -> Result<T, Trouble> {
+    let wrong = |error| Trouble::Wrong(format!("the arguments are wrong: {error}"));
+    serde_json::from_value(Json::Object(given)).map_err(wrong)
+}
+
+/// The open layers of a project.
+#[derive(Deserialize)]
+struct Opened {
+    layers: Vec<Layer>,
+}
+
+#[derive(Deserialize)]
+struct Layer {
+    manager: String,
+    version: u64,
+}
+
+impl Asked<'_> {
+    async fn project(&self, asked: Option<&str>) -> Result<Project, Trouble> {
+        self.projects.choose(asked, self.context).await
+    }
+
+    /// Returns the managers of the project's layers, from the most general to the most specific,
+    /// and the newest of their versions.
+    async fn layers(&self, project: &Project) -> Result<(Vec<String>, u64), Trouble> {
+        let place = json!({ "directory": project.directory() });
+        let Opened { layers } = self.link.call("open_layers", place).await?;
+        let newest = layers.iter().map(|layer| layer.version).max().unwrap_or(0);
+        Ok((layers.into_iter().map(|layer| layer.manager).collect(), newest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tokens::{Bpe, Counter};
+
+    #[test]
+    fn all_schemas_together_are_small() {
+        let offered: Vec<_> = Tool::ALL.iter().map(Tool::offered).collect();
+        let tokens = Bpe::O200K.count(&serde_json::to_string(&offered).unwrap());
+        assert!(offered.len() <= 7 && tokens <= 2_500, "{tokens} tokens");
+    }
+
+    #[test]
+    fn schemas_have_what_models_need() {
+        let schema = schema::<search::Arguments>();
+        assert_eq!(schema["required"], json!(["query"]));
+        assert_eq!(schema["properties"]["limit"]["type"], "integer");
+        assert!(schema["properties"]["query"]["description"].is_string());
+        assert!(schema.get("$schema").is_none());
+    }
+}

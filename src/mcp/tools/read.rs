@@ -1,0 +1,183 @@
+//! The tool `read`: the text of an item, a message or a file.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+
+use super::{Asked, sessions};
+use crate::mcp::answer::{Trouble, beginning};
+use crate::mcp::argument::{Lines, Named, lines};
+use crate::mcp::project::Project;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::mcp) struct Arguments {
+    /// An id (ctx-N, ses-N/msg-N) or a path in the project, such as src/a.rs or src/a.rs:10-20.
+    what: String,
+    /// Lines such as 10-20; all by default.
+    lines: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    content: String,
+    metadata: Json,
+    tokens: u64,
+    state: String,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    role: String,
+    content: String,
+    tokens: u64,
+}
+
+#[derive(Deserialize)]
+struct FileText {
+    path: String,
+    content: String,
+    start_line: Option<u64>,
+    end_line: Option<u64>,
+    total_lines: u64,
+    tokens: u64,
+    unsaved: bool,
+}
+
+/// A text, with a line about the text and the number of the text's first line.
+pub(in crate::mcp) struct Text {
+    head: String,
+    pub(in crate::mcp) content: String,
+    first_line: u64,
+}
+
+pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Result<String, Trouble> {
+    let wanted = given.lines.as_deref().map(lines).transpose()?;
+    let project = asked.project(None).await?;
+    let text = match Named::read(&given.what) {
+        Named::Item(id) => item(asked, &project, id).await?.only(wanted)?,
+        Named::Message { session, message } => {
+            self::message(asked, &project, session, message).await?.only(wanted)?
+        }
+        Named::Place(path, named) => file(asked, &project, path, wanted.or(named)).await?,
+    };
+    Ok(text.shown())
+}
+
+/// Reads an item of the project's layers.
+pub(in crate::mcp) async fn item(
+    asked: &Asked<'_>,
+    project: &Project,
+    id: &str,
+) -> Result<Text, Trouble> {
+    let (managers, _) = asked.layers(project).await?;
+    let params = json!({ "managers": managers, "ids": [id] });
+    let items: Option<Vec<Item>> = asked.link.call("list_items", params).await?;
+    let item = items.into_iter().flatten().next().ok_or_else(|| {
+        let message = format!("no item {id} is marked in this project; `context` lists them");
+        Trouble::Wrong(message)
+    })?;
+    let name = item.metadata["filename"].as_str().map(|name| project.relative(name));
+    let first_line = item.metadata["start_line"].as_u64().unwrap_or(1);
+    let place = name.map(|name| format!(" · {name}:{first_line}")).unwrap_or_default();
+    let unsaved = if item.metadata["unsaved"] == true { " · unsaved text" } else { "" };
+    let head = format!("{id}{place} · {} tokens · {}{unsaved}", item.tokens, item.state);
+    Ok(Text { head, content: item.content, first_line })
+}
+
+async fn message(
+    asked: &Asked<'_>,
+    project: &Project,
+    session: &str,
+    message: &str,
+) -> Result<Text, Trouble> {
+    let session = sessions::find(asked, project, Some(session)).await?;
+    let params = json!({ "session": session.id, "ids": [message], "view": "log" });
+    let found: Option<Vec<Message>> = asked.link.call("get_messages", params).await?;
+    let found = found.into_iter().flatten().next();
+    let said = found.ok_or_else(|| Trouble::Wrong(format!("no {message} in {}", session.id)))?;
+    let head = format!("{}/{message} · {} · {} tokens", session.id, said.role, said.tokens);
+    Ok(Text { head, content: said.content, first_line: 1 })
+}
+
+async fn file(
+    asked: &Asked<'_>,
+    project: &Project,
+    path: &str,
+    wanted: Option<Lines>,
+) -> Result<Text, Trouble> {
+    if !project.is_project {
+        return Err(Trouble::Wrong(format!(
+            "{} is no project, so its files are not read; the user can name a project with \
+             `contexture mcp --project DIR`",
+            project.directory()
+        )));
+    }
+    let mut params = json!({ "path": Path::new(path), "root": project.directory() });
+    if let Some((first, last)) = wanted {
+        params["start_line"] = json!(first);
+        if let Some(last) = last {
+            params["end_line"] = json!(last);
+        }
+    }
+    let text: FileText = asked.link.call("read_file", params).await?;
+    let name = project.relative(&text.path);
+    let place = match (text.start_line, text.end_line) {
+        (Some(start), Some(end)) => format!("{name}:{start}-{end}"),
+        _ => name.to_owned(),
+    };
+    let source = if text.unsaved { "unsaved text of the editor" } else { "on disk" };
+    let head = format!("{place} of {} lines · {} tokens · {source}", text.total_lines, text.tokens);
+    Ok(Text { head, content: text.content, first_line: text.start_line.unwrap_or(1) })
+}
+
+impl Text {
+    /// Keeps only these lines, which are numbered as in the file.
+    fn only(mut self, wanted: Option<Lines>) -> Result<Self, Trouble> {
+        let Some((first, last)) = wanted else { return Ok(self) };
+        let count = self.content.lines().count() as u64;
+        let end = self.first_line + count.max(1) - 1;
+        if first < self.first_line || first > end {
+            let message = format!("there are only the lines {}-{end}", self.first_line);
+            return Err(Trouble::Wrong(message));
+        }
+        let taken = last.unwrap_or(end).min(end) + 1 - first;
+        let lines = self.content.lines().skip((first - self.first_line) as usize);
+        self.content =
+            lines.take(taken as usize).fold(String::new(), |all, line| all + line + "\n");
+        self.head = format!("{} · lines {first}-{}", self.head, first + taken - 1);
+        self.first_line = first;
+        Ok(self)
+    }
+
+    /// Formats the text, cut to the size of an answer.
+    fn shown(&self) -> String {
+        match beginning(&self.content) {
+            None => format!("{}\n\n{}", self.head, self.content),
+            Some((shown, lines)) => format!(
+                "{}\n\n{shown}\nCut here; read on with `lines` \"{}-\".\n",
+                self.head,
+                self.first_line + lines
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_an_item_are_counted_as_in_its_file() {
+        let text = || Text { head: "ctx-1".into(), content: "a\nb\nc\n".into(), first_line: 10 };
+        let only = |lines| text().only(Some(lines)).map(|text| (text.content, text.first_line));
+        assert_eq!(only((11, Some(11))).unwrap(), ("b\n".into(), 11));
+        assert_eq!(only((11, None)).unwrap(), ("b\nc\n".into(), 11));
+        assert_eq!(only((10, Some(99))).unwrap(), ("a\nb\nc\n".into(), 10));
+        for lines in [(9, None), (13, Some(14))] {
+            assert!(only(lines).unwrap_err().to_string().contains("lines 10-12"));
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The tool `remember`, the only tool that stores something.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::Asked;
+use crate::mcp::answer::Trouble;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::mcp) struct Arguments {
+    /// The fact.
+    text: String,
+    /// True if the fact holds for all projects.
+    everywhere: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct Stored {
+    id: String,
+}
+
+pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Result<String, Trouble> {
+    let project = asked.project(None).await?;
+    let (params, place) = match given.everywhere.unwrap_or(false) {
+        true => {
+            (json!({ "content": given.text, "scope": "everywhere" }), "all projects".to_owned())
+        }
+        false => {
+            let params =
+                json!({ "content": given.text, "scope": "project", "project": project.key() });
+            (params, format!("project {}", project.label()))
+        }
+    };
+    let Stored { id } = asked.link.call("remember", params).await?;
+    Ok(format!("remembered as {id} for {place}\n"))
+}

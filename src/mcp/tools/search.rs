@@ -1,0 +1,150 @@
+//! The tool `search`: excerpts of items, messages and memories.
+
+use std::collections::HashSet;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Asked, sessions};
+use crate::mcp::answer::{Trouble, count, sized};
+use crate::mcp::project::Project;
+
+/// Default number of hits of each kind.
+const DEFAULT_HITS: usize = 8;
+/// Maximum number of hits of each kind.
+const MAX_HITS: usize = 50;
+/// Number of hits in sessions to ask for. The number is large because hits in sessions of other
+/// projects are left out.
+const LOOKED_AT: usize = 500;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::mcp) struct Arguments {
+    /// Words to search for.
+    query: String,
+    /// One of items, session, memory; all by default.
+    #[serde(rename = "in")]
+    #[schemars(extend("enum" = ["items", "session", "memory"]))]
+    within: Option<String>,
+    /// Maximum number of hits of each kind; 8 by default.
+    limit: Option<usize>,
+}
+
+#[derive(Deserialize)]
+struct ItemHit {
+    id: String,
+    filename: Option<String>,
+    start_line: Option<u64>,
+    end_line: Option<u64>,
+    tokens: u64,
+    excerpt: String,
+}
+
+#[derive(Deserialize)]
+struct SessionHit {
+    session: String,
+    id: String,
+    message: Option<String>,
+    role: Option<String>,
+    snippet: String,
+}
+
+#[derive(Deserialize)]
+struct Grounding {
+    memories: Option<Vec<Memory>>,
+}
+
+#[derive(Deserialize)]
+struct Memory {
+    id: String,
+    kind: String,
+    content: String,
+}
+
+pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Result<String, Trouble> {
+    let project = asked.project(None).await?;
+    let limit = given.limit.unwrap_or(DEFAULT_HITS).min(MAX_HITS);
+    let wants = match given.within.as_deref() {
+        None => ["items", "session", "memory"].to_vec(),
+        Some(one @ ("items" | "session" | "memory")) => vec![one],
+        Some(other) => {
+            let message = format!("`in` must be items, session or memory, not {other:?}");
+            return Err(Trouble::Wrong(message));
+        }
+    };
+    if given.query.trim().is_empty() {
+        return Err(Trouble::Wrong("`query` must have a word to search for".to_owned()));
+    }
+    let (mut counts, mut lines) = (Vec::new(), Vec::new());
+    for kind in wants {
+        let (noun, found) = match kind {
+            "items" => ("item", items(asked, &project, &given.query, limit).await?),
+            "session" => ("message", messages(asked, &project, &given.query, limit).await?),
+            _ => ("memory", memories(asked, &project, &given.query, limit).await?),
+        };
+        counts.push(count(found.len(), noun));
+        lines.extend(found);
+    }
+    Ok(sized(&counts.join(", "), &lines.join("\n")))
+}
+
+async fn items(
+    asked: &Asked<'_>,
+    project: &Project,
+    query: &str,
+    limit: usize,
+) -> Result<Vec<String>, Trouble> {
+    let (managers, _) = asked.layers(project).await?;
+    let params = json!({ "query": query, "managers": managers, "limit": limit });
+    let hits: Option<Vec<ItemHit>> = asked.link.call("search_items", params).await?;
+    let line = |hit: ItemHit| {
+        let place = match (hit.filename.as_deref(), hit.start_line, hit.end_line) {
+            (Some(name), Some(start), Some(end)) => {
+                format!(" · {}:{start}-{end}", project.relative(name))
+            }
+            (Some(name), ..) => format!(" · {}", project.relative(name)),
+            _ => String::new(),
+        };
+        format!("- {}{place} · {} tokens: {}", hit.id, hit.tokens, hit.excerpt)
+    };
+    Ok(hits.into_iter().flatten().map(line).collect())
+}
+
+async fn messages(
+    asked: &Asked<'_>,
+    project: &Project,
+    query: &str,
+    limit: usize,
+) -> Result<Vec<String>, Trouble> {
+    let params = json!({ "query": query, "limit": LOOKED_AT });
+    let hits: Option<Vec<SessionHit>> = asked.link.call("search_sessions", params).await?;
+    let sessions = sessions::of(asked, project).await?;
+    let ours: HashSet<String> = sessions.into_iter().map(|session| session.id).collect();
+    let line = |hit: SessionHit| match (hit.message, hit.role) {
+        (Some(message), role) => {
+            let (role, session) = (role.unwrap_or_default(), hit.session);
+            format!("- {}/{message} · {role} in {session:?}: {}", hit.id, hit.snippet)
+        }
+        (None, _) => format!("- {} · session {:?}", hit.id, hit.session),
+    };
+    let hits = hits.into_iter().flatten().filter(|hit| ours.contains(&hit.id));
+    Ok(hits.take(limit).map(line).collect())
+}
+
+async fn memories(
+    asked: &Asked<'_>,
+    project: &Project,
+    query: &str,
+    limit: usize,
+) -> Result<Vec<String>, Trouble> {
+    let params = json!({
+        "query": query, "project": project.key(), "limit": limit, "strengthen": false,
+    });
+    let found: Grounding = asked.link.call("ground_query", params).await?;
+    let line = |memory: Memory| {
+        let text: Vec<&str> = memory.content.split_whitespace().collect();
+        format!("- {} · {}: {}", memory.id, memory.kind, text.join(" "))
+    };
+    Ok(found.memories.into_iter().flatten().map(line).collect())
+}

@@ -1,0 +1,272 @@
+//! Claude Code's JSON lines: one record per line. Several records may be pieces of one message.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::gathered::Gathered;
+use super::json::{Block, Content, join};
+use crate::session::message::ToolCall;
+
+/// A record. Which members a record has depends on its kind.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Record<'a> {
+    #[serde(rename = "type", default)]
+    kind: String,
+    subtype: Option<String>,
+    uuid: Option<String>,
+    session_id: Option<String>,
+    cwd: Option<String>,
+    timestamp: Option<String>,
+    is_sidechain: Option<bool>,
+    agent_id: Option<String>,
+    is_meta: Option<bool>,
+    is_compact_summary: Option<bool>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    attachment: Option<&'a RawValue>,
+    summary: Option<String>,
+    custom_title: Option<String>,
+    ai_title: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    id: Option<String>,
+    model: Option<String>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Attachment<'a> {
+    #[serde(rename = "type", default)]
+    kind: String,
+    command_mode: Option<String>,
+    #[serde(borrow)]
+    prompt: Option<&'a RawValue>,
+    filename: Option<String>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+}
+
+/// The content of an attached file.
+#[derive(Deserialize)]
+struct Attached {
+    file: Option<AttachedFile>,
+}
+
+#[derive(Deserialize)]
+struct AttachedFile {
+    content: Option<String>,
+}
+
+/// Name in place of a model's for messages that Claude Code itself writes.
+const SYNTHETIC: &str = "<synthetic>";
+
+/// Reads a record.
+pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> {
+    let record: Record<'_> = serde_json::from_str(text)?;
+    let time = into.time(record.timestamp.as_deref());
+    let about = &mut into.mark.about;
+    Gathered::note_once(&mut about.project, record.cwd.as_deref());
+    Gathered::note_once(&mut about.id, record.session_id.as_deref());
+    // The user's own title wins over a model's title, and later titles win over earlier ones.
+    let is_named = into.mark.title_is_given;
+    match &*record.kind {
+        "summary" if is_named => {}
+        "summary" => about.title = record.summary.or(about.title.take()),
+        "ai-title" if is_named => {}
+        "ai-title" => about.title = record.ai_title.or(about.title.take()),
+        "custom-title" => {
+            into.mark.title_is_given = record.custom_title.is_some();
+            about.title = record.custom_title.or(about.title.take());
+        }
+        "user" | "assistant" | "attachment" => return conversation(text, &record, time, into),
+        "system" => {
+            let subtype = record.subtype.as_deref().unwrap_or("record");
+            into.leave_out(&format!("system {subtype}"), "a notice of the agent's program");
+        }
+        "progress" => into.leave_out("progress", "shows the progress of a tool or subagent"),
+        "" => into.leave_out("record", "the record has no type"),
+        kind => into.leave_out(kind, "not part of the conversation"),
+    }
+    Ok(())
+}
+
+fn conversation(
+    text: &str,
+    record: &Record<'_>,
+    time: Option<i64>,
+    into: &mut Gathered,
+) -> serde_json::Result<()> {
+    // In a file of a subagent, every record is of a sidechain.
+    if into.is_empty() && record.is_sidechain == Some(true) && record.agent_id.is_some() {
+        into.mark.is_subagent = true;
+    }
+    if record.is_sidechain == Some(true) && !into.mark.is_subagent {
+        into.leave_out("sidechain", "the conversation of a subagent");
+        return Ok(());
+    }
+    if !into.is_new_record(record.uuid.as_deref().unwrap_or(text)) {
+        return Ok(());
+    }
+    match (&*record.kind, record.message, record.attachment) {
+        ("user", Some(message), _) => user(record, message, time, into),
+        ("assistant", Some(message), _) => assistant(message, time, into),
+        ("attachment", _, Some(attachment)) => attached(attachment, time, into),
+        (kind, ..) => {
+            into.leave_out(kind, "the record has no content");
+            Ok(())
+        }
+    }
+}
+
+fn user(
+    record: &Record<'_>,
+    message: &RawValue,
+    time: Option<i64>,
+    into: &mut Gathered,
+) -> serde_json::Result<()> {
+    let message: Message<'_> = serde_json::from_str(message.get())?;
+    let content = message.content.map(Content::of).transpose()?;
+    let mut said = String::new();
+    match content {
+        Some(Content::Text(text)) => said = text,
+        Some(Content::Blocks(blocks)) => {
+            for block in &blocks {
+                match (&*block.kind, &block.tool_use_id) {
+                    ("tool_result", Some(id)) => {
+                        let result = result_text(block, into)?;
+                        into.result(id, result, time);
+                    }
+                    _ => add(block, &mut said, into),
+                }
+            }
+        }
+        None => into.leave_out("user", "the record has no content"),
+    }
+    match () {
+        () if said.trim().is_empty() => {}
+        () if record.is_compact_summary == Some(true) && !into.is_empty() => {
+            into.leave_out("compaction", "a summary of messages recorded in full");
+        }
+        () if record.is_meta == Some(true) => {
+            if !into.add_to_result(&said) {
+                into.leave_out("meta", "a text that the agent's program added");
+            }
+        }
+        () => into.user(said, time),
+    }
+    Ok(())
+}
+
+fn assistant(message: &RawValue, time: Option<i64>, into: &mut Gathered) -> serde_json::Result<()> {
+    let message: Message<'_> = serde_json::from_str(message.get())?;
+    if message.model.as_deref() == Some(SYNTHETIC) {
+        into.leave_out("synthetic", "a notice of the agent's program");
+        return Ok(());
+    }
+    let id = message.id.unwrap_or_default();
+    let goes_on = !id.is_empty() && into.mark.last_answer == id;
+    if !goes_on {
+        // A model is asked again only when all its calls have been answered.
+        into.end_calls(time);
+        into.mark.last_answer = id;
+    }
+    let (mut said, mut calls) = (String::new(), Vec::<ToolCall>::new());
+    match message.content.map(Content::of).transpose()? {
+        Some(Content::Text(text)) => said = text,
+        Some(Content::Blocks(blocks)) => {
+            for block in &blocks {
+                match (&*block.kind, &block.id, &block.name) {
+                    ("tool_use" | "server_tool_use", Some(id), Some(name)) => {
+                        let arguments = block.input.map_or("{}", RawValue::get);
+                        calls.push(into.call(id, name, arguments.to_owned()));
+                    }
+                    (kind, ..) if kind.ends_with("_tool_result") && block.tool_use_id.is_some() => {
+                        into.agent(
+                            &std::mem::take(&mut said),
+                            std::mem::take(&mut calls),
+                            time,
+                            goes_on,
+                        );
+                        let result = result_text(block, into)?;
+                        into.result(block.tool_use_id.as_deref().unwrap_or_default(), result, time);
+                    }
+                    _ => add(block, &mut said, into),
+                }
+            }
+        }
+        None => into.leave_out("assistant", "the record has no content"),
+    }
+    into.agent(&said, calls, time, goes_on);
+    Ok(())
+}
+
+/// Adds the text of a block that is neither a call nor a result.
+fn add(block: &Block<'_>, text: &mut String, into: &mut Gathered) {
+    match (block.as_text(), &*block.kind) {
+        (Some(part), _) => {
+            if block.text.is_none() {
+                into.leave_out(&block.kind, "only a text such as [image] marks its place");
+            }
+            join(text, &part);
+        }
+        (None, "thinking" | "redacted_thinking") => {
+            into.leave_out("thinking", "a model's reasoning is not sent to models again");
+        }
+        (None, kind) => into.leave_out(&format!("block {kind}"), "an unknown kind of content"),
+    }
+}
+
+fn result_text(block: &Block<'_>, into: &mut Gathered) -> serde_json::Result<String> {
+    Ok(match block.content.map(Content::of).transpose()? {
+        None => String::new(),
+        Some(Content::Text(text)) => text,
+        Some(Content::Blocks(blocks)) => {
+            let mut text = String::new();
+            blocks.iter().for_each(|block| add(block, &mut text, into));
+            text
+        }
+    })
+}
+
+/// Reads an attachment: text that the user typed while the agent worked, or a file.
+fn attached(
+    attachment: &RawValue,
+    time: Option<i64>,
+    into: &mut Gathered,
+) -> serde_json::Result<()> {
+    let attachment: Attachment<'_> = serde_json::from_str(attachment.get())?;
+    let is_typed = attachment.command_mode.as_deref().is_none_or(|mode| mode == "prompt");
+    match (&*attachment.kind, attachment.prompt, attachment.content) {
+        ("queued_command", Some(prompt), _) if is_typed => {
+            let mut said = String::new();
+            match Content::of(prompt)? {
+                Content::Text(text) => said = text,
+                Content::Blocks(blocks) => {
+                    blocks.iter().for_each(|block| add(block, &mut said, into));
+                }
+            }
+            into.user(said, time);
+        }
+        ("file", _, Some(content)) => {
+            let file: Option<Attached> = serde_json::from_str(content.get()).ok();
+            let text = file.and_then(|it| it.file).and_then(|file| file.content);
+            match text {
+                Some(text) => {
+                    let name = attachment.filename.unwrap_or_default();
+                    into.user(format!("[attached file: {name}]\n{text}"), time);
+                }
+                None => into.leave_out("attachment file", "the file has no text"),
+            }
+        }
+        (kind, ..) => {
+            into.leave_out(&format!("attachment {kind}"), "a notice of the agent's program");
+        }
+    }
+    Ok(())
+}

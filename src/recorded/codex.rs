@@ -1,0 +1,212 @@
+//! Codex's rollouts: JSON lines with items of the model's protocol. Each item is in an envelope,
+//! except in early versions.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::gathered::Gathered;
+use super::json::{Block, Content, join};
+
+/// A line: an envelope with its payload, or an item by itself.
+#[derive(Deserialize)]
+struct Record<'a> {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    timestamp: Option<String>,
+    #[serde(borrow)]
+    payload: Option<&'a RawValue>,
+    id: Option<String>,
+}
+
+/// The facts at the beginning of a rollout, or of a turn.
+#[derive(Deserialize)]
+struct Meta {
+    id: Option<String>,
+    cwd: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Compacted {
+    message: Option<String>,
+}
+
+/// An item of the protocol. Which members an item has depends on its kind.
+#[derive(Deserialize)]
+struct Item<'a> {
+    #[serde(rename = "type", default)]
+    kind: String,
+    role: Option<String>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    name: Option<String>,
+    call_id: Option<String>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    action: Option<&'a RawValue>,
+    #[serde(borrow)]
+    output: Option<&'a RawValue>,
+}
+
+/// The output of a tool: a text with figures of the run, as early versions wrote it, or content.
+#[derive(Deserialize)]
+struct Output<'a> {
+    output: Option<String>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+}
+
+/// Beginnings of texts that Codex itself adds in the user's name.
+const ADDED: &[&str] = &[
+    "<environment_context>",
+    "<user_instructions>",
+    "<permissions",
+    "<collaboration_mode>",
+    "<apps_instructions>",
+    "<skills_instructions>",
+    "<skill>",
+    "<turn_aborted>",
+    "<subagent_notification>",
+    "# AGENTS.md instructions",
+];
+
+/// Reads a line.
+pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> {
+    let record: Record<'_> = serde_json::from_str(text)?;
+    let time = into.time(record.timestamp.as_deref());
+    let about = &mut into.mark.about;
+    match (record.kind.as_deref(), record.payload) {
+        (Some("session_meta" | "turn_context"), Some(payload)) => {
+            let meta: Meta = serde_json::from_str(payload.get())?;
+            Gathered::note_once(&mut about.id, meta.id.as_deref());
+            Gathered::note_once(&mut about.project, meta.cwd.as_deref());
+        }
+        (Some("response_item"), Some(payload)) => return item(payload.get(), time, into),
+        (Some("compacted"), Some(payload)) => {
+            let compacted: Compacted = serde_json::from_str(payload.get())?;
+            match compacted.message {
+                Some(summary) if into.is_empty() => into.user(summary, time),
+                _ => into.leave_out("compacted", "a summary of messages recorded in full"),
+            }
+        }
+        (Some("event_msg"), Some(_)) => {
+            into.leave_out("event_msg", "repeats other records, or is about the agent's program");
+        }
+        (Some(_), None) => return item(text, time, into),
+        (Some(kind), Some(_)) => into.leave_out(kind, "not part of the conversation"),
+        (None, _) if record.id.is_some() => {
+            Gathered::note_once(&mut about.id, record.id.as_deref());
+        }
+        (None, _) => into.leave_out("record", "the record has no type"),
+    }
+    Ok(())
+}
+
+fn item(text: &str, time: Option<i64>, into: &mut Gathered) -> serde_json::Result<()> {
+    let item: Item<'_> = serde_json::from_str(text)?;
+    match &*item.kind {
+        "message" => message(&item, time, into)?,
+        "reasoning" => {
+            into.leave_out("reasoning", "a model's reasoning is not sent to models again");
+        }
+        kind if kind.ends_with("_output") => {
+            let text = item.output.map(output_text).transpose()?.unwrap_or_default();
+            into.result(item.call_id.as_deref().unwrap_or_default(), text, time);
+        }
+        kind if kind.ends_with("_call") => call(&item, time, into)?,
+        kind => into.leave_out(kind, "not part of the conversation"),
+    }
+    Ok(())
+}
+
+fn message(item: &Item<'_>, time: Option<i64>, into: &mut Gathered) -> serde_json::Result<()> {
+    let role = item.role.as_deref().unwrap_or_default();
+    if !matches!(role, "user" | "assistant") {
+        into.leave_out(&format!("message {role}"), "instructions of the agent's program");
+        return Ok(());
+    }
+    let mut said = String::new();
+    let blocks = match item.content.map(Content::of).transpose()? {
+        Some(Content::Text(text)) => vec![text],
+        Some(Content::Blocks(blocks)) => {
+            let text = |block: &Block<'_>| match block.as_text() {
+                Some(text) => Some(text.into_owned()),
+                None => {
+                    into.leave_out(&format!("block {}", block.kind), "an unknown kind of content");
+                    None
+                }
+            };
+            blocks.iter().filter_map(text).collect()
+        }
+        None => Vec::new(),
+    };
+    for block in blocks {
+        if role == "user" && ADDED.iter().any(|start| block.trim_start().starts_with(start)) {
+            Gathered::note_once(&mut into.mark.about.project, folder_of(&block));
+            into.leave_out("instructions", "a text that the agent's program added");
+        } else {
+            join(&mut said, &block);
+        }
+    }
+    match role {
+        "user" if said.trim().is_empty() => {}
+        "user" => {
+            into.end_calls(time);
+            into.user(said, time);
+        }
+        _ => into.agent(&said, Vec::new(), time, false),
+    }
+    Ok(())
+}
+
+fn call(item: &Item<'_>, time: Option<i64>, into: &mut Gathered) -> serde_json::Result<()> {
+    let name = item.name.as_deref().unwrap_or_else(|| item.kind.trim_end_matches("_call"));
+    let given = item.arguments.or(item.input).or(item.action).map_or("{}", |raw| raw.get());
+    // Arguments are JSON in a string; the input of a custom tool is any text.
+    let arguments = match given.starts_with('"') {
+        false => given.to_owned(),
+        true if item.input.is_some() => format!("{{\"input\":{given}}}"),
+        true => serde_json::from_str(given)?,
+    };
+    let id = item.call_id.clone().unwrap_or_else(|| format!("line-{}", into.line));
+    let call = into.call(&id, name, arguments);
+    // Calls in a row are one answer of the model, with the text before them.
+    into.agent("", vec![call], time, true);
+    if item.call_id.is_none() {
+        into.end_calls(time);
+    }
+    Ok(())
+}
+
+fn output_text(raw: &RawValue) -> serde_json::Result<String> {
+    if raw.get().starts_with('{') {
+        let output: Output<'_> = serde_json::from_str(raw.get())?;
+        return match (output.output, output.content) {
+            (Some(text), _) => Ok(text),
+            (None, Some(content)) => output_text(content),
+            (None, None) => Ok(raw.get().to_owned()),
+        };
+    }
+    match Content::of(raw)? {
+        Content::Text(text) => {
+            let nested = text.starts_with('{').then(|| serde_json::from_str::<Output<'_>>(&text));
+            let inner = nested.and_then(Result::ok).and_then(|output| output.output);
+            Ok(inner.unwrap_or(text))
+        }
+        Content::Blocks(blocks) => {
+            let mut text = String::new();
+            for part in blocks.iter().filter_map(|block| block.as_text()) {
+                join(&mut text, &part);
+            }
+            Ok(text)
+        }
+    }
+}
+
+/// Returns the folder that a text about the environment names between `<cwd>` tags.
+fn folder_of(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("<cwd>")?;
+    rest.split_once("</cwd>").map(|(folder, _)| folder.trim())
+}

@@ -1,0 +1,238 @@
+//! The messages gathered from records. Must not depend on the records' format.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::json::join;
+use super::report::{Report, clipped};
+use super::{LARGEST_MESSAGE, Mark, RecordedMessage};
+use crate::session::message::{Role, ToolCall};
+
+/// Maximum length in bytes of the id of a call, and of the name of a tool.
+const LONGEST_ID: usize = 1024;
+/// Text in place of a result that the recording does not have.
+const NO_RESULT: &str = "[no result was recorded]";
+
+/// The messages and the report of a reading, and the state from which another reading can continue.
+#[derive(Default)]
+pub(super) struct Gathered {
+    pub(super) mark: Mark,
+    pub(super) report: Report,
+    /// Number of the line that is being read.
+    pub(super) line: u64,
+    /// Messages that are complete.
+    pub(super) ready: VecDeque<RecordedMessage>,
+    /// The last message, to which later records may add.
+    last: Option<RecordedMessage>,
+    /// Number of messages with each hash so far, in a reading from the beginning; `None` in a
+    /// reading that continues.
+    equal: Option<HashMap<u64, u64>>,
+    /// True if the recording was read before and is read from its beginning again.
+    is_anew: bool,
+}
+
+impl Gathered {
+    pub(super) fn new(mark: Mark) -> Self {
+        let is_anew = mark.offset == 0 && !mark.seen.is_empty();
+        let equal = (mark.offset == 0).then(HashMap::new);
+        Self { mark, equal, is_anew, ..Self::default() }
+    }
+
+    /// Counts a record of the current line that is left out.
+    pub(super) fn leave_out(&mut self, kind: &str, reason: &'static str) {
+        self.report.note(kind, reason, self.line);
+    }
+
+    /// Parses and returns the time of a record. The first time becomes the start of the recording.
+    pub(super) fn time(&mut self, written: Option<&str>) -> Option<i64> {
+        let time = super::time::seconds(written?);
+        self.mark.about.started = self.mark.about.started.or(time);
+        time
+    }
+
+    /// Sets a fact about the recording, such as its folder, unless the fact is known already.
+    pub(super) fn note_once(known: &mut Option<String>, found: Option<&str>) {
+        if known.is_none() {
+            *known = found.filter(|text| !text.trim().is_empty()).map(str::to_owned);
+        }
+    }
+
+    /// Returns whether no message was read yet, now or in an earlier reading.
+    pub(super) fn is_empty(&self) -> bool {
+        self.mark.messages == 0 && self.last.is_none()
+    }
+
+    /// Returns whether a record with this id is new. Another record with the same id is counted as
+    /// left out, unless the recording is read again from its beginning.
+    pub(super) fn is_new_record(&mut self, id: &str) -> bool {
+        let is_new = self.mark.seen.insert(hash(&["record", id]));
+        if !is_new && !self.is_anew {
+            self.leave_out("repeated record", "it has the id of an earlier record");
+        }
+        is_new
+    }
+
+    /// Returns whether a message is new, for formats whose records have no ids. In a reading from
+    /// the beginning, the n-th of several equal messages is not new if n of them were returned
+    /// before. In a reading that continues, all messages are new.
+    pub(super) fn is_new_message(&mut self, message: &RecordedMessage) -> bool {
+        let time = message.timestamp.map_or(String::new(), |time| time.to_string());
+        let mut parts = vec![message.role.name(), &message.content, &time];
+        parts.extend(message.tool_calls.iter().flat_map(|it| [&*it.name, &*it.arguments]));
+        let own = hash(&parts);
+        match &mut self.equal {
+            Some(equal) => {
+                let before = equal.entry(own).or_default();
+                *before += 1;
+                self.mark.seen.insert(nth(own, *before))
+            }
+            None => {
+                // Most messages are unlike any other, so this loop is short.
+                (1..u64::MAX).any(|before| self.mark.seen.insert(nth(own, before)))
+            }
+        }
+    }
+
+    /// Adds a message of the user.
+    pub(super) fn user(&mut self, content: String, time: Option<i64>) {
+        if content.trim().is_empty() {
+            return;
+        }
+        let is_question = !content.trim_start().starts_with(['<', '[']);
+        if self.mark.about.question.is_none() && is_question {
+            self.mark.about.question = Some(clipped(&content));
+        }
+        self.push(RecordedMessage { content, ..message(Role::User, time) });
+    }
+
+    /// Adds text and calls of the agent: to the agent's last message if `goes_on` is true, else as
+    /// a new message.
+    pub(super) fn agent(
+        &mut self,
+        content: &str,
+        calls: Vec<ToolCall>,
+        time: Option<i64>,
+        goes_on: bool,
+    ) {
+        if content.trim().is_empty() && calls.is_empty() {
+            return;
+        }
+        match &mut self.last {
+            Some(last) if goes_on && last.role == Role::Assistant => {
+                join(&mut last.content, content);
+                last.tool_calls.extend(calls);
+            }
+            _ => {
+                let mut new = message(Role::Assistant, time);
+                join(&mut new.content, content);
+                self.push(RecordedMessage { tool_calls: calls, ..new });
+            }
+        }
+    }
+
+    /// Returns a call, and marks it as waiting for its result. If another call has the same id, the
+    /// number of the line is added to the id.
+    pub(super) fn call(&mut self, id: &str, name: &str, arguments: String) -> ToolCall {
+        let mut told = match id.len() <= LONGEST_ID {
+            true => id.to_owned(),
+            false => format!("line-{}", self.line),
+        };
+        while !self.mark.calls.insert(hash(&[&told])) {
+            told = format!("{told}-{}", self.line);
+        }
+        self.mark.open.push((id.to_owned(), told.clone()));
+        let name = name[..name.floor_char_boundary(LONGEST_ID)].to_owned();
+        ToolCall { id: told, name, arguments }
+    }
+
+    /// Adds the result of the call with this id.
+    pub(super) fn result(&mut self, id: &str, content: String, time: Option<i64>) {
+        let told = match self.mark.open.iter().position(|(recorded, _)| recorded == id) {
+            Some(at) => self.mark.open.remove(at).1,
+            None => {
+                self.report.note(
+                    "tool result",
+                    "its call is not in the recording; the result is kept on its own",
+                    self.line,
+                );
+                id.to_owned()
+            }
+        };
+        let result = RecordedMessage { content, ..message(Role::Tool, time) };
+        self.push(RecordedMessage { tool_call_id: Some(told), ..result });
+    }
+
+    /// Answers all calls that have no result although the conversation has continued.
+    pub(super) fn end_calls(&mut self, time: Option<i64>) {
+        for (_, told) in std::mem::take(&mut self.mark.open) {
+            self.report.note("tool call", "its result is not in the recording", self.line);
+            let content = NO_RESULT.to_owned();
+            let result = RecordedMessage { content, ..message(Role::Tool, time) };
+            self.push(RecordedMessage { tool_call_id: Some(told), ..result });
+        }
+    }
+
+    /// Adds text to the last message if that is a tool's result, and returns whether it is.
+    pub(super) fn add_to_result(&mut self, text: &str) -> bool {
+        match &mut self.last {
+            Some(last) if last.role == Role::Tool => {
+                join(&mut last.content, text);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Adds a message, which completes the message before it.
+    fn push(&mut self, message: RecordedMessage) {
+        self.finish();
+        self.last = Some(message);
+    }
+
+    /// Returns whether no call waits for its result, no message waits to be returned, and the last
+    /// message is not an answer of the agent.
+    pub(super) fn is_between_units(&self) -> bool {
+        let goes_on = self.last.as_ref().is_some_and(|last| last.role == Role::Assistant);
+        self.ready.is_empty() && self.mark.open.is_empty() && !goes_on
+    }
+
+    /// Completes the last message.
+    pub(super) fn finish(&mut self) {
+        let Some(mut last) = self.last.take() else { return };
+        if last.content.len() > LARGEST_MESSAGE {
+            last.content.truncate(last.content.floor_char_boundary(LARGEST_MESSAGE));
+            last.content.push_str("\n[cut off here]");
+            self.report.note(last.role.name(), "longer than the limit; cut off", self.line);
+        }
+        let by_content = self.mark.format.is_some_and(|format| format != super::Format::ClaudeCode);
+        if by_content && !self.is_new_message(&last) {
+            return;
+        }
+        self.mark.messages += 1;
+        self.ready.push_back(last);
+    }
+}
+
+fn message(role: Role, timestamp: Option<i64>) -> RecordedMessage {
+    let content = String::new();
+    RecordedMessage { role, content, tool_calls: Vec::new(), tool_call_id: None, timestamp }
+}
+
+/// Returns a hash of texts that is the same in every run, since it is stored.
+fn hash(parts: &[&str]) -> u64 {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    first_bytes(&hasher.finalize())
+}
+
+/// Returns the hash of the n-th of several equal messages.
+fn nth(own: u64, number: u64) -> u64 {
+    let bytes = [own.to_le_bytes(), number.to_le_bytes()].concat();
+    first_bytes(&blake3::hash(&bytes))
+}
+
+fn first_bytes(hash: &blake3::Hash) -> u64 {
+    hash.as_bytes().iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+}

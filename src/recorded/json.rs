@@ -1,0 +1,109 @@
+//! JSON in recordings. Accepts the escapes that JavaScript writes for parts of characters, which a
+//! strict reader refuses.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// The content of a message or result: a text, or a list of blocks.
+pub(super) enum Content<'a> {
+    Text(String),
+    Blocks(Vec<Block<'a>>),
+}
+
+/// A block of content. Which members a block has depends on its kind.
+#[derive(Deserialize)]
+pub(super) struct Block<'a> {
+    #[serde(rename = "type", default)]
+    pub(super) kind: String,
+    pub(super) text: Option<String>,
+    pub(super) id: Option<String>,
+    pub(super) name: Option<String>,
+    #[serde(borrow)]
+    pub(super) input: Option<&'a RawValue>,
+    pub(super) tool_use_id: Option<String>,
+    #[serde(borrow)]
+    pub(super) content: Option<&'a RawValue>,
+    pub(super) source: Option<Source>,
+}
+
+/// The source of an image or document.
+#[derive(Deserialize)]
+pub(super) struct Source {
+    pub(super) media_type: Option<String>,
+}
+
+impl<'a> Content<'a> {
+    pub(super) fn of(raw: &'a RawValue) -> serde_json::Result<Self> {
+        let text = raw.get();
+        Ok(match text.as_bytes().first() {
+            Some(b'"') => Self::Text(serde_json::from_str(text)?),
+            Some(b'n') => Self::Text(String::new()),
+            Some(b'{') => Self::Blocks(vec![serde_json::from_str(text)?]),
+            _ => Self::Blocks(serde_json::from_str(text)?),
+        })
+    }
+}
+
+impl Block<'_> {
+    /// Returns the text of the block, or a text such as `[image: image/png]` in place of an image
+    /// or document. Returns `None` for other kinds of blocks.
+    pub(super) fn as_text(&self) -> Option<Cow<'_, str>> {
+        let kind = self.kind.trim_start_matches("input_");
+        match (&self.text, kind) {
+            (Some(text), "text" | "output_text") => Some(Cow::Borrowed(text)),
+            (_, "image" | "document") => {
+                let media = self.source.as_ref().and_then(|source| source.media_type.as_deref());
+                Some(Cow::Owned(match media {
+                    Some(media) => format!("[{kind}: {media}]"),
+                    None => format!("[{kind}]"),
+                }))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Appends a part to a text, with an empty line between them.
+pub(super) fn join(text: &mut String, part: &str) {
+    if part.trim().is_empty() {
+        return;
+    }
+    if !text.is_empty() {
+        text.push_str("\n\n");
+    }
+    text.push_str(part.trim_matches('\n'));
+}
+
+/// Replaces escapes of lone surrogates, which JavaScript writes when it cuts a text inside a
+/// character. Returns `None` if there are none.
+pub(super) fn without_lone_surrogates(text: &str) -> Option<String> {
+    let has = |escape: &str| memchr::memmem::find(text.as_bytes(), escape.as_bytes()).is_some();
+    if !has("\\ud") && !has("\\uD") {
+        return None;
+    }
+    let unit = |at: usize| {
+        let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
+        u32::from_str_radix(digits, 16).ok()
+    };
+    let (mut mended, mut from, mut at) = (String::new(), 0, 0);
+    while let Some(found) = memchr::memchr(b'\\', &text.as_bytes()[at..]) {
+        let here = at + found;
+        at = match unit(here) {
+            Some(0xD800..=0xDBFF) if matches!(unit(here + 6), Some(0xDC00..=0xDFFF)) => here + 12,
+            Some(0xD800..=0xDFFF) => {
+                mended.push_str(&text[from..here]);
+                mended.push_str("\\ufffd");
+                from = here + 6;
+                from
+            }
+            // An escaped backslash begins no other escape.
+            _ => (here + 2).min(text.len()),
+        };
+        if !text.is_char_boundary(at) {
+            at = text.ceil_char_boundary(at);
+        }
+    }
+    (from > 0).then(|| mended + &text[from..])
+}

@@ -1,0 +1,49 @@
+//! The place where a reading ended, from which another reading can continue.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::{About, Format};
+
+/// The place where a reading ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Mark {
+    /// Format of the recording; `None` before it is known.
+    pub format: Option<Format>,
+    /// Number of bytes that were read.
+    pub offset: u64,
+    /// Number of lines that were read.
+    pub lines: u64,
+    /// Number of messages that were read.
+    pub messages: u64,
+    /// Facts about the recording.
+    pub about: About,
+    /// True if the title is the user's own.
+    pub title_is_given: bool,
+    /// True if the recording is a subagent's.
+    pub is_subagent: bool,
+    /// Calls without a result so far: for each, the id in the recording and the id in the returned
+    /// message.
+    pub open: Vec<(String, String)>,
+    /// Id of the model's last answer in the recording.
+    pub last_answer: String,
+    /// Hashes of the records or messages that were read, so that no message is returned twice.
+    pub seen: HashSet<u64>,
+    /// Hashes of the ids of calls.
+    pub calls: HashSet<u64>,
+}
+
+impl Mark {
+    /// Returns whether the agent only appends to the recording. SpecStory writes its files anew.
+    pub fn only_grows(&self) -> bool {
+        self.format != Some(Format::Specstory)
+    }
+
+    /// Returns the mark for reading the recording from its beginning again, without the messages
+    /// that were read before.
+    #[must_use]
+    pub fn anew(self) -> Self {
+        Self { seen: self.seen, messages: self.messages, ..Self::default() }
+    }
+}

@@ -1,0 +1,125 @@
+//! Sessions that other agents recorded: reads Claude Code's JSON lines, Codex's rollouts and
+//! SpecStory's Markdown as messages.
+//!
+//! Nothing here opens a file. A [`Reader`] takes any source of bytes, holds one record at a time
+//! however long the source is, and can continue from the [`Mark`] of an earlier reading. The reader
+//! reports the records that it leaves out. Since other programs write the recordings, malformed
+//! content is left out and is not an error.
+
+mod claude;
+mod codex;
+mod gathered;
+mod json;
+mod lines;
+mod mark;
+mod reader;
+mod report;
+mod specstory;
+mod time;
+
+use std::io::{self, BufRead};
+
+use serde::{Deserialize, Serialize};
+
+pub use self::mark::Mark;
+pub use self::reader::Reader;
+pub use self::report::LeftOut;
+use crate::names::names;
+use crate::session::message::{Role, ToolCall};
+
+/// Maximum length of a line in bytes. Longer lines are counted and skipped.
+pub const LONGEST_LINE: usize = 32 << 20;
+/// Maximum size of a message's text in bytes. The rest of a longer text is cut off, which the
+/// report tells.
+pub const LARGEST_MESSAGE: usize = 4 << 20;
+/// Maximum number of lines in which the format must become known.
+pub const MOST_UNKNOWN_LINES: u64 = 1000;
+/// Maximum length of a title in characters.
+pub const LONGEST_TITLE: usize = 100;
+
+names! {
+    /// The format of a recording.
+    Format {
+        /// JSON lines of Claude Code.
+        ClaudeCode => "claude-code",
+        /// A rollout of Codex.
+        Codex => "codex",
+        /// Markdown of SpecStory, version 1 or 2.
+        Specstory => "specstory",
+    }
+}
+
+/// Facts about a recording.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct About {
+    /// Title that the recording gives itself.
+    pub title: Option<String>,
+    /// Beginning of the first question of the user, on one line.
+    pub question: Option<String>,
+    /// Folder in which the agent worked.
+    pub project: Option<String>,
+    /// Id that the agent gave the session.
+    pub id: Option<String>,
+    /// Time of the first record with a time, in Unix seconds.
+    pub started: Option<i64>,
+}
+
+/// A message of a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedMessage {
+    /// Author of the message. Never the system.
+    pub role: Role,
+    /// The text.
+    pub content: String,
+    /// Tool calls of the agent; their ids are unique within the recording.
+    pub tool_calls: Vec<ToolCall>,
+    /// Id of the call that a tool's message answers.
+    pub tool_call_id: Option<String>,
+    /// Time in Unix seconds, if recorded.
+    pub timestamp: Option<i64>,
+}
+
+/// A whole recording.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recorded {
+    /// Format of the recording.
+    pub format: Format,
+    /// Title, project, id and start.
+    pub about: About,
+    /// Messages in the order of the recording.
+    pub messages: Vec<RecordedMessage>,
+    /// Records that were left out, by kind and reason.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Reads a whole recording.
+///
+/// # Errors
+/// [`ReadError`].
+pub fn read(source: impl BufRead) -> Result<Recorded, ReadError> {
+    let mut reader = Reader::new(source, Mark::default());
+    let mut messages = Vec::new();
+    while let Some(message) = reader.next()? {
+        messages.push(message);
+    }
+    let format = reader.format().ok_or(ReadError::Unknown)?;
+    let about = reader.about().clone();
+    Ok(Recorded { format, about, messages, left_out: reader.left_out() })
+}
+
+/// Reasons why a recording cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The text is in none of the known formats.
+    #[error(
+        "is no recorded session: expected JSON lines of Claude Code, a rollout of Codex, or \
+         Markdown of SpecStory"
+    )]
+    Unknown,
+    /// Reading the source failed.
+    #[error("cannot be read: {0}")]
+    Io(#[from] io::Error),
+}
+
+#[cfg(test)]
+mod tests;

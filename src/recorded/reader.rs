@@ -1,0 +1,201 @@
+//! The reader of a recording.
+
+use std::borrow::Cow;
+use std::io::{self, BufRead};
+
+use super::gathered::Gathered;
+use super::json::without_lone_surrogates;
+use super::lines::{Line, Lines};
+use super::specstory::Markdown;
+use super::{About, Format, LeftOut, MOST_UNKNOWN_LINES, Mark, ReadError, RecordedMessage};
+use super::{claude, codex};
+
+/// A reader that returns a recording message by message.
+pub struct Reader<R> {
+    lines: Lines<R>,
+    gathered: Gathered,
+    markdown: Markdown,
+    has_ended: bool,
+}
+
+impl<R: BufRead> Reader<R> {
+    /// Creates a reader that continues from a mark. The source must begin at the mark's offset.
+    pub fn new(source: R, mark: Mark) -> Self {
+        Self {
+            lines: Lines::new(source, mark.offset, mark.lines),
+            gathered: Gathered::new(mark),
+            markdown: Markdown::default(),
+            has_ended: false,
+        }
+    }
+
+    /// Returns the format, once it is known.
+    pub fn format(&self) -> Option<Format> {
+        self.gathered.mark.format
+    }
+
+    /// Returns the facts that are known so far about the recording.
+    pub fn about(&self) -> &About {
+        &self.gathered.mark.about
+    }
+
+    /// Returns the records left out so far.
+    pub fn left_out(&self) -> Vec<LeftOut> {
+        self.gathered.report.entries().to_vec()
+    }
+
+    /// Returns the number of bytes that were read.
+    pub fn offset(&self) -> u64 {
+        self.lines.offset
+    }
+
+    /// Returns whether the part read so far ends with a whole unit: no call waits for its result,
+    /// and the last message is not an answer to which later records may add.
+    pub fn is_between_units(&self) -> bool {
+        self.gathered.is_between_units()
+    }
+
+    /// Ends the last message, even if later records could add to it. Returns the messages that were
+    /// read but not returned yet.
+    pub fn pause(&mut self) -> Vec<RecordedMessage> {
+        self.gathered.finish();
+        self.gathered.ready.drain(..).collect()
+    }
+
+    /// Returns the place from which another reading can continue, after [`pause`](Self::pause) or
+    /// at the end. In the middle of Markdown, that is the beginning, since the headings of Markdown
+    /// do not tell enough to continue.
+    pub fn mark(&self) -> Mark {
+        let (offset, lines) = (self.lines.offset, self.lines.count);
+        let mark = self.gathered.mark.clone();
+        match self.has_ended || mark.only_grows() {
+            true => Mark { offset, lines, ..mark },
+            false => mark.anew(),
+        }
+    }
+
+    /// Returns the next message; `None` at the end.
+    ///
+    /// # Errors
+    /// [`ReadError::Unknown`] if the beginning is in no known format; [`ReadError::Io`].
+    #[allow(clippy::should_implement_trait, reason = "an iterator cannot fail midway")]
+    pub fn next(&mut self) -> Result<Option<RecordedMessage>, ReadError> {
+        loop {
+            if let Some(message) = self.gathered.ready.pop_front() {
+                return Ok(Some(message));
+            }
+            if self.has_ended {
+                return Ok(None);
+            }
+            self.step()?;
+            if self.format().is_none() && (self.has_ended || self.lines.count > MOST_UNKNOWN_LINES)
+            {
+                return Err(ReadError::Unknown);
+            }
+        }
+    }
+
+    fn step(&mut self) -> io::Result<()> {
+        let line = self.lines.next()?;
+        self.gathered.line = self.lines.count + u64::from(line == Line::Half);
+        match line {
+            Line::Whole => self.read_line(),
+            Line::TooLong(_) => self.gathered.leave_out("line", "longer than the limit"),
+            Line::Half => {
+                if self.is_complete() {
+                    self.lines.take();
+                    self.read_line();
+                } else {
+                    self.gathered.leave_out("last line", "incomplete; left for the next reading");
+                }
+            }
+            Line::End => {
+                self.markdown.end(&mut self.gathered);
+                self.gathered.finish();
+                self.has_ended = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether a last line without a newline can be read. JSON that is cut off is not
+    /// valid.
+    fn is_complete(&self) -> bool {
+        self.format() == Some(Format::Specstory)
+            || self.format().is_none()
+            || serde_json::from_slice::<serde::de::IgnoredAny>(self.lines.text()).is_ok()
+    }
+
+    fn read_line(&mut self) {
+        let text = String::from_utf8_lossy(self.lines.text());
+        if matches!(text, Cow::Owned(_)) {
+            self.gathered.leave_out("bytes", "not UTF-8; replaced by U+FFFD");
+        }
+        let text = text.trim_matches(['\u{feff}', '\n', '\r', '\0']);
+        if self.gathered.mark.format.is_none() {
+            self.gathered.mark.format = recognise(text);
+        }
+        match self.gathered.mark.format {
+            Some(Format::Specstory) => self.markdown.line(text, &mut self.gathered),
+            _ if text.trim().is_empty() => {}
+            Some(Format::ClaudeCode) => json_line(text, claude::record, &mut self.gathered),
+            Some(Format::Codex) => json_line(text, codex::record, &mut self.gathered),
+            None => self.gathered.leave_out("line", "before the first record"),
+        }
+    }
+}
+
+/// Reads a line of JSON. A line that cannot be read is counted as left out.
+fn json_line(
+    text: &str,
+    record: fn(&str, &mut Gathered) -> serde_json::Result<()>,
+    into: &mut Gathered,
+) {
+    let mended = without_lone_surrogates(text);
+    if let Err(error) = record(mended.as_deref().unwrap_or(text), into) {
+        let reason = match error.classify() {
+            serde_json::error::Category::Data => "a record in an unexpected form",
+            _ => "not JSON",
+        };
+        into.leave_out("line", reason);
+    }
+}
+
+/// Kinds of records without a session's id that only Claude Code writes.
+const CLAUDE: &[&str] =
+    &["summary", "file-history-snapshot", "queue-operation", "custom-title", "ai-title"];
+/// Kinds of items that Codex writes without an envelope.
+const CODEX: &[&str] = &["message", "reasoning", "function_call", "function_call_output"];
+
+/// Returns the format that a line belongs to, if the line shows it.
+fn recognise(line: &str) -> Option<Format> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Any {
+        #[serde(rename = "type")]
+        kind: Option<String>,
+        #[serde(rename = "record_type")]
+        record_type: Option<serde::de::IgnoredAny>,
+        payload: Option<serde::de::IgnoredAny>,
+        session_id: Option<serde::de::IgnoredAny>,
+        uuid: Option<serde::de::IgnoredAny>,
+        message: Option<serde::de::IgnoredAny>,
+        id: Option<serde::de::IgnoredAny>,
+        timestamp: Option<serde::de::IgnoredAny>,
+    }
+    if line.starts_with("<!--") && line.contains("SpecStory") {
+        return Some(Format::Specstory);
+    }
+    let any: Any = serde_json::from_str(line).ok()?;
+    let kind = any.kind.as_deref();
+    match kind {
+        Some(_) if any.payload.is_some() => Some(Format::Codex),
+        Some("user" | "assistant") if any.message.is_some() => Some(Format::ClaudeCode),
+        Some(kind) if CODEX.contains(&kind) => Some(Format::Codex),
+        Some(kind) if CLAUDE.contains(&kind) => Some(Format::ClaudeCode),
+        Some(_) if any.session_id.is_some() || any.uuid.is_some() => Some(Format::ClaudeCode),
+        None if any.record_type.is_some() => Some(Format::Codex),
+        None if any.id.is_some() && any.timestamp.is_some() => Some(Format::Codex),
+        _ => None,
+    }
+}

@@ -1,0 +1,77 @@
+//! The report of records that were left out.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::LONGEST_TITLE;
+
+/// Maximum number of entries. Records that would need a further entry are counted together.
+const MOST_ENTRIES: usize = 64;
+
+/// Records of one kind that were left out for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub struct LeftOut {
+    /// Kind of the records, by the recording's own name.
+    pub kind: String,
+    /// Reason why the records were left out.
+    pub reason: String,
+    /// Number of these records.
+    pub count: u64,
+    /// Number of the line with the first of these records, counted from 1.
+    pub first_line: u64,
+}
+
+/// All records that were left out.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Report {
+    entries: Vec<LeftOut>,
+}
+
+impl Report {
+    /// Counts a record that is left out.
+    pub(super) fn note(&mut self, kind: &str, reason: impl Into<Cow<'static, str>>, line: u64) {
+        let (mut kind, mut reason) = (clipped(kind), reason.into());
+        if self.entries.len() >= MOST_ENTRIES && self.find(&kind, &reason).is_none() {
+            (kind, reason) = ("other".to_owned(), "there are too many kinds to name".into());
+        }
+        match self.find(&kind, &reason) {
+            Some(at) => self.entries[at].count += 1,
+            None => {
+                let reason = reason.into_owned();
+                self.entries.push(LeftOut { kind, reason, count: 1, first_line: line });
+            }
+        }
+    }
+
+    pub(super) fn entries(&self) -> &[LeftOut] {
+        &self.entries
+    }
+
+    fn find(&self, kind: &str, reason: &str) -> Option<usize> {
+        self.entries.iter().position(|entry| entry.kind == kind && entry.reason == reason)
+    }
+}
+
+/// Returns a text on one line, cut to the length of a title.
+pub(super) fn clipped(text: &str) -> String {
+    let mut line = String::new();
+    let mut length = 0;
+    for word in text.split_whitespace() {
+        if length > 0 {
+            line.push(' ');
+        }
+        for letter in word.chars() {
+            if length >= LONGEST_TITLE {
+                line.push('…');
+                return line;
+            }
+            line.push(letter);
+            length += 1;
+        }
+        length += 1;
+    }
+    line
+}

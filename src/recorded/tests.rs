@@ -1,0 +1,446 @@
+//! Tests of the reader, over small recordings of each format.
+
+use std::io::Cursor;
+
+use super::*;
+
+/// Returns the messages, each as a line, and the records that were left out.
+fn shown(text: &[u8]) -> (Vec<String>, Vec<String>) {
+    let recorded = read(Cursor::new(text)).unwrap();
+    (recorded.messages.iter().map(line).collect(), left_out(&recorded.left_out))
+}
+
+fn line(message: &RecordedMessage) -> String {
+    let calls = message.tool_calls.iter();
+    let calls: String = calls.map(|it| format!(" {}={}{}", it.id, it.name, it.arguments)).collect();
+    let answers = message.tool_call_id.as_ref().map_or(String::new(), |id| format!(" <{id}>"));
+    format!("{}{answers}: {}{calls}", message.role, message.content)
+}
+
+fn left_out(entries: &[LeftOut]) -> Vec<String> {
+    entries.iter().map(|it| format!("{} x{} at {}", it.kind, it.count, it.first_line)).collect()
+}
+
+#[track_caller]
+fn check(text: &str, messages: &[&str], left_out: &[&str]) {
+    let (said, not_said) = shown(text.as_bytes());
+    assert_eq!(said, messages);
+    assert_eq!(not_said, left_out);
+}
+
+const CLAUDE: &str = r#"{"type":"file-history-snapshot","messageId":"m"}
+{"type":"user","uuid":"u1","sessionId":"s-1","cwd":"/home/me/app","timestamp":"2026-02-11T20:36:45.618Z","isSidechain":false,"message":{"role":"user","content":"Which port?"}}
+{"type":"assistant","uuid":"a1","timestamp":"2026-02-11T20:36:47Z","message":{"id":"msg_1","role":"assistant","content":[{"type":"thinking","thinking":"hm"}]}}
+{"type":"assistant","uuid":"a2","timestamp":"2026-02-11T20:36:47Z","message":{"id":"msg_1","role":"assistant","content":[{"type":"text","text":"I look."}]}}
+{"type":"assistant","uuid":"a3","timestamp":"2026-02-11T20:36:48Z","message":{"id":"msg_1","role":"assistant","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"cat a"}}]}}
+{"type":"progress","uuid":"p1","data":{"type":"agent_progress"}}
+{"type":"assistant","uuid":"a4","timestamp":"2026-02-11T20:36:48Z","message":{"id":"msg_1","role":"assistant","content":[{"type":"tool_use","id":"t2","name":"Read","input":{"file_path":"b"}}]}}
+{"type":"user","uuid":"u2","timestamp":"2026-02-11T20:36:49Z","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t2","content":[{"type":"text","text":"five"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJD"}}]}]}}
+{"type":"user","uuid":"u3","timestamp":"2026-02-11T20:36:50Z","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"port 5433","is_error":false}]}}
+{"type":"user","uuid":"u4","isMeta":true,"message":{"role":"user","content":[{"type":"text","text":"Skill: ports"}]}}
+{"type":"attachment","uuid":"q1","attachment":{"type":"queued_command","commandMode":"prompt","prompt":"and the host?"}}
+{"type":"user","uuid":"u3","message":{"role":"user","content":"told twice"}}
+{"type":"user","uuid":"x1","isSidechain":true,"message":{"role":"user","content":"for a subagent"}}
+{"type":"system","subtype":"compact_boundary","content":"Conversation compacted"}
+{"type":"user","uuid":"u5","isCompactSummary":true,"message":{"role":"user","content":"This session is being continued"}}
+{"type":"assistant","uuid":"a5","message":{"id":"msg_2","content":[{"type":"tool_use","id":"t3","name":"Bash","input":{}},{"type":"hologram"}]}}
+{"type":"assistant","uuid":"a6","message":{"id":"msg_3","content":"5433 on db1"}}
+{"type":"custom-title","customTitle":"Ports"}
+{"type":"summary","summary":"Other"}
+"#;
+
+#[test]
+fn claude_code_is_read_with_its_pieces_calls_and_results() {
+    check(
+        CLAUDE,
+        &[
+            "user: Which port?",
+            r#"assistant: I look. t1=Bash{"command":"cat a"} t2=Read{"file_path":"b"}"#,
+            "tool <t2>: five\n\n[image: image/png]",
+            "tool <t1>: port 5433\n\nSkill: ports",
+            "user: and the host?",
+            "assistant:  t3=Bash{}",
+            "tool <t3>: [no result was recorded]",
+            "assistant: 5433 on db1",
+        ],
+        &[
+            "file-history-snapshot x1 at 1",
+            "thinking x1 at 3",
+            "progress x1 at 6",
+            "image x1 at 8",
+            "repeated record x1 at 12",
+            "sidechain x1 at 13",
+            "system compact_boundary x1 at 14",
+            "compaction x1 at 15",
+            "block hologram x1 at 16",
+            "tool call x1 at 17",
+        ],
+    );
+    let recorded = read(Cursor::new(CLAUDE)).unwrap();
+    let about = About {
+        title: Some("Ports".to_owned()),
+        question: Some("Which port?".to_owned()),
+        project: Some("/home/me/app".to_owned()),
+        id: Some("s-1".to_owned()),
+        started: Some(1_770_842_205),
+    };
+    assert_eq!((recorded.format, recorded.about), (Format::ClaudeCode, about));
+    assert_eq!(recorded.messages[1].timestamp, Some(1_770_842_207));
+}
+
+#[test]
+fn a_file_of_a_subagent_is_its_conversation() {
+    check(
+        r#"{"type":"user","uuid":"1","sessionId":"s","agentId":"a1","isSidechain":true,"message":{"role":"user","content":"Find it"}}
+{"type":"assistant","uuid":"2","agentId":"a1","isSidechain":true,"message":{"id":"m","content":[{"type":"text","text":"Found."}]}}
+"#,
+        &["user: Find it", "assistant: Found."],
+        &[],
+    );
+}
+
+const CODEX: &str = r##"{"timestamp":"2025-10-29T00:59:38.317Z","type":"session_meta","payload":{"id":"c-1","cwd":"/src","cli_version":"0.46.0","git":{}}}
+{"timestamp":"2025-10-29T00:59:38.317Z","type":"response_item","payload":{"type":"message","role":"developer","content":[{"type":"input_text","text":"Obey."}]}}
+{"timestamp":"2025-10-29T00:59:38.317Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"<environment_context>x</environment_context>"}]}}
+{"timestamp":"2025-10-29T00:59:39.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"List"},{"type":"input_image","image_url":"data:..."}]}}
+{"timestamp":"2025-10-29T00:59:39.000Z","type":"event_msg","payload":{"type":"user_message","message":"List"}}
+{"timestamp":"2025-10-29T00:59:40.000Z","type":"turn_context","payload":{"cwd":"/src","model":"gpt-5-codex"}}
+{"timestamp":"2025-10-29T00:59:41.000Z","type":"response_item","payload":{"type":"reasoning","summary":[],"encrypted_content":"xx"}}
+{"timestamp":"2025-10-29T00:59:41.000Z","type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"I list."}]}}
+{"timestamp":"2025-10-29T00:59:41.000Z","type":"response_item","payload":{"type":"function_call","name":"shell","arguments":"{\"command\":[\"ls\"]}","call_id":"call_1"}}
+{"timestamp":"2025-10-29T00:59:42.000Z","type":"response_item","payload":{"type":"function_call_output","call_id":"call_1","output":"{\"output\":\"a\\nb\",\"metadata\":{\"exit_code\":0}}"}}
+{"timestamp":"2025-10-29T00:59:43.000Z","type":"response_item","payload":{"type":"custom_tool_call","call_id":"call_2","name":"apply_patch","input":"*** Begin","status":"completed"}}
+{"timestamp":"2025-10-29T00:59:43.000Z","type":"response_item","payload":{"type":"custom_tool_call_output","call_id":"call_2","output":[{"type":"input_text","text":"done"}]}}
+{"timestamp":"2025-10-29T00:59:44.000Z","type":"response_item","payload":{"type":"local_shell_call","call_id":"call_3","status":"completed","action":{"type":"exec","command":["pwd"]}}}
+{"timestamp":"2025-10-29T00:59:44.000Z","type":"response_item","payload":{"type":"web_search_call","status":"completed","action":{"type":"search","query":"q"}}}
+{"timestamp":"2025-10-29T00:59:45.000Z","type":"compacted","payload":{"message":"summary"}}
+{"timestamp":"2025-10-29T00:59:46.000Z","type":"response_item","payload":{"type":"ghost_snapshot","ghost_commit":{}}}
+"##;
+
+#[test]
+fn codex_is_read_with_its_calls_and_results() {
+    check(
+        CODEX,
+        &[
+            "user: List\n\n[image]",
+            r#"assistant: I list. call_1=shell{"command":["ls"]}"#,
+            "tool <call_1>: a\nb",
+            r#"assistant:  call_2=apply_patch{"input":"*** Begin"}"#,
+            "tool <call_2>: done",
+            r#"assistant:  call_3=local_shell{"type":"exec","command":["pwd"]} line-14=web_search{"type":"search","query":"q"}"#,
+            "tool <call_3>: [no result was recorded]",
+            "tool <line-14>: [no result was recorded]",
+        ],
+        &[
+            "message developer x1 at 2",
+            "instructions x1 at 3",
+            "event_msg x1 at 5",
+            "reasoning x1 at 7",
+            "tool call x2 at 14",
+            "compacted x1 at 15",
+            "ghost_snapshot x1 at 16",
+        ],
+    );
+    let about = read(Cursor::new(CODEX)).unwrap().about;
+    assert_eq!((about.id.as_deref(), about.project.as_deref()), (Some("c-1"), Some("/src")));
+}
+
+#[test]
+fn early_rollouts_have_no_envelopes() {
+    let text = r#"{"id":"c-0","timestamp":"2025-08-18T01:16:13.522Z","instructions":null}
+{"record_type":"state"}
+{"type":"message","role":"user","content":[{"type":"input_text","text":"<environment_context>\n  <cwd>/old</cwd>\n</environment_context>"}]}
+{"type":"message","role":"user","content":[{"type":"input_text","text":"hello"}]}
+{"type":"message","role":"user","content":[{"type":"input_text","text":"hello"}]}
+{"type":"message","role":"assistant","content":[{"type":"output_text","text":"hi"}]}
+"#;
+    check(
+        text,
+        &["user: hello", "user: hello", "assistant: hi"],
+        &["record x1 at 2", "instructions x1 at 3"],
+    );
+    let about = read(Cursor::new(text)).unwrap().about;
+    assert_eq!((about.id.as_deref(), about.project.as_deref()), (Some("c-0"), Some("/old")));
+}
+
+#[test]
+fn markdown_of_version_1_is_read() {
+    check(
+        "<!-- Generated by SpecStory -->
+
+# 2025-07-19 22:41:03Z
+
+<!-- Claude Code Session 4a573c80-5828 (2025-07-19_22-41-03Z) -->
+
+_**User**_
+
+Make it
+```
+unclosed
+
+---
+
+_**Agent (claude-opus-4)**_
+
+<think><details>Let me
+see.</details></think>
+
+I make it.
+
+Tool use: **Write**
+
+```json
+{}
+```
+
+Result:
+
+```
+File created
+\\```
+_**User**_
+\\```
+```
+
+_**Agent (claude-opus-4)**_
+
+Tool use: **Bash** Create folders
+
+`mkdir a`
+
+Error:
+
+```
+refused
+```
+
+_**Agent (claude-opus-4) (sidechain)**_
+
+elsewhere
+
+_**User**_
+
+Thanks
+",
+        &[
+            "user: Make it\n```\nunclosed",
+            r#"assistant: I make it. line-15-1=Write{"shown":"{}"}"#,
+            "tool <line-15-1>: File created\n```\n_**User**_\n```",
+            r#"assistant:  line-37-1=Bash{"shown":"Create folders\n`mkdir a`"}"#,
+            "tool <line-37-1>: refused",
+            "user: Thanks",
+        ],
+        &["thinking x1 at 15", "sidechain x1 at 49"],
+    );
+}
+
+#[test]
+fn markdown_of_version_2_is_read() {
+    let text = "<!-- Generated by SpecStory, Markdown v2.1.0 -->
+
+# Ports of the database
+
+<!-- Codex CLI Session 019c7be4-e46e (2026-02-20 16:33:05Z) -->
+
+_**User (2026-02-20 16:33:05Z)**_
+
+Which port?
+
+---
+
+_**Agent (gpt-5 2026-02-20 16:33:13Z)**_
+
+<think><details><summary>Thought Process</summary>
+hm
+</details></think>
+
+_**Agent (gpt-5 2026-02-20T16:33:14.500Z)**_
+
+<tool-use data-tool-type=\"shell\" data-tool-name=\"Bash\"><details>
+<summary>Tool use: **Bash**</summary>
+Look at it
+
+`cat a`
+
+```text
+port 5433
+</details></tool-use>
+```
+</details></tool-use>
+
+It is 5433.
+
+<tool-use data-tool-type=\"write\" data-tool-name=\"Write\">
+<details><summary>Tool use: **Write** • b.md</summary>
+
+```md
+text
+```
+
+</details>
+</tool-use>
+";
+    check(
+        text,
+        &[
+            "user: Which port?",
+            "assistant: It is 5433. line-19-1=Bash{\"shown\":\"Look at it\\n`cat a`\"} \
+             line-19-2=Write{\"shown\":\"b.md\\ntext\"}",
+            "tool <line-19-1>: port 5433\n</details></tool-use>",
+            "tool <line-19-2>: ",
+        ],
+        &["thinking x1 at 13"],
+    );
+    let recorded = read(Cursor::new(text)).unwrap();
+    assert_eq!(recorded.about.title.as_deref(), Some("Ports of the database"));
+    assert_eq!(recorded.about.id.as_deref(), Some("019c7be4-e46e"));
+    assert_eq!(recorded.messages[1].timestamp, Some(1_771_605_194));
+}
+
+/// Reads `first`, and then `whole`: from the place where `first` ended, or, with `anew`, from the
+/// beginning again.
+fn twice(first: &str, whole: &str, anew: bool) -> (Vec<String>, Vec<String>) {
+    let mut messages = [Vec::new(), Vec::new()];
+    let mut reader = Reader::new(Cursor::new(first), Mark::default());
+    while let Some(message) = reader.next().unwrap() {
+        messages[0].push(line(&message));
+    }
+    let mark = reader.mark();
+    let stored = serde_json::to_string(&mark).unwrap();
+    let mark: Mark = serde_json::from_str(&stored).unwrap();
+    let mark = if anew { mark.anew() } else { mark };
+    let rest = &whole[usize::try_from(mark.offset).unwrap()..];
+    let mut reader = Reader::new(Cursor::new(rest), mark);
+    while let Some(message) = reader.next().unwrap() {
+        messages[1].push(line(&message));
+    }
+    let [before, after] = messages;
+    (before, after)
+}
+
+#[test]
+fn a_recording_that_grew_is_read_on_wherever_it_was_cut() {
+    // A skill's text is a part of a result only if both are read at once.
+    let left = ["assistant:", "Skill:", "ports"];
+    for whole in [CLAUDE, CODEX] {
+        let all = read(Cursor::new(whole)).unwrap().messages;
+        let ids = |lines: &[String]| -> Vec<String> {
+            let parts = lines.iter().flat_map(|it| it.split_whitespace());
+            parts.map(str::to_owned).filter(|it| !left.contains(&&**it)).collect()
+        };
+        let expected = ids(&all.iter().map(line).collect::<Vec<_>>());
+        // Where there are messages, each cut keeps all that is said, in the same order.
+        for cut in (whole.len() / 2..whole.len()).filter(|cut| whole.is_char_boundary(*cut)) {
+            let (mut said, rest) = twice(&whole[..cut], whole, false);
+            said.extend(rest);
+            assert_eq!(ids(&said), expected, "cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn a_recording_read_anew_tells_only_what_is_new() {
+    for whole in [CLAUDE, CODEX] {
+        let (before, after) = twice(whole, whole, true);
+        assert!(!before.is_empty() && after.is_empty(), "{after:?}");
+    }
+    let early = |texts: &[&str]| -> String {
+        let line = |text: &&str| {
+            format!(r#"{{"type":"message","role":"user","content":"{text}"}}"#) + "\n"
+        };
+        texts.iter().map(line).collect()
+    };
+    let (_, after) = twice(&early(&["yes", "a"]), &early(&["yes", "b", "a", "yes"]), true);
+    assert_eq!(after, ["user: b", "user: yes"]);
+}
+
+#[test]
+fn hostile_lines_are_counted_and_the_rest_is_read() {
+    let user = |text: &str| {
+        format!(r#"{{"type":"user","sessionId":"s","message":{{"content":"{text}"}}}}"#)
+    };
+    let deep = format!(r#"{{"type":"user","message":{{"content":{}"#, "[".repeat(100_000));
+    let nested = format!(
+        r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"t","content":{}1{}}}]}}}}"#,
+        "[".repeat(1000),
+        "]".repeat(1000)
+    );
+    let mut bytes = [
+        "garbage",
+        &user("one"),
+        &"\0".repeat(100),
+        &deep,
+        &nested,
+        r#"{"type":"user","message":{"content":{"type":5}}}"#,
+        &user("cut \\ud83d here \\ud83d\\ude00 \\\\ud83d"),
+    ]
+    .join("\n")
+    .into_bytes();
+    bytes.extend_from_slice(b"\n{\"type\":\"user\",\"message\":{\"content\":\"bad \xff byte\"}}\n");
+    bytes.extend_from_slice(br#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"none","content":"x"}]}}"#);
+    bytes.extend_from_slice(b"\n{\"type\":\"user\",\"message\":{\"content\":\"half");
+    let (said, left_out) = shown(&bytes);
+    assert_eq!(
+        said,
+        [
+            "user: one",
+            "user: cut \u{fffd} here 😀 \\ud83d",
+            "user: bad \u{fffd} byte",
+            "tool <none>: x"
+        ]
+    );
+    assert_eq!(
+        left_out,
+        [
+            "line x1 at 1",
+            "line x1 at 4",
+            "line x2 at 5",
+            "bytes x1 at 8",
+            "tool result x1 at 9",
+            "last line x1 at 10"
+        ]
+    );
+}
+
+#[test]
+fn a_line_without_an_end_takes_no_memory() {
+    let head = br#"{"type":"user","sessionId":"s","message":{"content":"one"}}"#;
+    let endless = std::io::Read::take(std::io::repeat(b'x'), 64 << 20);
+    let source = std::io::Read::chain(Cursor::new([&head[..], b"\n"].concat()), endless);
+    let mut reader = Reader::new(std::io::BufReader::new(source), Mark::default());
+    assert_eq!(reader.next().unwrap().map(|message| message.content).as_deref(), Some("one"));
+    assert_eq!(reader.next().unwrap(), None);
+    assert_eq!(left_out(&reader.left_out()), ["line x1 at 2"]);
+    assert!(reader.offset() > 64 << 20);
+}
+
+#[test]
+fn a_call_with_the_id_of_another_gets_one_of_its_own() {
+    check(
+        r#"{"type":"assistant","sessionId":"s","message":{"id":"m1","content":[{"type":"tool_use","id":"t","name":"A","input":{}}]}}
+{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"a"}]}}
+{"type":"assistant","message":{"id":"m2","content":[{"type":"tool_use","id":"t","name":"B","input":{}}]}}
+{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"b"}]}}
+"#,
+        &["assistant:  t=A{}", "tool <t>: a", "assistant:  t-3=B{}", "tool <t-3>: b"],
+        &[],
+    );
+}
+
+#[test]
+fn other_texts_are_refused() {
+    for text in ["", "hello\n", "# A title\n", "{\"a\":1}\n", "[1,2]"] {
+        assert!(matches!(read(Cursor::new(text)), Err(ReadError::Unknown)), "{text}");
+    }
+}
+
+#[test]
+fn many_kinds_are_counted_together() {
+    let mut text = r#"{"type":"user","sessionId":"s","message":{"content":"one"}}"#.to_owned();
+    for number in 0..200 {
+        text += &format!("\n{{\"type\":\"kind-{number}\"}}");
+    }
+    let left_out = read(Cursor::new(text)).unwrap().left_out;
+    assert_eq!((left_out.len(), left_out[64].count), (65, 136));
+    assert_eq!(left_out.iter().map(|entry| entry.count).sum::<u64>(), 200);
+}

@@ -1,0 +1,101 @@
+//! The method that reads a file within a folder, as an editor has it if that is known.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::files::{range, read_options};
+use crate::engine::{Selection, View};
+use crate::files::{self, Beneath, FileText, Opened};
+use crate::rpc::call::Call;
+use crate::rpc::error::file_error;
+use crate::rpc::params::Short;
+use crate::rpc::{Finish, Step};
+use crate::tokens::Counter;
+use crate::value::Keyword;
+use crate::wire::message::WireError;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct ReadFile {
+    /// Path of the file: absolute, or relative to `:root`.
+    path: Short,
+    /// Absolute path of the folder that the file must be in. A link that leads out of the folder
+    /// counts as outside.
+    root: Short,
+    /// First line, counted from 1.
+    start_line: Option<i64>,
+    /// Last line; needs `:start-line`, and defaults to the end of the file.
+    end_line: Option<i64>,
+    /// Maximum size of the file in bytes; defaults to 1 MiB.
+    max_file_bytes: Option<i64>,
+}
+
+/// The text of a file.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "FileRead")]
+pub(super) struct FileRead {
+    /// Path of the file.
+    path: String,
+    /// The text.
+    content: String,
+    /// First line of the text; `nil` if it is the whole file.
+    start_line: Option<u64>,
+    /// Last line of the text; `nil` if it is the whole file.
+    end_line: Option<u64>,
+    /// Number of lines in the whole file.
+    total_lines: u64,
+    /// Tokens of the text.
+    tokens: u64,
+    /// Name of the counter of the tokens.
+    token_counter: Keyword<&'static str>,
+    /// True if it is the text of a buffer that is not saved, which a live item follows; false if it
+    /// is what is on disk.
+    unsaved: bool,
+}
+
+pub(super) fn read_file(call: Call, given: ReadFile) -> Result<Step, WireError> {
+    let range = range(given.start_line, given.end_line)?;
+    let options = read_options(&call.tools, given.max_file_bytes)?;
+    let refused = |error| file_error(&error);
+    let root = files::absolute(&given.root.0).map_err(refused)?;
+    let open = |folder: Beneath| folder.open(Path::new(&given.path.0));
+    let opened = Beneath::new(&root).and_then(open).map_err(refused)?;
+    opened.check(options.max_bytes).map_err(refused)?;
+    let path = opened.path().to_owned();
+    Step::then(move |engine| {
+        let mut held = engine.select_live(&Selection::default())?;
+        held.retain(|view| view.is_held && view.item.metadata.lines().is_none());
+        Ok(Finish::later(move || {
+            let (text, unsaved) = match unsaved(&held, &path) {
+                Some(text) => (files::lines_of(&path, text, range), true),
+                None => (Opened::read(&opened, range, &options), false),
+            };
+            Ok(shown(&call.counter(), text.map_err(refused)?, unsaved))
+        }))
+    })
+}
+
+/// Returns the text that an editor has of the file in a buffer that is not saved, if an item
+/// follows the whole file.
+fn unsaved(held: &[View], path: &Path) -> Option<String> {
+    let path = files::true_name(path);
+    let is_it = |view: &&View| {
+        let name = view.item.metadata.filename().map(PathBuf::from);
+        name.is_some_and(|name| files::true_name(&name) == path)
+    };
+    held.iter().find(is_it).map(|view| view.item.content.to_string())
+}
+
+fn shown(counter: &dyn Counter, text: FileText, unsaved: bool) -> FileRead {
+    FileRead {
+        path: text.path.to_string_lossy().into_owned(),
+        start_line: text.lines.map(|(start, _)| start),
+        end_line: text.lines.map(|(_, end)| end),
+        total_lines: text.total_lines,
+        tokens: counter.count(&text.content),
+        token_counter: Keyword(counter.name()),
+        content: text.content,
+        unsaved,
+    }
+}

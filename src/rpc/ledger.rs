@@ -1,0 +1,66 @@
+//! The method that returns the ledger of a session.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::call::Call;
+use super::params::{InSession, not_negative};
+use super::{Finish, Step};
+use crate::curation::ledger::Ledger;
+use crate::ids::SessionId;
+use crate::session::message::Message;
+use crate::wire::message::WireError;
+
+/// Default size of the ledger, in tokens.
+const DEFAULT_TOKENS: u64 = 2_000;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct SessionLedgerCall {
+    session: Option<InSession>,
+    #[schemars(description = format!("Maximum number of tokens; defaults to {DEFAULT_TOKENS}."))]
+    max_tokens: Option<i64>,
+}
+
+/// The facts of a session.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SessionLedger")]
+pub(super) struct LedgerShown {
+    /// Name of the session.
+    session: String,
+    /// Id of the session.
+    id: SessionId,
+    /// Number of messages that the ledger is made from.
+    messages: usize,
+    /// The ledger as Markdown, with the message of each entry; empty if there is nothing to keep.
+    ledger: String,
+    /// Tokens of the ledger.
+    tokens: u64,
+    /// Number of entries that did not fit.
+    left_out: u64,
+}
+
+pub(super) fn session_ledger(_: Call, given: SessionLedgerCall) -> Result<Step, WireError> {
+    let tokens = not_negative("max-tokens", given.max_tokens)?.unwrap_or(DEFAULT_TOKENS);
+    Step::then(move |engine| {
+        let context = engine.session_context(given.session.as_deref(), None)?;
+        let session = engine.session(context.row.id)?;
+        let is_active = |message: &&Arc<Message>| session.state().is_active(message.number);
+        let messages: Vec<Arc<Message>> = session.log().iter().filter(is_active).cloned().collect();
+        Ok(Finish::later(move || {
+            let measure = &context.costs.measure;
+            let ledger = Ledger::of(messages.iter().map(|message| &**message));
+            let ledger = ledger.within(tokens, measure);
+            let text = ledger.render();
+            Ok(LedgerShown {
+                session: context.row.name,
+                id: SessionId(context.row.id),
+                messages: messages.len(),
+                tokens: measure.text(&text),
+                ledger: text,
+                left_out: ledger.left_out,
+            })
+        }))
+    })
+}

@@ -1,0 +1,91 @@
+//! The method that imports the sessions that other agents recorded.
+
+mod file;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use self::file::{ImportedFile, import_file};
+use crate::engine::EngineError;
+use crate::files;
+use crate::rpc::Step;
+use crate::rpc::call::Call;
+use crate::rpc::error::{cancelled, file_error, param_error};
+use crate::rpc::params::Short;
+use crate::rpc::shapes::CallId;
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct ImportAll {
+    /// Absolute paths of files, or of folders whose files are taken; may begin with `~/`.
+    paths: Vec<Short>,
+    /// Import only sessions of the project in this folder.
+    project: Option<Short>,
+    /// Only tell what would be imported; defaults to `nil`.
+    dry_run: Option<bool>,
+}
+
+/// Sessions that other agents recorded, imported or looked at.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ImportedSessions")]
+pub(super) struct ImportedAll {
+    /// The recordings that were found.
+    files: Vec<ImportedFile>,
+    /// Number of sessions that are new.
+    sessions: usize,
+    /// Number of messages that are new.
+    messages: u64,
+    /// Number of files in the folders that are no recordings, or of other projects.
+    other_files: u64,
+}
+
+/// Progress of an import.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ImportProgress")]
+pub(super) struct Importing {
+    /// Id of the call.
+    #[schemars(with = "CallId")]
+    id: Value,
+    /// Number of files done.
+    files: usize,
+    /// Number of files in all.
+    of: usize,
+    /// Number of new messages so far.
+    messages: u64,
+}
+
+pub(super) fn import_sessions(call: Call, given: ImportAll) -> Result<Step, WireError> {
+    if given.paths.is_empty() {
+        return Err(param_error("paths", "must name at least one file or folder"));
+    }
+    let mut paths = Vec::new();
+    for Short(path) in &given.paths {
+        let path = files::absolute(path).map_err(|error| file_error(&error))?;
+        let found = files::recordings(&path).map_err(|error| file_error(&error))?;
+        let is_named = found == [path];
+        paths.extend(found.into_iter().map(|path| (path, is_named)));
+    }
+    let project = given.project.as_ref().map(|Short(path)| path.trim_end_matches('/'));
+    let is_dry = given.dry_run.unwrap_or(false);
+    let mut done = ImportedAll { files: Vec::new(), sessions: 0, messages: 0, other_files: 0 };
+    for (at, (path, is_named)) in paths.iter().enumerate() {
+        if call.cancelled.is_cancelled() {
+            return Err(cancelled());
+        }
+        if let Some(id) = &call.id {
+            let id = Value::from(id.clone());
+            let (of, messages) = (paths.len(), done.messages);
+            call.peer.progress(Value::of(&Importing { id, files: at, of, messages }));
+        }
+        match import_file(&call, path, *is_named, project, is_dry)? {
+            Some(file) => {
+                done.sessions += usize::from(file.is_new());
+                done.messages += file.messages();
+                done.files.push(file);
+            }
+            None => done.other_files += 1,
+        }
+    }
+    Step::state(move |_| Ok::<_, EngineError>(done))
+}

@@ -1,0 +1,322 @@
+//! The import of one file: reads and counts beside the engine, and appends in portions.
+
+use std::fs::File;
+use std::io::{BufReader, Take};
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{NewMessage, Portion};
+use crate::files::{self, FileError, Recording};
+use crate::ids::SessionId;
+use crate::recorded::{LeftOut, Mark, ReadError, Reader, RecordedMessage};
+use crate::rpc::call::Call;
+use crate::rpc::error::{cancelled, engine_error};
+use crate::rpc::params::{Name, is_session_id};
+use crate::store::session::NewSession;
+use crate::value::{Keyword, Value};
+use crate::visible::visible;
+use crate::wire::message::WireError;
+
+/// Size of a portion in bytes: what the engine appends at once, while other requests wait.
+const PORTION: usize = 512 << 10;
+/// Size of a portion in bytes at which it ends even within a unit.
+const LARGEST_PORTION: usize = 8 << 20;
+/// Name of a session whose recording has neither title nor question.
+const NAMELESS: &str = "recorded session";
+
+/// A recording, and what became of it.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ImportedFile {
+    /// Path of the file.
+    path: String,
+    /// `:new` if it becomes a session, `:empty` if it has no message, `:grown` if it has new
+    /// messages, `:unchanged` if it has none, `:deleted` if its session was deleted, which
+    /// `restore-session` undoes, and `:failed` if it cannot be read.
+    #[schemars(extend("enum" = ["new", "empty", "grown", "unchanged", "deleted", "failed"]))]
+    state: Keyword<&'static str>,
+    /// Format: `:claude-code`, `:codex` or `:specstory`; `nil` if it cannot be read.
+    format: Option<Keyword<&'static str>>,
+    /// Name of the session.
+    session: Option<String>,
+    /// Id of the session, `ses-N`; `nil` before it is imported.
+    id: Option<SessionId>,
+    /// Beginning of the first question.
+    question: Option<String>,
+    /// Folder of the project.
+    project: Option<String>,
+    /// Time at which the session began, in Unix seconds.
+    started: Option<i64>,
+    /// Number of new messages.
+    messages: u64,
+    /// Number of tokens in the new messages.
+    tokens: u64,
+    /// Records of the new part that were left out, by kind and reason.
+    left_out: Vec<LeftOut>,
+    /// Reason why the file cannot be read.
+    error: Option<String>,
+}
+
+impl ImportedFile {
+    pub(super) fn is_new(&self) -> bool {
+        self.state.0 == "new"
+    }
+
+    pub(super) fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    fn of(path: &Path, state: &'static str) -> Self {
+        Self {
+            path: path.to_string_lossy().into_owned(),
+            state: Keyword(state),
+            format: None,
+            session: None,
+            id: None,
+            question: None,
+            project: None,
+            started: None,
+            messages: 0,
+            tokens: 0,
+            left_out: Vec::new(),
+            error: None,
+        }
+    }
+
+    fn failed(path: &Path, error: &impl ToString) -> Self {
+        Self { error: Some(error.to_string()), ..Self::of(path, "failed") }
+    }
+}
+
+/// The place up to which a file was read, as it is stored.
+#[derive(Serialize, Deserialize)]
+struct Place {
+    mark: Mark,
+    /// Text that tells whether the file is still the same.
+    ends: String,
+}
+
+/// Imports a file, or only looks at it. Returns `None` for a file in a folder that is no recording,
+/// or of another project.
+pub(super) fn import_file(
+    call: &Call,
+    path: &Path,
+    is_named: bool,
+    project: Option<&str>,
+    is_dry: bool,
+) -> Result<Option<ImportedFile>, WireError> {
+    let recording = match Recording::open(path) {
+        Ok(recording) => recording,
+        Err(error) => return Ok(Some(ImportedFile::failed(path, &error))),
+    };
+    let name = recording.path().to_string_lossy().into_owned();
+    let looked_up = name.clone();
+    let known = call
+        .tools
+        .engine
+        .ask_blocking_for(call.caller, move |engine| engine.recording(&looked_up))
+        .map_err(engine_error)?;
+    let mark = match &known {
+        None => Mark::default(),
+        Some(known) => match place_in(&recording, &known.mark) {
+            Ok(mark) => mark,
+            Err(error) => return Ok(Some(ImportedFile::failed(path, &error))),
+        },
+    };
+    let session = known.map(|known| (known.session, known.name, known.is_deleted));
+    if let Some((id, name, true)) = session {
+        let (id, session) = (Some(SessionId(id)), Some(name));
+        return Ok(Some(ImportedFile { id, session, ..ImportedFile::of(path, "deleted") }));
+    }
+    let source = match recording.from(mark.offset) {
+        Ok(source) => source,
+        Err(error) => return Ok(Some(ImportedFile::failed(path, &error))),
+    };
+    let mut import = Import {
+        call,
+        recording: &recording,
+        start: mark.offset,
+        reader: Reader::new(source, mark),
+        session: session.as_ref().map(|(id, ..)| *id),
+        path: name,
+        is_dry,
+        portion: Vec::new(),
+        bytes: 0,
+        messages: 0,
+        tokens: 0,
+    };
+    match import.run(project) {
+        Ok(true) => {}
+        Ok(false) => return Ok(None),
+        Err(Stopped::Read(ReadError::Unknown)) if !is_named => return Ok(None),
+        Err(Stopped::Read(error)) => return Ok(Some(ImportedFile::failed(path, &error))),
+        Err(Stopped::File(error)) => return Ok(Some(ImportedFile::failed(path, &error))),
+        Err(Stopped::Call(error)) => return Err(error),
+    }
+    import.shown(session.map(|(_, name, _)| name)).map(Some)
+}
+
+/// Returns the mark to read a file from: where it was left, or the beginning if it is not the same
+/// any more. SpecStory writes its files anew, so that they may differ anywhere.
+fn place_in(recording: &Recording, stored: &str) -> Result<Mark, FileError> {
+    let Ok(Place { mark, ends }) = serde_json::from_str::<Place>(stored) else {
+        return Ok(Mark::default());
+    };
+    let is_same = recording.bytes() >= mark.offset && recording.ends(mark.offset)? == ends;
+    let is_as_it_was = is_same && recording.bytes() == mark.offset;
+    Ok(match is_as_it_was || (is_same && mark.only_grows()) {
+        true => mark,
+        false => mark.anew(),
+    })
+}
+
+/// Reasons why an import stops.
+enum Stopped {
+    Read(ReadError),
+    File(FileError),
+    Call(WireError),
+}
+
+/// A running import of one file.
+struct Import<'a> {
+    call: &'a Call,
+    recording: &'a Recording,
+    reader: Reader<BufReader<Take<&'a File>>>,
+    session: Option<u64>,
+    path: String,
+    is_dry: bool,
+    /// Number of bytes that were read before.
+    start: u64,
+    portion: Vec<NewMessage>,
+    /// Size of the portion.
+    bytes: usize,
+    messages: u64,
+    tokens: u64,
+}
+
+impl Import<'_> {
+    /// Reads the file to its end. Returns false if it is of another project than the wanted one.
+    fn run(&mut self, project: Option<&str>) -> Result<bool, Stopped> {
+        let mut is_checked = project.is_none();
+        loop {
+            let message = self.reader.next().map_err(Stopped::Read)?;
+            if !is_checked {
+                is_checked = true;
+                if self.project().as_deref() != project {
+                    return Ok(false);
+                }
+            }
+            let is_last = message.is_none();
+            if let Some(message) = message {
+                self.take(message);
+            }
+            let is_full = self.bytes >= PORTION && self.reader.is_between_units();
+            if is_full || is_last || self.bytes >= LARGEST_PORTION {
+                self.reader.pause().into_iter().for_each(|message| self.take(message));
+                self.append(is_last)?;
+            }
+            if is_last {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn take(&mut self, message: RecordedMessage) {
+        let RecordedMessage { role, content, tool_calls, tool_call_id, timestamp } = message;
+        self.bytes += content.len() + tool_calls.iter().map(|it| it.arguments.len()).sum::<usize>();
+        let counted = NewMessage::counted(role, &content, tool_calls, &self.call.counter());
+        self.messages += 1;
+        self.tokens += counted.tokens;
+        if !self.is_dry {
+            self.portion.push(NewMessage { tool_call_id, timestamp, ..counted });
+        }
+    }
+
+    /// Appends the portion, with the place up to which the file was read.
+    fn append(&mut self, is_last: bool) -> Result<(), Stopped> {
+        if self.call.cancelled.is_cancelled() {
+            return Err(Stopped::Call(cancelled()));
+        }
+        self.bytes = 0;
+        let has_moved = is_last && self.session.is_some() && self.reader.offset() != self.start;
+        let is_worth_it = !self.portion.is_empty() || has_moved;
+        if self.is_dry || !is_worth_it {
+            return Ok(());
+        }
+        let mark = self.reader.mark();
+        let ends = self.recording.ends(mark.offset).map_err(Stopped::File)?;
+        let place = serde_json::to_string(&Place { mark, ends });
+        let place = place.map_err(|error| Stopped::Read(ReadError::Io(error.into())))?;
+        let portion = Portion {
+            path: self.path.clone(),
+            session: self.session,
+            new: NewSession {
+                name: self.name(),
+                project: self.project(),
+                settings: super::super::NO_SETTINGS.to_owned(),
+                source: Some(self.path.clone()),
+                created: self.reader.about().started.unwrap_or(i64::MAX),
+                ..NewSession::default()
+            },
+            messages: std::mem::take(&mut self.portion),
+            mark: place,
+        };
+        let engine = &self.call.tools.engine;
+        let appended =
+            engine.ask_blocking_for(self.call.caller, move |engine| engine.import_portion(portion));
+        self.session = Some(appended.map_err(|error| Stopped::Call(engine_error(error)))?);
+        Ok(())
+    }
+
+    fn project(&self) -> Option<String> {
+        let of_history = || files::project_of_history(self.recording.path());
+        let project = self.reader.about().project.clone();
+        let project = project.or_else(|| Some(of_history()?.to_string_lossy().into_owned()));
+        project.map(|path| match path.trim_end_matches('/') {
+            "" => path,
+            trimmed => trimmed.to_owned(),
+        })
+    }
+
+    /// Returns the name of the session: its title, else its first question.
+    fn name(&self) -> String {
+        let about = self.reader.about();
+        let title = about.title.as_ref().or(about.question.as_ref());
+        let title = title.map(|title| visible(title).into_owned()).unwrap_or_default();
+        match Value::Str(title).decode() {
+            Ok(Name(name)) if !is_session_id(&name) => name,
+            _ => NAMELESS.to_owned(),
+        }
+    }
+
+    fn shown(self, known: Option<String>) -> Result<ImportedFile, WireError> {
+        let state = match (&known, self.messages) {
+            (None, 0) => "empty",
+            (None, _) => "new",
+            (Some(_), 0) => "unchanged",
+            (Some(_), _) => "grown",
+        };
+        let session = match (self.session, &known) {
+            (Some(id), None) => {
+                let row = self.call.tools.engine.ask_blocking(move |engine| engine.row(id));
+                Some(row.map_err(engine_error)?.name)
+            }
+            (None, None) => Some(self.name()),
+            _ => known,
+        };
+        let about = self.reader.about();
+        Ok(ImportedFile {
+            format: self.reader.format().map(|format| Keyword(format.name())),
+            session,
+            id: self.session.map(SessionId),
+            question: about.question.clone(),
+            project: self.project(),
+            started: about.started,
+            messages: self.messages,
+            tokens: self.tokens,
+            left_out: self.reader.left_out(),
+            ..ImportedFile::of(self.recording.path(), state)
+        })
+    }
+}

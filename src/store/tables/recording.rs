@@ -1,0 +1,24 @@
+//! Rows for files from which sessions were imported.
+
+use rusqlite::params;
+
+use super::super::StoreError;
+use super::super::session::RecordingRow;
+use super::sql::Statements;
+use super::{Reading, Writing};
+
+impl Reading<'_> {
+    /// Returns the place up to which a file was imported, if it was.
+    pub fn recording(&self, path: &str) -> Result<Option<RecordingRow>, StoreError> {
+        let sql = "SELECT session, mark FROM recording WHERE path = ?1";
+        self.db.row(sql, [path], |row| Ok(RecordingRow { session: row.get(0)?, mark: row.get(1)? }))
+    }
+}
+
+impl Writing<'_> {
+    /// Notes the place up to which a file was imported.
+    pub fn note_recording(&self, path: &str, row: &RecordingRow) -> Result<(), StoreError> {
+        let sql = "INSERT OR REPLACE INTO recording (path, session, mark) VALUES (?1, ?2, ?3)";
+        self.db.change(sql, params![path, row.session, row.mark]).map(drop)
+    }
+}

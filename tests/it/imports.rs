@@ -1,0 +1,164 @@
+//! Sessions that other agents recorded, imported over the wire and from the command line.
+
+use crate::support::*;
+
+/// A recording of Claude Code.
+pub(crate) const FIRST: &str = r#"{"type":"user","uuid":"u1","sessionId":"s-1","cwd":"/srv/db","timestamp":"2025-02-11T20:36:45Z","message":{"role":"user","content":"Which port does the database use?"}}
+{"type":"assistant","uuid":"a1","timestamp":"2025-02-11T20:36:47Z","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Read","input":{"file_path":"db.toml"}}]}}
+{"type":"user","uuid":"u2","timestamp":"2025-02-11T20:36:48Z","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"port = 5433"}]}}
+{"type":"progress","uuid":"p1"}
+"#;
+const MORE: &str = r#"{"type":"assistant","uuid":"a2","timestamp":"2025-02-11T20:36:50Z","message":{"id":"m2","content":[{"type":"text","text":"Port 5433."}]}}
+"#;
+
+/// Returns the only file of an import of the folder `records`.
+#[track_caller]
+fn import(client: &mut Client, home: &Home, more: &str) -> Json {
+    let folder = quoted(home.file("records").to_str().unwrap());
+    let done = client.ok("import-sessions", &format!("(:paths ({folder}) {more})"));
+    assert_eq!(done["files"].as_array().map(Vec::len), Some(1), "{done}");
+    done["files"][0].clone()
+}
+
+fn contents(client: &mut Client, id: &str) -> Vec<String> {
+    let messages = client.ok("get-messages", &format!("(:session \"{id}\" :view :log)"));
+    let content = |it: &Json| it["content"].as_str().unwrap().to_owned();
+    messages.as_array().unwrap().iter().map(content).collect()
+}
+
+#[test]
+fn a_recording_becomes_a_session_that_grows_with_its_file() {
+    let home = Home::new();
+    home.write("records/a.jsonl", FIRST);
+    home.write("records/README.md", "# No recording\n");
+    let mut client = home.stdio(&[]);
+    client.ok("open-session", "(:name \"mine\")");
+    let looked_at = import(&mut client, &home, ":dry-run t");
+    assert_eq!((&looked_at["state"], &looked_at["messages"]), (&"new".into(), &3.into()));
+    assert_eq!(looked_at["session"], "Which port does the database use?");
+    assert_eq!(client.ok("list-sessions", "nil").as_array().unwrap().len(), 1);
+
+    let imported = import(&mut client, &home, "");
+    assert_eq!((&imported["state"], &imported["id"]), (&"new".into(), &"ses-2".into()));
+    assert_eq!(
+        (&imported["format"], &imported["project"]),
+        (&"claude-code".into(), &"/srv/db".into())
+    );
+    assert_eq!(
+        (&imported["tokens"], &imported["started"]),
+        (&looked_at["tokens"], &1_739_306_205.into())
+    );
+    assert_eq!(imported["left_out"][0]["kind"], "progress");
+    assert_eq!(imported["left_out"][0]["first_line"], 4);
+    assert_eq!(client.ok("current-session", "nil")["session"], "mine");
+    let listed = client.ok("list-sessions", "(:project \"/srv/db\")");
+    assert!(listed[0]["source"].as_str().unwrap().ends_with("records/a.jsonl"), "{listed}");
+    assert_eq!(
+        (&listed[0]["created"], &listed[0]["updated"]),
+        (&1_739_306_205.into(), &1_739_306_208.into())
+    );
+
+    let again = import(&mut client, &home, "");
+    assert_eq!((&again["state"], &again["messages"]), (&"unchanged".into(), &0.into()));
+    // A line that is being written is left for the next time.
+    home.write("records/a.jsonl", format!("{FIRST}{}", &MORE[..40]));
+    assert_eq!(import(&mut client, &home, "")["state"], "unchanged");
+    home.write("records/a.jsonl", format!("{FIRST}{MORE}"));
+    let grown = import(&mut client, &home, "");
+    assert_eq!((&grown["state"], &grown["messages"]), (&"grown".into(), &1.into()));
+    let expected = ["Which port does the database use?", "", "port = 5433", "Port 5433."];
+    assert_eq!(contents(&mut client, "ses-2"), expected);
+
+    // Written anew with another beginning, only what is new is added.
+    let other = FIRST.replace("5433", "5434").replace("\"u1\"", "\"u9\"");
+    home.write("records/a.jsonl", format!("{other}{MORE}"));
+    assert_eq!(import(&mut client, &home, "")["messages"], 1);
+    let hits = client.ok("search-sessions", "(:query \"5433\" :project \"/srv/db\")");
+    assert_eq!((&hits[0]["id"], &hits[0]["timestamp"]), (&"ses-2".into(), &1_739_306_210.into()));
+    assert!(is_nil(&client.ok("search-sessions", "(:query \"5433\" :project \"/srv\")")[0]));
+
+    client.ok("add-message", "(:session \"ses-2\" :content \"and the host?\")");
+    client.ok("build-context", "(:session \"ses-2\")");
+    client.ok("delete-session", "(:session \"ses-2\")");
+    assert_eq!(import(&mut client, &home, "")["state"], "deleted");
+    client.end();
+}
+
+#[test]
+fn what_cannot_be_imported_is_named() {
+    let home = Home::new();
+    let text = home.write("a.md", "# No recording\n");
+    let mut client = home.ephemeral(&[]);
+    let file = |client: &mut Client, path: &str| {
+        client.ok("import-sessions", &format!("(:paths ({}))", quoted(path)))["files"][0].clone()
+    };
+    let failed = file(&mut client, &text);
+    assert_eq!(failed["state"], "failed");
+    assert!(failed["error"].as_str().unwrap().starts_with("is no recorded session"), "{failed}");
+    home.write("meta.jsonl", "{\"type\":\"summary\",\"summary\":\"x\"}\n");
+    let meta = home.file("meta.jsonl");
+    assert_eq!(file(&mut client, meta.to_str().unwrap())["state"], "empty");
+    for (paths, kind) in [("\"/none/at/all\"", "file-missing"), ("\"a\"", "not-absolute")] {
+        let error = client.fails("import-sessions", &format!("(:paths ({paths}))"));
+        assert_eq!(error.kind(), kind);
+    }
+    assert_eq!(client.fails("import-sessions", "(:paths [])").param(), "paths");
+    assert!(is_nil(&client.ok("list-sessions", "nil")[0]));
+}
+
+#[test]
+fn others_are_answered_while_many_sessions_are_imported_and_cancelling_leaves_whole_units() {
+    let home = Home::new();
+    let line = |number: usize| {
+        let text = "word ".repeat(200);
+        format!(
+            "{{\"type\":\"user\",\"uuid\":\"u{number}\",\"sessionId\":\"s\",\"message\":{{\"content\":\"{number} {text}\"}}}}\n\
+             {{\"type\":\"assistant\",\"uuid\":\"a{number}\",\"message\":{{\"id\":\"m{number}\",\"content\":[{{\"type\":\"tool_use\",\"id\":\"t{number}\",\"name\":\"Run\",\"input\":{{}}}}]}}}}\n\
+             {{\"type\":\"user\",\"uuid\":\"r{number}\",\"message\":{{\"content\":[{{\"type\":\"tool_result\",\"tool_use_id\":\"t{number}\",\"content\":\"{text}\"}}]}}}}\n"
+        )
+    };
+    home.write("records/a.jsonl", (0..2000).map(line).collect::<String>());
+    let server = home.listening(&[]);
+    let mut one = server.unix(Dialect::Native);
+    let mut other = server.unix(Dialect::Native);
+    let folder = quoted(home.file("records").to_str().unwrap());
+    let id = one.send("import-sessions", &format!("(:paths ({folder}))"));
+    one.notification("progress");
+    // Once a portion is there, the import is stopped.
+    until("a portion is imported", || {
+        other.ok("ping", "nil");
+        let sessions = other.ok("list-sessions", "nil");
+        sessions[0]["messages"].as_u64().is_some_and(|messages| messages > 0)
+    });
+    one.send("cancel", &format!("(:id {id})"));
+    let stopped = one.reply(id).err().map(|error| error.kind().to_owned());
+    let count = other.ok("list-sessions", "nil")[0]["messages"].as_u64().unwrap();
+    assert_eq!(count % 3, 0, "{count}");
+    assert_eq!(stopped.as_deref(), Some("cancelled"), "{count}");
+    let again = one.ok("import-sessions", &format!("(:paths ({folder}))"));
+    assert_eq!(again["files"][0]["messages"].as_u64(), Some(6000 - count));
+    let numbers: Vec<String> = contents(&mut other, "ses-1");
+    let asked = numbers.iter().step_by(3).map(|text| text.split(' ').next().unwrap().to_owned());
+    assert_eq!(asked.collect::<Vec<_>>(), (0..2000).map(|it| it.to_string()).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_command_line_imports_and_says_where_agents_keep_their_sessions() {
+    let home = Home::new();
+    home.write("records/a.jsonl", FIRST);
+    let told = home.succeed(&["import", "records", "--dry-run"]);
+    assert!(told.contains("Would import 3 messages; new sessions: 1."), "{told}");
+    let told = home.succeed(&["import", "records"]);
+    assert!(told.starts_with("new        Which port does the database use?\n"), "{told}");
+    assert!(told.contains("left out: 1 × progress ("), "{told}");
+    assert!(told.contains("Imported 3 messages; new sessions: 1."), "{told}");
+    let told = home.succeed(&["import", "records/a.jsonl"]);
+    assert!(told.contains("unchanged") && told.contains("Imported 0 messages"), "{told}");
+    home.write("a.md", "# No recording\n");
+    let output = home.run(&["import", "a.md"]);
+    assert!(!output.status.success());
+    let places = home.succeed(&["import"]);
+    for place in [".claude/projects", "sessions", ".specstory/history"] {
+        assert!(places.contains(place), "{places}");
+    }
+}
