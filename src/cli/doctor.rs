@@ -207,10 +207,11 @@ fn kept_beside(folder: &Path) -> Vec<Finding> {
     if let Some(last) = backups.last() {
         let at = jiff::Timestamp::from_second(last.at).unwrap_or_default();
         let bytes: u64 = backups.iter().map(|backup| backup.bytes).sum();
-        let count = backups.len();
-        findings.push(good(format!(
-            "the last backup was made at {at}; {count} backups take {bytes} bytes"
-        )));
+        let taken = match backups.len() {
+            1 => format!("it takes {bytes} bytes"),
+            count => format!("all {count} take {bytes} bytes"),
+        };
+        findings.push(good(format!("the last backup was made at {at}; {taken}")));
     }
     let damaged = std::fs::read_dir(files.damaged()).map_or(0, Iterator::count);
     if damaged > 0 {

@@ -47,7 +47,7 @@ pub(super) struct Configure {
     /// Maximum number of memories for a turn; defaults to 5.
     #[schemars(with = "Option<u64>")]
     grounding_memories: Option<Value>,
-    /// Number of recent turns never to summarize; defaults to 3.
+    /// Number of recent turns that no automatic summary takes; defaults to 3.
     #[schemars(with = "Option<u64>")]
     recent_turns_to_keep: Option<Value>,
     /// Summarize in `process-turn`; defaults to `t`.

@@ -11,7 +11,13 @@ use crate::wire::message::WireError;
 /// Members of an error's data whose values are names of parameters or methods.
 const NAMING: [&str; 4] = ["param", "setting", "nearest", "method"];
 /// Phrases of Lisp with their counterparts in JSON; the first that fits is used.
-const PHRASES: [(&str, &str); 3] = [("t or nil", "true or false"), ("t", "true"), ("nil", "null")];
+const PHRASES: [(&str, &str); 5] = [
+    ("t or nil", "true or false"),
+    ("t", "true"),
+    ("nil", "null"),
+    ("a property list or map", "an object"),
+    ("a property list", "an object"),
+];
 
 /// Returns an error in the words of the dialect. `method` is the called method, if there is one;
 /// `is_method` tells whether a word is the name of a method.
@@ -30,11 +36,13 @@ pub(super) fn spelled(
     let of_method = |word: &str| method.is_some_and(|method| method.has_name(word));
     let is_name =
         |word: &str| word.contains('-') && (is_told(word) || is_method(word) || of_method(word));
-    let is_of_params = !told.is_empty() || error.code == WireError::INVALID_PARAMS;
+    let is_of_message =
+        matches!(error.code, WireError::INVALID_PARAMS | WireError::INVALID_REQUEST);
+    let has_phrases = !told.is_empty() || is_of_message;
     let message = match error.code {
         // Every name in the message is that of a method, even the unknown name.
         WireError::METHOD_NOT_FOUND => error.message.replace('-', "_"),
-        _ => in_json(&error.message, if is_of_params { &PHRASES } else { &[] }, is_name),
+        _ => in_json(&error.message, if has_phrases { &PHRASES } else { &[] }, is_name),
     };
     WireError { code: error.code, message, data: with_names(error.data) }
 }

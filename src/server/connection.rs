@@ -23,7 +23,7 @@ use super::settle::{LARGE_MESSAGE, defect};
 use crate::engine::{Caller, EngineError};
 use crate::repl::Repls;
 use crate::rpc::limits::{MAX_CANCEL_BYTES, PAGE_BYTES, WAITING_CALLS};
-use crate::rpc::{self, Call, CallCancelled, Step, engine_error};
+use crate::rpc::{self, Call, CallCancelled, Step, engine_error, spelled};
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
 use crate::wire::frame::{
@@ -80,8 +80,7 @@ pub(super) async fn serve(
     let mut reading = tokio::spawn(reading);
     let leaving = async {
         hung_up.await;
-        // Calls that the client sent before it left still run, but work they are waiting for is
-        // dropped.
+        // Calls that the client sent still run, but work that they are waiting for is dropped.
         let _ = (&mut reading).await;
         match caller.upgrade() {
             Some(calls) => last_call(Inside { calls, access, gone: gone.clone() }).await,
@@ -274,7 +273,9 @@ impl Reader {
         }
         match incoming {
             Incoming::Ignored => {}
-            Incoming::Invalid(id, error) => self.outbox.reply(id, Err(error)),
+            Incoming::Invalid(id, error) => {
+                self.outbox.reply(id, Err(spelled(error, dialect, None)))
+            }
             Incoming::Methods(id) => self.outbox.reply(id, Ok(method_rows())),
             Incoming::Talk(talk) => return self.repls().take(talk),
             Incoming::Call(request) if request.method == "cancel" => match bytes > MAX_CANCEL_BYTES
@@ -339,8 +340,7 @@ impl Reader {
         self.dialect.inspect(|dialect| self.outbox.send(Out::Speak(*dialect)))
     }
 
-    /// Returns the dialect of a connection of framed payloads. The first recognized payload decides
-    /// the dialect.
+    /// Returns the dialect of a connection of framed payloads. The first known payload decides it.
     fn dialect_of_payload(&mut self, payload: &[u8]) -> Option<Dialect> {
         let is_open = self.dialect.is_none() && !payload.trim_ascii().is_empty();
         if is_open && self.begin_dialect(Dialect::of_payload(payload)).is_none() {
@@ -391,7 +391,7 @@ impl Reader {
                 Ok(Value::of(&CallCancelled { cancelled: self.running.cancel(&target) }))
             }
             Ok(_) => Err(defect(&method)),
-            Err(error) => Err(rpc::spelled(error, dialect, called)),
+            Err(error) => Err(spelled(error, dialect, called)),
         };
         if id.is_some() {
             self.outbox.reply(id, outcome);

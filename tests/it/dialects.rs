@@ -41,6 +41,18 @@ fn a_line_that_cannot_be_read_is_answered_under_its_id() {
 }
 
 #[test]
+fn a_message_that_cannot_be_taken_is_refused_in_the_words_of_its_dialect() {
+    let expect = |line: &str, error: &str| {
+        let answer = first(line);
+        assert!(answer.contains(error), "{answer}");
+    };
+    expect(r#"{"id":true,"method":"ping"}"#, "or a string, got true");
+    expect(r#"{"id":1,"method":"ping","params":true}"#, "params must be an object, got true");
+    expect("(:id t :method ping)", "or a string, got t");
+    expect("(:id 1 :method ping :params t)", "params must be a property list or map, got t");
+}
+
+#[test]
 fn names_in_errors_are_spelled_as_the_dialect_spells_them() {
     let home = Home::new();
     let (mut lisp, mut json) = (home.ephemeral(&[]), json(&home));

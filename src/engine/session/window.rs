@@ -75,7 +75,7 @@ impl Engine {
         Ok(line)
     }
 
-    /// Returns the windows of a session built since the server began, newest first.
+    /// Returns the session's windows among those that are kept, newest first.
     pub fn windows(&self, id: u64) -> Vec<Noted> {
         self.windows.of(id).cloned().collect()
     }
