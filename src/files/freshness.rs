@@ -34,7 +34,8 @@ const CLOCK_SLACK_MS: i64 = 20;
 /// item's metadata names) still has the same text, apart from line ends and one final newline.
 /// Otherwise, or when the file can no longer be read as text, the item is stale. With `partial`
 /// true in its metadata (the region began or ended inside a line), the item need only be part of
-/// those lines. A listing is fresh while its folder exists.
+/// those lines. A rectangle, which also has a `start-column`, is compared line by line in the same
+/// way. A listing is fresh while its folder exists.
 pub(crate) fn states(items: &[&Item]) -> Vec<State> {
     let mut states = vec![State::Fresh; items.len()];
     let mut by_file: HashMap<PathBuf, Vec<usize>> = HashMap::new();
@@ -154,9 +155,15 @@ pub(super) fn holds_at(item: &Item, text: &str, (start, end): (u64, u64)) -> boo
         return true;
     }
     let (part, content) = (lines::unified(part), lines::unified(&item.content));
-    cover(item) == Cover::Anything
-        && lines::count(&content) == lines::count(&part)
-        && part.contains(&*content)
+    if cover(item) != Cover::Anything || lines::count(&content) != lines::count(&part) {
+        return false;
+    }
+    match item.metadata.get("start-column") {
+        // The columns of a rectangle depend on the width of tabs, so its rows may be anywhere in
+        // their lines.
+        Some(_) => part.lines().zip(content.lines()).all(|(line, row)| line.contains(row)),
+        None => part.contains(&*content),
+    }
 }
 
 /// Returns the extent that a match of the item must cover. The metadata says whether a region began

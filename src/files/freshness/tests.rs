@@ -86,6 +86,23 @@ fn a_partial_region_need_only_be_part_of_its_lines() {
 }
 
 #[test]
+fn each_row_of_a_rectangle_must_be_part_of_its_line() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("file");
+    fs::write(&path, "apple  1.20\n\nfig    0.80\nplum\n").unwrap();
+    let state = |content, lines| {
+        let item = item(path.to_str().unwrap(), content, Some(lines), LONG_AGO);
+        let item = with(item, "start-column", Value::Int(8));
+        state_of(&with(item, "partial", Value::Bool(true)))
+    };
+    assert_eq!(state("1.20\n\n0.80\n", (1, 3)), State::Fresh);
+    assert_eq!(state("0.80\n\n", (3, 4)), State::Fresh);
+    assert_eq!(state("1.20\n0.80\n", (1, 3)), State::Stale);
+    assert_eq!(state("1.20\n\n0.81\n", (1, 3)), State::Stale);
+    assert_eq!(state("0.80\n\n1.20\n", (1, 3)), State::Stale);
+}
+
+#[test]
 fn a_file_that_is_gone_is_missing() {
     let gone = |name| state_of(&item(name, "a", None, NEVER));
     assert_eq!(gone("/nonexistent/file"), State::Missing);
