@@ -279,11 +279,39 @@ From the first on, the server tells of changes.  Do nothing while
       (with-current-buffer buffer (contexture-live--release)))))
 
 (defun contexture-live--changed (method params)
-  "Ask for a context's live items if METHOD with PARAMS says that they changed.
-What follows its source is told by this Emacs, or is in the file."
-  (when (and (eq method 'context-changed)
-             (not (equal (contexture--name (plist-get params :method)) "refresh")))
-    (contexture-live--ask-about (plist-get params :manager))))
+  "Do what the server's notification METHOD with PARAMS needs here.
+If a context changed, ask for its live items, unless they only followed
+their sources: these are known here, or are in files.  If somebody wants
+what is not saved, give it."
+  (pcase method
+    ('context-changed
+     (unless (equal (contexture--name (plist-get params :method)) "refresh")
+       (contexture-live--ask-about (plist-get params :manager))))
+    ('text-wanted
+     (contexture-live--give (plist-get params :question) (plist-get params :path)))))
+
+(defun contexture-live--give (question path)
+  "Tell the server what changed, and answer its QUESTION.
+Give the text of the file at PATH, unless that is nil or saved."
+  (contexture-live--push)
+  (let ((contexture--own-call t))
+    (contexture-request-async
+     'give-text (list :question question
+                      :content (and path (contexture-live--unsaved path))))))
+
+(defun contexture-live--unsaved (path)
+  "Return the text of the modified buffer that visits the file at PATH, or nil.
+The disk is not read: PATH has no links."
+  (cl-loop for buffer in (buffer-list)
+           for name = (buffer-local-value 'buffer-file-name buffer)
+           for true = (buffer-local-value 'buffer-file-truename buffer)
+           when (and name (buffer-modified-p buffer)
+                     (or (string= path name)
+                         (and true (string= path (expand-file-name true)))))
+           return (with-current-buffer buffer
+                    (save-restriction
+                      (widen)
+                      (buffer-substring-no-properties (point-min) (point-max))))))
 
 (provide 'contexture-live-place)
 ;;; contexture-live-place.el ends here

@@ -330,9 +330,10 @@ End the subscriptions that only FUNCTION wanted."
   (when (or contexture-notification-functions contexture--live-watching)
     (cons "context-changed"
           (sort (delete-dups
-                 (cl-loop for (function . topics) in contexture--watched-topics
-                          when (memq function contexture-notification-functions)
-                          append (mapcar #'symbol-name topics)))
+                 (append (and contexture--live-watching (list "text-wanted"))
+                         (cl-loop for (function . topics) in contexture--watched-topics
+                                  when (memq function contexture-notification-functions)
+                                  append (mapcar #'symbol-name topics))))
                 #'string<))))
 
 (defun contexture-running-p ()

@@ -67,6 +67,13 @@ pub enum Event {
         /// True if the question was asked, false if it was decided or withdrawn.
         is_open: bool,
     },
+    /// Somebody wants the text of editors that is not saved.
+    TextWanted {
+        /// Number of the question, which the answers must name.
+        question: u64,
+        /// Absolute path of the wanted file; `None` for the changes of live items only.
+        path: Option<String>,
+    },
     /// A window of a session was built, and differs from the previous one.
     WindowBuilt {
         /// The session.
@@ -173,7 +180,7 @@ impl Event {
     pub fn subject(&self) -> &str {
         match self {
             Self::ContextChanged { manager, .. } => manager,
-            Self::MemoriesChanged { .. } => "",
+            Self::MemoriesChanged { .. } | Self::TextWanted { .. } => "",
             Self::ProvidersChanged { provider, .. } => provider,
             Self::SessionChanged { session, .. }
             | Self::ApprovalsChanged { session, .. }
@@ -197,7 +204,8 @@ impl Event {
             | Self::TurnManaged { session, .. } => Some(session),
             Self::ContextChanged { .. }
             | Self::MemoriesChanged { .. }
-            | Self::ProvidersChanged { .. } => None,
+            | Self::ProvidersChanged { .. }
+            | Self::TextWanted { .. } => None,
         }
     }
 
@@ -208,13 +216,14 @@ impl Event {
 
     /// Returns whether the event counts in the statistics.
     pub fn is_counted(&self) -> bool {
-        use Event::{ApprovalsChanged, MemoriesChanged, ProvidersChanged, WindowBuilt};
+        use Event::{ApprovalsChanged, MemoriesChanged, ProvidersChanged, TextWanted, WindowBuilt};
         !matches!(
             self,
             WindowBuilt { .. }
                 | MemoriesChanged { .. }
                 | ProvidersChanged { .. }
                 | ApprovalsChanged { .. }
+                | TextWanted { .. }
         )
     }
 
@@ -256,7 +265,8 @@ impl Statistics {
             Event::WindowBuilt { .. }
             | Event::MemoriesChanged { .. }
             | Event::ProvidersChanged { .. }
-            | Event::ApprovalsChanged { .. } => {}
+            | Event::ApprovalsChanged { .. }
+            | Event::TextWanted { .. } => {}
             Event::ContextPruned { removed, .. } => self.messages_pruned += removed.len() as u64,
             Event::ContextSummarized { .. } => self.summaries += 1,
             Event::CheckpointCreated { .. } => self.checkpoints += 1,

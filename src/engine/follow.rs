@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::context::{Added, NewItem};
-use super::{Engine, EngineError};
+use super::{Engine, EngineError, Event};
 use crate::context::change::Change;
 use crate::context::item::Item;
 use crate::context::manager::Arrival;
@@ -98,6 +98,12 @@ impl Engine {
     /// Notes that the caller has an item's text in an unsaved buffer, or no longer has it there.
     pub(crate) fn hold(&mut self, item: &Item) {
         self.held.note(item, self.sessions.caller);
+    }
+
+    /// Announces with an event that somebody wants unsaved text from editors: that of the file at
+    /// this path, or only what changed in live items.
+    pub(crate) fn want_text(&mut self, question: u64, path: Option<String>) {
+        self.events.push(Event::TextWanted { question, path });
     }
 
     /// Replaces items, each in its manager, by newer versions with the present text of their

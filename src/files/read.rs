@@ -109,13 +109,15 @@ pub(super) fn part(
 /// Returns the lines of `range` from `text`, or all lines, as if the file at `path` had this text.
 ///
 /// # Errors
-/// [`FileError::BadRange`], [`FileError::PastEnd`].
+/// [`FileError::BadRange`], [`FileError::TooLarge`], [`FileError::PastEnd`].
 pub(crate) fn lines_of(
     path: &Path,
     text: String,
     range: Option<(u64, Option<u64>)>,
+    options: &ReadOptions,
 ) -> Result<FileText, FileError> {
     check_range(range)?;
+    check_size(path, text.len() as u64, options.max_bytes)?;
     part(path, text, range, &mut Projects::default())
 }
 

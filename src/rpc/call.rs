@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::access::Access;
 use super::answerer::{Answerer, NoModel};
 use super::client::Client;
+use super::editors::Editors;
 use super::keyed::Keyed;
 use super::peer::Peer;
 use crate::agent::{Job, Limits, Services, WantedCounter};
@@ -30,6 +31,8 @@ pub struct Tools {
     pub backups_kept: usize,
     /// Settings of REPLs.
     pub repl: ReplSettings,
+    /// Editors that can be asked for unsaved text.
+    pub editors: Editors,
 }
 
 /// Lets methods use the services directly.
@@ -76,6 +79,7 @@ impl Tools {
             notices: Vec::new(),
             backups_kept: 0,
             repl: ReplSettings::default(),
+            editors: Editors::default(),
         }
     }
 }
@@ -170,6 +174,8 @@ names! {
         ProvidersChanged => "providers-changed",
         /// A chat waits for an approval, or no longer does.
         ApprovalsChanged => "approvals-changed",
+        /// Somebody wants the unsaved text of editors. Subscribers answer with `give-text`.
+        TextWanted => "text-wanted",
         /// Note-taking for a turn failed.
         ManagementFailed => "management-failed",
         /// The totals over all events changed.

@@ -85,6 +85,16 @@ pub(crate) struct ProvidersChanged<'a> {
     pub(crate) provider: &'a str,
 }
 
+/// Somebody wants the unsaved text of editors. Send what changed in live items with `update-items`,
+/// and then answer with `give-text`.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct TextWanted<'a> {
+    /// Number of the question, for `give-text`.
+    pub(crate) question: u64,
+    /// Absolute path of the file whose text is wanted, without links; `nil` if only live items are.
+    pub(crate) path: Option<&'a str>,
+}
+
 of_sessions! {
     /// A session was opened, made current, renamed, deleted or restored, or its messages, view or
     /// settings changed.
@@ -164,6 +174,7 @@ pub(super) fn schema_of(topic: Topic, generator: &mut SchemaGenerator) -> Schema
         Topic::MemoriesChanged => generator.subschema_for::<MemoriesChanged<'_>>(),
         Topic::ProvidersChanged => generator.subschema_for::<ProvidersChanged<'_>>(),
         Topic::ApprovalsChanged => generator.subschema_for::<ApprovalsChanged<'_>>(),
+        Topic::TextWanted => generator.subschema_for::<TextWanted<'_>>(),
         Topic::ContextPruned => generator.subschema_for::<ContextPruned<'_>>(),
         Topic::ContextSummarized => generator.subschema_for::<ContextSummarized<'_>>(),
         Topic::CheckpointCreated => generator.subschema_for::<CheckpointCreated<'_>>(),

@@ -7,7 +7,7 @@ use crate::engine::{Event, Statistics};
 use crate::ids::{CheckpointId, MemoryId, SessionId};
 use crate::rpc::notification::{
     ApprovalsChanged, CheckpointCreated, ContextChanged, ContextPruned, ContextSummarized,
-    ManagementFailed, MemoriesChanged, ProvidersChanged, SessionChanged, WindowBuilt,
+    ManagementFailed, MemoriesChanged, ProvidersChanged, SessionChanged, TextWanted, WindowBuilt,
 };
 use crate::rpc::present::MessageShown;
 use crate::rpc::{Subscription, Topic};
@@ -82,7 +82,9 @@ pub(super) fn is_wanted(event: &Event, wanted: &Subscription) -> bool {
     topic(event).is_some_and(|topic| topics.contains(&topic))
         && match event {
             Event::ContextChanged { manager, .. } => has(managers, manager),
-            Event::MemoriesChanged { .. } | Event::ProvidersChanged { .. } => true,
+            Event::MemoriesChanged { .. }
+            | Event::ProvidersChanged { .. }
+            | Event::TextWanted { .. } => true,
             Event::SessionChanged { session, .. }
             | Event::WindowBuilt { session, .. }
             | Event::ApprovalsChanged { session, .. }
@@ -104,6 +106,7 @@ fn topic(event: &Event) -> Option<Topic> {
         Event::MemoriesChanged { .. } => Topic::MemoriesChanged,
         Event::ProvidersChanged { .. } => Topic::ProvidersChanged,
         Event::ApprovalsChanged { .. } => Topic::ApprovalsChanged,
+        Event::TextWanted { .. } => Topic::TextWanted,
         Event::ContextPruned { .. } => Topic::ContextPruned,
         Event::ContextSummarized { .. } => Topic::ContextSummarized,
         Event::CheckpointCreated { .. } => Topic::CheckpointCreated,
@@ -157,6 +160,9 @@ fn params(event: &Event) -> Option<Value> {
         Event::ApprovalsChanged { session, approval, is_open } => {
             let (approval, open) = (*approval, *is_open);
             Value::of(&ApprovalsChanged { of: session.into(), approval, open })
+        }
+        Event::TextWanted { question, path } => {
+            Value::of(&TextWanted { question: *question, path: path.as_deref() })
         }
         Event::ContextPruned { session, before, after, removed } => Value::of(&ContextPruned {
             of: session.into(),

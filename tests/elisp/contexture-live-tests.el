@@ -82,6 +82,26 @@
     (should (equal (contexture-test-metadata (contexture-live-tests--item) :unsaved)
                    '(nil)))))
 
+(ert-deftest contexture-live-text-is-given-to-those-who-ask-for-it ()
+  (contexture-live-tests--with-file
+    (contexture-live-tests--add 3 4)
+    (contexture-test-until contexture--live-watching)
+    (contexture-live-tests--line 4)
+    (insert "typed ")
+    (let ((text (buffer-string))
+          (read (list :path file :root (file-name-directory file) :ask-editors t)))
+      ;; This Emacs does not wait for itself.
+      (should-not (eq (plist-get (contexture-request 'read-file read) :unsaved) t))
+      (contexture-test-until (contexture-ert-calls 'give-text))
+      (should (equal (plist-get (car (contexture-ert-calls 'give-text)) :content) text))
+      (should (= (contexture-live-tests--updates) 1))
+      (save-buffer)
+      (contexture-request 'read-file read)
+      (contexture-request 'ask-editors)
+      (contexture-test-until (= 3 (length (contexture-ert-calls 'give-text))))
+      (dolist (given (cdr (contexture-ert-calls 'give-text)))
+        (should-not (plist-get given :content))))))
+
 (ert-deftest contexture-live-items-follow-with-and-without-the-mode ()
   (contexture-live-tests--with-file
     (contexture-live-tests--add 3 4)

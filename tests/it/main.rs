@@ -21,6 +21,7 @@ mod dialects;
 mod docs;
 mod door;
 mod durability;
+mod editors;
 mod embeddings;
 mod endpoint;
 mod facts;

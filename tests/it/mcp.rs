@@ -311,6 +311,18 @@ fn files_are_read_as_the_editor_has_them_and_only_those_of_the_project() {
     has(&agent.tool("read", json!({ "what": id })), &["fn typed()", "src/port.rs:1"]);
     has(&agent.tool("context", json!({})), &["fn typed()"]);
     agent.refused("read", json!({ "what": id, "lines": "7-9" }));
+    // What the editor gives when it is asked, for a file without an item.
+    emacs.ok("subscribe", "(:topics (:text-wanted))");
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| agent.tool("read", json!({ "what": "src/port.rs" })));
+        let question = emacs.notification("text-wanted")["question"].clone();
+        let given = format!("(:question {question} :content \"fn now() {{}}\\n\")");
+        emacs.ok("give-text", &given);
+        has(&reading.join().unwrap(), &["unsaved text of the editor", "fn now()"]);
+    });
+    let late = agent.tool("context", json!({}));
+    has(&late, &["fn typed()", "The editor did not answer"]);
+    emacs.ok("subscribe", "(:topics nil)");
     // Everything else is outside.
     let secret = home.write("secret.txt", "hidden");
     std::os::unix::fs::symlink(&secret, root.join("link.txt")).unwrap();

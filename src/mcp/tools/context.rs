@@ -79,6 +79,8 @@ struct Now {
     managers: Vec<String>,
     digests: HashMap<String, u64>,
     revision: u64,
+    /// True if an editor did not send its changes in time.
+    is_late: bool,
 }
 
 pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Result<String, Trouble> {
@@ -86,7 +88,7 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
     let budget = given.budget.unwrap_or(DEFAULT_BUDGET);
     let now = Now::of(asked, &project).await?;
     let before = given.since.map(|since| (since, asked.given.at(since, &project.key())));
-    match before {
+    let answer = match before {
         Some((since, Some(before))) => changes(asked, &project, &now, budget, since, &before).await,
         Some((since, None)) => {
             let unknown =
@@ -94,7 +96,9 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
             whole(asked, &project, &now, budget).await.map(|text| unknown + &text)
         }
         None => whole(asked, &project, &now, budget).await,
-    }
+    }?;
+    let late = "\nThe editor did not answer, so text that is not saved may be missing.\n";
+    Ok(answer + if now.is_late { late } else { "" })
 }
 
 /// Renders the items of a project again, within the budget of the latest answer, and returns the
@@ -206,16 +210,17 @@ fn named(left_out: &[Verdict]) -> String {
 }
 
 impl Now {
-    /// Lists the project's items, which brings live items up to date, and then reads the revision,
-    /// which this may have changed.
+    /// Asks editors for their changes, lists the project's items, which brings live items up to
+    /// date with their files, and then reads the revision, which this may have changed.
     async fn of(asked: &Asked<'_>, project: &Project) -> Result<Self, Trouble> {
+        let is_late = asked.edits().await?;
         let (managers, _) = asked.layers(project).await?;
         let items: Option<Vec<Listed>> =
             asked.link.call("list_items", json!({ "managers": managers })).await?;
         let (managers, revision) = asked.layers(project).await?;
         let shown = items.into_iter().flatten().filter(|item| item.covered_by.is_none());
         let digests = shown.map(|item| (item.id.clone(), digest(&item))).collect();
-        Ok(Self { managers, digests, revision })
+        Ok(Self { managers, digests, revision, is_late })
     }
 
     fn answer(&self, project: &Project, budget: u64, left_out: Vec<Verdict>) -> Answer {

@@ -79,7 +79,7 @@ impl Tool {
             read,
             read::Arguments,
             "Reads an item (ctx-N), a message (ses-N/msg-N), or a file of the project as the \
-             user's editor has it, with unsaved text if that is known."
+             user's editor has it, with its unsaved text."
         ),
         Self {
             is_read_only: false,
@@ -155,6 +155,11 @@ fn arguments<T: DeserializeOwned>(given: JsonObject) -> Result<T, Trouble> {
     serde_json::from_value(Json::Object(given)).map_err(wrong)
 }
 
+#[derive(Deserialize)]
+struct EditorsAsked {
+    late: u64,
+}
+
 /// The open layers of a project.
 #[derive(Deserialize)]
 struct Opened {
@@ -179,6 +184,12 @@ impl Asked<'_> {
         let Opened { layers } = self.link.call("open_layers", place).await?;
         let newest = layers.iter().map(|layer| layer.version).max().unwrap_or(0);
         Ok((layers.into_iter().map(|layer| layer.manager).collect(), newest))
+    }
+
+    /// Lets editors send what is not saved. Returns whether one did not answer in time.
+    async fn edits(&self) -> Result<bool, Trouble> {
+        let EditorsAsked { late } = self.link.call("ask_editors", json!({})).await?;
+        Ok(late > 0)
     }
 }
 

@@ -44,6 +44,7 @@ struct FileText {
     total_lines: u64,
     tokens: u64,
     unsaved: bool,
+    late_editors: u64,
 }
 
 /// A text, with a line about the text and the number of the text's first line.
@@ -72,6 +73,7 @@ pub(in crate::mcp) async fn item(
     project: &Project,
     id: &str,
 ) -> Result<Text, Trouble> {
+    asked.edits().await?;
     let (managers, _) = asked.layers(project).await?;
     let params = json!({ "managers": managers, "ids": [id] });
     let items: Option<Vec<Item>> = asked.link.call("list_items", params).await?;
@@ -115,7 +117,8 @@ async fn file(
             project.directory()
         )));
     }
-    let mut params = json!({ "path": Path::new(path), "root": project.directory() });
+    let mut params =
+        json!({ "path": Path::new(path), "root": project.directory(), "ask_editors": true });
     if let Some((first, last)) = wanted {
         params["start_line"] = json!(first);
         if let Some(last) = last {
@@ -128,7 +131,11 @@ async fn file(
         (Some(start), Some(end)) => format!("{name}:{start}-{end}"),
         _ => name.to_owned(),
     };
-    let source = if text.unsaved { "unsaved text of the editor" } else { "on disk" };
+    let source = match (text.unsaved, text.late_editors) {
+        (true, _) => "unsaved text of the editor",
+        (false, 0) => "on disk",
+        (false, _) => "on disk; the editor did not answer, and may have newer text",
+    };
     let head = format!("{place} of {} lines · {} tokens · {source}", text.total_lines, text.tokens);
     Ok(Text { head, content: text.content, first_line: text.start_line.unwrap_or(1) })
 }

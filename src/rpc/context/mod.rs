@@ -12,5 +12,6 @@ mod sets;
 mod steps;
 mod table;
 mod tree;
+mod unsaved;
 
 pub(super) use self::table::METHODS;

@@ -6,9 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::files::{range, read_options};
+use super::unsaved::ask;
 use crate::engine::{Selection, View};
-use crate::files::{self, Beneath, FileText, Opened};
+use crate::files::{self, Beneath, FileText, Opened, ReadOptions};
 use crate::rpc::call::Call;
+use crate::rpc::editors::Heard;
 use crate::rpc::error::file_error;
 use crate::rpc::params::Short;
 use crate::rpc::{Finish, Step};
@@ -29,6 +31,10 @@ pub(super) struct ReadFile {
     end_line: Option<i64>,
     /// Maximum size of the file in bytes; defaults to 1 MiB.
     max_file_bytes: Option<i64>,
+    /// Ask the editors first, as `ask-editors` does, whether one has the file in a buffer that is
+    /// not saved.
+    #[serde(default)]
+    ask_editors: bool,
 }
 
 /// The text of a file.
@@ -49,9 +55,11 @@ pub(super) struct FileRead {
     tokens: u64,
     /// Name of the counter of the tokens.
     token_counter: Keyword<&'static str>,
-    /// True if it is the text of a buffer that is not saved, which a live item follows; false if it
-    /// is what is on disk.
+    /// True if it is the text of a buffer that is not saved; false if it is what is on disk.
     unsaved: bool,
+    /// Number of editors that were asked and did not answer in time. One of them may have newer
+    /// text.
+    late_editors: usize,
 }
 
 pub(super) fn read_file(call: Call, given: ReadFile) -> Result<Step, WireError> {
@@ -62,16 +70,37 @@ pub(super) fn read_file(call: Call, given: ReadFile) -> Result<Step, WireError> 
     let open = |folder: Beneath| folder.open(Path::new(&given.path.0));
     let opened = Beneath::new(&root).and_then(open).map_err(refused)?;
     opened.check(options.max_bytes).map_err(refused)?;
+    if !given.ask_editors {
+        return read(call, opened, range, options, Heard::default());
+    }
+    Ok(Step::Await(Box::pin(async move {
+        let path = files::true_name(opened.path());
+        let heard = ask(&call, Some(&path)).await?;
+        read(call, opened, range, options, heard)
+    })))
+}
+
+/// Returns the step that reads the file, unless an editor has its text.
+fn read(
+    call: Call,
+    opened: Opened,
+    range: Option<(u64, Option<u64>)>,
+    options: ReadOptions,
+    heard: Heard,
+) -> Result<Step, WireError> {
     let path = opened.path().to_owned();
     Step::then(move |engine| {
         let mut held = engine.select_live(&Selection::default())?;
         held.retain(|view| view.is_held && view.item.metadata.lines().is_none());
         Ok(Finish::later(move || {
-            let (text, unsaved) = match unsaved(&held, &path) {
-                Some(text) => (files::lines_of(&path, text, range), true),
-                None => (Opened::read(&opened, range, &options), false),
+            let given = heard.text.or_else(|| unsaved(&held, &path));
+            let is_unsaved = given.is_some();
+            let text = match given {
+                Some(text) => files::lines_of(&path, text, range, &options),
+                None => Opened::read(&opened, range, &options),
             };
-            Ok(shown(&call.counter(), text.map_err(refused)?, unsaved))
+            let text = text.map_err(|error| file_error(&error))?;
+            Ok(shown(&call.counter(), text, is_unsaved, heard.late))
         }))
     })
 }
@@ -87,7 +116,7 @@ fn unsaved(held: &[View], path: &Path) -> Option<String> {
     held.iter().find(is_it).map(|view| view.item.content.to_string())
 }
 
-fn shown(counter: &dyn Counter, text: FileText, unsaved: bool) -> FileRead {
+fn shown(counter: &dyn Counter, text: FileText, unsaved: bool, late_editors: usize) -> FileRead {
     FileRead {
         path: text.path.to_string_lossy().into_owned(),
         start_line: text.lines.map(|(start, _)| start),
@@ -97,5 +126,6 @@ fn shown(counter: &dyn Counter, text: FileText, unsaved: bool) -> FileRead {
         token_counter: Keyword(counter.name()),
         content: text.content,
         unsaved,
+        late_editors,
     }
 }

@@ -1,6 +1,6 @@
 //! The methods of the context family.
 
-use super::{edit, files, layers, live, query, read, refresh, search, sets, steps, tree};
+use super::{edit, files, layers, live, query, read, refresh, search, sets, steps, tree, unsaved};
 use crate::agent::items::AnswerShown;
 use crate::engine::{Beside, Removed};
 use crate::rpc::method::{Method, Pace, method};
@@ -141,6 +141,19 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .result("The text, with its lines and tokens.")
         .pace(Pace::InOrder),
+    method!("context", "ask-editors", unsaved::ask_editors => unsaved::EditorsAsked)
+        .doc(
+            "Asks the editors, the clients that subscribed to `text-wanted`, for what is not saved. \
+              They send what changed in live items. Waits for their answers, but at most 200 ms. \
+              Later calls of the connection wait, too.",
+        )
+        .result("How many editors were asked, and how many did not answer in time."),
+    method!("context", "give-text", unsaved::give_text => unsaved::TextGiven)
+        .doc(
+            "Answers a question of the topic `text-wanted`. An editor with nothing to give answers, \
+              too, so that nobody waits for it.",
+        )
+        .result("Whether the question still waited for this editor."),
     method!("context", "count-items", query::count_items => query::Summarized)
         .doc("Counts the items of a manager, with a short preview.")
         .result("`:count :types :preview :tokens`; a preview looks like `3 items: Code, Error`."),

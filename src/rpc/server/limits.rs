@@ -11,8 +11,8 @@ use crate::files::{DEFAULT_MAX_TREE_ENTRIES, LARGEST_RECORDING, MAX_NAMED_SKIPS,
 use crate::provider::{MAX_ANSWER_BYTES, MAX_MODEL_LIST_BYTES};
 use crate::recorded::{LARGEST_MESSAGE, LONGEST_LINE};
 use crate::rpc::limits::{
-    CALLS_ASIDE, CALLS_ELSEWHERE, LISTS_KEPT, MAX_BATCH, MAX_CANCEL_BYTES, MAX_EXPLAINED,
-    PAGE_BYTES, WAITING_CALLS, WAITING_INPUTS,
+    CALLS_ASIDE, CALLS_ELSEWHERE, EDITOR_PATIENCE_MS, LISTS_KEPT, MAX_BATCH, MAX_CANCEL_BYTES,
+    MAX_EXPLAINED, PAGE_BYTES, WAITING_CALLS, WAITING_INPUTS,
 };
 use crate::rpc::memories::{self, MAX_MEMORY_BYTES};
 use crate::rpc::messages::MAX_ADDED;
@@ -133,6 +133,8 @@ pub(in crate::rpc) struct LimitsShown {
     max_calls_elsewhere: usize,
     /// Maximum number of inputs of a REPL that wait.
     max_waiting_inputs: usize,
+    /// Maximum time to wait for editors that were asked for unsaved text, in milliseconds.
+    editor_patience_ms: u64,
 }
 
 impl From<Limits> for LimitsShown {
@@ -187,6 +189,7 @@ impl From<Limits> for LimitsShown {
             max_calls_aside: CALLS_ASIDE,
             max_calls_elsewhere: CALLS_ELSEWHERE,
             max_waiting_inputs: WAITING_INPUTS,
+            editor_patience_ms: EDITOR_PATIENCE_MS,
         }
     }
 }

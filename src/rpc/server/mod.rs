@@ -104,7 +104,8 @@ pub(crate) struct Subscribed<'a> {
     pub(crate) topics: &'a [Topic],
 }
 
-pub(super) fn subscribe(_: Call, given: Subscribe) -> Result<Step, WireError> {
+pub(super) fn subscribe(call: Call, given: Subscribe) -> Result<Step, WireError> {
+    call.tools.editors.note(&call.client, given.topics.contains(&Topic::TextWanted));
     let names = |given: Option<Vec<Name>>| {
         given.map(|names| names.into_iter().map(|Name(name)| name).collect())
     };

@@ -1,0 +1,141 @@
+//! Editors that can be asked for text that is not saved, and the questions that wait for them.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::time::timeout;
+
+use super::client::Client;
+use super::limits::EDITOR_PATIENCE_MS;
+use crate::engine::{Engine, EngineError, Handle};
+
+/// Maximum time to wait for the answers to a question.
+const PATIENCE: Duration = Duration::from_millis(EDITOR_PATIENCE_MS);
+
+/// The editors, which are the connections that subscribed to `text-wanted`.
+#[derive(Default)]
+pub struct Editors(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    editors: Vec<Weak<Client>>,
+    /// Number of the last question.
+    last: u64,
+    questions: HashMap<u64, Question>,
+}
+
+/// A question that waits for answers.
+struct Question {
+    /// Editors that have not answered yet.
+    asked: Vec<Weak<Client>>,
+    answers: UnboundedSender<Option<String>>,
+}
+
+/// The answers of the editors to a question.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    /// First text that an editor gave.
+    pub(super) text: Option<String>,
+    /// Number of editors that were asked.
+    pub(super) asked: usize,
+    /// Number of editors that did not answer in time.
+    pub(super) late: usize,
+}
+
+/// Withdraws a question when it is dropped.
+struct Open<'a>(&'a Editors, u64);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.known().questions.remove(&self.1);
+    }
+}
+
+impl Editors {
+    /// Records whether a connection is an editor's.
+    pub(super) fn note(&self, client: &Arc<Client>, is_editor: bool) {
+        let client = Arc::downgrade(client);
+        let mut known = self.known();
+        known.editors.retain(|editor| editor.strong_count() > 0 && !editor.ptr_eq(&client));
+        if is_editor {
+            known.editors.push(client);
+        }
+    }
+
+    /// Asks the editors for their changes and the unsaved text of a file. Waits for the answers of
+    /// all but `asking`, at most [`PATIENCE`].
+    pub(super) async fn ask(
+        &self,
+        engine: &Handle,
+        asking: &Arc<Client>,
+        path: Option<&Path>,
+    ) -> Result<Heard, EngineError> {
+        let Some((number, asked, mut answers)) = self.begin(asking) else {
+            return Ok(Heard::default());
+        };
+        let _open = Open(self, number);
+        let path = path.map(|path| path.to_string_lossy().into_owned());
+        let tell = move |engine: &mut Engine| {
+            engine.want_text(number, path);
+            Ok(())
+        };
+        engine.ask(tell).await?;
+        let mut text = None;
+        let all = async {
+            while let Some(answer) = answers.recv().await {
+                text = text.take().or(answer);
+            }
+        };
+        // Those that are late are counted below.
+        let _ = timeout(PATIENCE, all).await;
+        let late = self.known().questions.get(&number).map_or(0, |question| question.asked.len());
+        Ok(Heard { text, asked, late })
+    }
+
+    /// Answers a question. Returns whether it waited for this editor.
+    pub(super) fn answer(&self, client: &Arc<Client>, number: u64, text: Option<String>) -> bool {
+        let client = Arc::downgrade(client);
+        let mut known = self.known();
+        let Some(question) = known.questions.get_mut(&number) else { return false };
+        let Some(place) = question.asked.iter().position(|editor| editor.ptr_eq(&client)) else {
+            return false;
+        };
+        question.asked.swap_remove(place);
+        let is_heard = question.answers.send(text).is_ok();
+        if question.asked.is_empty() {
+            known.questions.remove(&number);
+        }
+        is_heard
+    }
+
+    /// Opens a question that waits for all editors but `asking`. Returns its number and the number
+    /// of these editors; `None` if there is no editor at all.
+    fn begin(
+        &self,
+        asking: &Arc<Client>,
+    ) -> Option<(u64, usize, UnboundedReceiver<Option<String>>)> {
+        let mut known = self.known();
+        known.editors.retain(|editor| editor.strong_count() > 0);
+        if known.editors.is_empty() {
+            return None;
+        }
+        let asking = Arc::downgrade(asking);
+        let asked: Vec<_> =
+            known.editors.iter().filter(|editor| !editor.ptr_eq(&asking)).cloned().collect();
+        let (number, count) = (known.last + 1, asked.len());
+        known.last = number;
+        let (answers, receiver) = mpsc::unbounded_channel();
+        if count > 0 {
+            known.questions.insert(number, Question { asked, answers });
+        }
+        Some((number, count, receiver))
+    }
+
+    /// Locks the state. A panic cannot leave it inconsistent: each change is one step.
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,102 @@
+//! Editors that are asked for what is not saved.
+
+use std::path::PathBuf;
+
+use crate::support::*;
+
+/// A project with a file, and a server with an editor.
+struct Desk {
+    _home: Home,
+    root: PathBuf,
+    server: Listening,
+    emacs: Client,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let home = Home::new();
+        home.write("app/.git/HEAD", "");
+        home.write("app/a.rs", "fn saved() {}\n");
+        let server = home.listening(&[]);
+        let mut emacs = server.unix(Dialect::Native);
+        emacs.ok("subscribe", "(:topics (:text-wanted))");
+        Self { root: home.file("app"), _home: home, server, emacs }
+    }
+
+    fn read(&self, more: &str) -> String {
+        format!("(:path \"a.rs\" :root {:?} :ask-editors t{more})", self.root)
+    }
+
+    fn give(&mut self, question: &Json, content: &str) -> Json {
+        self.emacs.ok("give-text", &format!("(:question {question} :content {content})"))
+    }
+}
+
+#[test]
+fn a_file_is_read_as_an_editor_has_it() {
+    let mut desk = Desk::new();
+    let mut reader = desk.server.unix(Dialect::Json);
+    let params = desk.read(" :start-line 2");
+    let id = reader.send("read-file", &params);
+    let told = desk.emacs.notification("text-wanted");
+    assert_eq!(told["path"].as_str().unwrap(), desk.root.join("a.rs").to_str().unwrap());
+    assert_eq!(desk.give(&told["question"], "\"one\\ntwo\\n\"")["taken"], true);
+    let text = reader.reply(id).unwrap();
+    assert_eq!((&text["content"], &text["unsaved"]), (&"two\n".into(), &true.into()));
+    assert_eq!((&text["total_lines"], &text["late_editors"]), (&2.into(), &0.into()));
+    // The question is over, and nobody may answer one of others.
+    assert_ne!(desk.give(&told["question"], "\"x\"")["taken"], true);
+    // An editor with nothing to give says so, and the file is read.
+    let id = reader.send("read-file", &desk.read(""));
+    let question = desk.emacs.notification("text-wanted")["question"].clone();
+    let answer = format!("(:question {question} :content \"x\")");
+    let mut other = desk.server.unix(Dialect::Native);
+    assert_ne!(other.ok("give-text", &answer)["taken"], true);
+    assert_eq!(desk.give(&question, "nil")["taken"], true);
+    let text = reader.reply(id).unwrap();
+    assert_eq!((&text["content"], &text["unsaved"]), (&"fn saved() {}\n".into(), &false.into()));
+    // What is too large on disk is too large in an editor.
+    let id = reader.send("read-file", &desk.read(" :max-file-bytes 20"));
+    let question = desk.emacs.notification("text-wanted")["question"].clone();
+    desk.give(&question, &format!("{:?}", "x".repeat(30)));
+    assert_eq!(reader.reply(id).unwrap_err().kind(), "file-too-large");
+}
+
+#[test]
+fn an_editor_that_does_not_answer_is_named_and_not_waited_for() {
+    let mut desk = Desk::new();
+    let mut reader = desk.server.unix(Dialect::Native);
+    let text = reader.ok("read-file", &desk.read(""));
+    assert_eq!((&text["content"], &text["late_editors"]), (&"fn saved() {}\n".into(), &1.into()));
+    let late = desk.emacs.notification("text-wanted")["question"].clone();
+    assert_ne!(desk.give(&late, "\"x\"")["taken"], true);
+    let asked = reader.ok("ask-editors", "nil");
+    assert_eq!((&asked["asked"], &asked["late"]), (&1.into(), &1.into()));
+    // An editor does not wait for itself, and one that has gone or unsubscribed is not asked.
+    assert_eq!(desk.emacs.ok("ask-editors", "nil")["asked"], 0);
+    desk.emacs.ok("subscribe", "(:topics nil)");
+    assert_eq!(reader.ok("ask-editors", "nil")["asked"], 0);
+    let mut other = desk.server.unix(Dialect::Native);
+    other.ok("subscribe", "(:topics (:text-wanted))");
+    drop(other);
+    until("the editor to be forgotten", || reader.ok("ask-editors", "nil")["asked"] == 0);
+}
+
+#[test]
+fn what_an_editor_sends_before_its_answer_is_seen() {
+    let mut desk = Desk::new();
+    let path = desk.root.join("a.rs");
+    let id = desk.emacs.ok("add-file", &format!("(:path {path:?} :manager \"m\" :live t)"))["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let mut reader = desk.server.unix(Dialect::Native);
+    let asked = reader.send("ask-editors", "nil");
+    let question = desk.emacs.notification("text-wanted");
+    assert!(is_nil(&question["path"]));
+    let item = format!("(:id {id:?} :content \"fn typed() {{}}\\n\" :metadata (:unsaved t))");
+    desk.emacs.send("update-items", &format!("(:manager \"m\" :items ({item}))"));
+    desk.give(&question["question"], "nil");
+    assert_eq!(reader.reply(asked).unwrap()["late"], 0);
+    assert_eq!(reader.contents("m"), ["fn typed() {}\n"]);
+}
