@@ -4,6 +4,7 @@ mod backup;
 mod call;
 mod doctor;
 mod host;
+mod http;
 mod import;
 mod inferior;
 mod mcp;

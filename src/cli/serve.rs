@@ -10,6 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
 use super::host::{Setup, runtime};
+use super::http::Agents;
 use super::owner::{self, Taken, take};
 use super::{Common, inferior, say};
 use crate::server::auth::{Admission, SecretHash, read_secret};
@@ -32,6 +33,10 @@ pub(super) struct Serve {
     /// Listen on a TCP address, HOST:PORT; port 0 picks a free port and prints it
     #[arg(long, value_name = "ADDR")]
     tcp: Option<String>,
+    /// Serve agents that speak the Model Context Protocol over HTTP, on this port of 127.0.0.1;
+    /// port 0 picks a free port. Prints the address
+    #[arg(long, value_name = "PORT")]
+    http: Option<u16>,
     /// Serve the Emacs that started this program with `M-x sly` or `M-x slime`, over TCP
     #[arg(long)]
     inferior: bool,
@@ -45,8 +50,9 @@ pub(super) struct Serve {
 
 impl Serve {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
-        if !self.stdio && self.unix.is_none() && self.tcp.is_none() && !self.inferior {
-            bail!("choose at least one of --stdio, --unix and --tcp ADDR");
+        let listens = self.unix.is_some() || self.tcp.is_some() || self.http.is_some();
+        if !self.stdio && !listens && !self.inferior {
+            bail!("choose at least one of --stdio, --unix, --tcp ADDR and --http PORT");
         }
         if self.stdio && self.inferior {
             bail!("--inferior reads standard input itself; omit --stdio");
@@ -90,6 +96,14 @@ impl Serve {
             }
             tracing::info!("listening on {}", listener.local_addr()?);
             listeners.spawn(serve_tcp(listener, server.clone(), secret.clone()));
+        }
+        if let Some(port) = self.http {
+            let agents = Agents::listen(setup, port).await?;
+            if !self.stdio {
+                say(&format!("{}\n", agents.url()?))?;
+            }
+            tracing::info!("serving agents at {}", agents.url()?);
+            listeners.spawn(agents.serve(server.clone()));
         }
         let port = match self.inferior {
             true => {
@@ -148,7 +162,8 @@ impl Serve {
     }
 
     fn only_stdio(&self) -> bool {
-        (self.stdio || self.inferior) && self.unix.is_none() && self.tcp.is_none()
+        let listens = self.unix.is_some() || self.tcp.is_some() || self.http.is_some();
+        (self.stdio || self.inferior) && !listens
     }
 
     fn secret(&self, setup: &Setup) -> anyhow::Result<Option<SecretHash>> {

@@ -4,6 +4,7 @@
 
 mod answer;
 mod argument;
+pub(crate) mod http;
 mod link;
 mod project;
 mod prompts;
@@ -11,6 +12,7 @@ mod resources;
 mod tools;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
@@ -38,13 +40,19 @@ const INSTRUCTIONS: &str = "Contexture keeps what the user marked in Emacs for y
 pub(crate) struct Bridge {
     link: Link,
     projects: Projects,
-    given: Given,
+    given: Arc<Given>,
 }
 
 impl Bridge {
     /// Creates a bridge to the server that `dial` reaches.
     pub(crate) fn new(dial: impl Dial, projects: Projects) -> Self {
-        Self { link: Link::new(dial), projects, given: Given::default() }
+        Self::sharing(dial, projects, Arc::default())
+    }
+
+    /// Creates a bridge that shares the answers that were given with others, since an agent may
+    /// have another bridge for each request.
+    fn sharing(dial: impl Dial, projects: Projects, given: Arc<Given>) -> Self {
+        Self { link: Link::new(dial), projects, given }
     }
 
     /// Serves one agent until the agent disconnects.

@@ -1,9 +1,11 @@
 //! The projects that an agent works in: the project that the command line names, else the projects
-//! of the client's roots, else the project of the folder in which the program was started.
+//! of the client's roots, else the project of the folder in which the program was started. Over
+//! HTTP, the address of each request can name the project.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
@@ -20,8 +22,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 pub(crate) struct Projects {
     /// Project that the command line names.
     named: Option<PathBuf>,
-    /// Folder in which the program was started.
-    folder: PathBuf,
+    /// Folder in which the program was started; `None` if that says nothing about the agent.
+    folder: Option<PathBuf>,
     /// Projects of the client's roots, or else of the folder; `None` until the client was asked.
     roots: Mutex<Option<Vec<Project>>>,
 }
@@ -70,7 +72,12 @@ impl Project {
 impl Projects {
     /// Creates the projects of an agent that was started in `folder`.
     pub(crate) fn new(named: Option<PathBuf>, folder: PathBuf) -> Self {
-        Self { named, folder, roots: Mutex::new(None) }
+        Self { named, folder: Some(folder), roots: Mutex::new(None) }
+    }
+
+    /// Creates the projects of an agent that names its project in the address of its requests.
+    pub(super) fn of_requests() -> Self {
+        Self { named: None, folder: None, roots: Mutex::new(None) }
     }
 
     /// Forgets the client's roots, so that the client is asked again.
@@ -87,7 +94,8 @@ impl Projects {
     ) -> Result<Project, Trouble> {
         let known = self.known(context).await;
         let Some(asked) = asked else {
-            return known.into_iter().next().ok_or_else(|| Trouble::Wrong("no project".into()));
+            let advice = "no project is named; the user can add ?project=DIR to the address";
+            return known.into_iter().next().ok_or_else(|| Trouble::Wrong(advice.into()));
         };
         let path = true_name(Path::new(asked));
         let is_it = |project: &&Project| {
@@ -103,8 +111,8 @@ impl Projects {
     }
 
     async fn known(&self, context: &RequestContext<RoleServer>) -> Vec<Project> {
-        if let Some(named) = &self.named {
-            return vec![Project { root: true_name(named), is_project: true }];
+        if let Some(named) = self.named.clone().or_else(|| of_address(context)) {
+            return vec![Project { root: true_name(&named), is_project: true }];
         }
         let mut roots = self.roots.lock().await;
         if let Some(known) = &*roots {
@@ -113,11 +121,19 @@ impl Projects {
         let mut known: Vec<Project> =
             client_roots(context).await.iter().map(|root| Project::of(root)).collect();
         if known.is_empty() {
-            known.push(Project::of(&self.folder));
+            known.extend(self.folder.as_deref().map(Project::of));
         }
         known.dedup();
         roots.insert(known).clone()
     }
+}
+
+/// Returns the folder that the address of an HTTP request names, as in `?project=/home/me/app`.
+fn of_address(context: &RequestContext<RoleServer>) -> Option<PathBuf> {
+    let query = context.extensions.get::<Parts>()?.uri.query()?;
+    let path = query.split('&').find_map(|pair| pair.strip_prefix("project="))?;
+    let path = PathBuf::from(&*percent_decode_str(path).decode_utf8().ok()?);
+    (path.is_absolute() && path.is_dir()).then_some(path)
 }
 
 /// Asks the client for its roots. Returns none if the client does not offer roots, does not answer

@@ -1,17 +1,23 @@
 //! Authentication: decides whether a client may connect, by its user or by a secret.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::whole_file;
 
 /// Maximum number of symbolic links to follow, as on Linux.
 const LONGEST_CHAIN: usize = 40;
 /// Maximum number of bytes to read from a secret file; the secret is its first line.
 const LONGEST_FILE: u64 = 64 << 10;
+
+/// Number of random bytes in a secret that the server makes.
+const SECRET_BYTES: usize = 32;
 
 /// Proof that a client still has to give before its messages are read.
 #[derive(Debug, Clone)]
@@ -44,7 +50,7 @@ impl SecretHash {
     }
 
     /// Returns whether `line` is the secret. Compares hashes in constant time.
-    pub(super) fn is(&self, line: &[u8]) -> bool {
+    pub(crate) fn is(&self, line: &[u8]) -> bool {
         self.0 == blake3::hash(line)
     }
 }
@@ -142,6 +148,20 @@ pub(crate) fn read_secret(
         None | Some("") => Err(SecretError::Empty { path }),
         Some(_) => Ok(Some(SecretHash::new(&text))),
     }
+}
+
+/// Makes a random secret and writes it to a new file that only this user can read.
+///
+/// # Errors
+/// Fails if the operating system has no random bytes, or the file cannot be written.
+pub(crate) fn make_secret(path: &Path) -> std::io::Result<()> {
+    let mut bytes = [0; SECRET_BYTES];
+    let mut made = 0;
+    while made < SECRET_BYTES {
+        made += getrandom(&mut bytes[made..], GetRandomFlags::empty())?;
+    }
+    let secret = blake3::Hash::from_bytes(bytes).to_hex();
+    whole_file::replace(path, |file, _| writeln!(file, "{secret}"))
 }
 
 /// Fails if `path` is a link made by another user, who could lead the server to any file. Links

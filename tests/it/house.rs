@@ -28,7 +28,21 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         ],
     ),
     ("config", &["agent", "context", "files", "provider", "store", "tokens", "wire", "visible"]),
-    ("server", &["agent", "engine", "ids", "repl", "rpc", "store", "value", "wire", "visible"]),
+    (
+        "server",
+        &[
+            "agent",
+            "engine",
+            "ids",
+            "repl",
+            "rpc",
+            "store",
+            "value",
+            "wire",
+            "visible",
+            "whole_file",
+        ],
+    ),
     // What is typed becomes calls of methods, by their names.
     ("repl", &["rpc", "value", "wire", "visible"]),
     (

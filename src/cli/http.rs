@@ -1,0 +1,71 @@
+//! The listener for agents over HTTP, on this machine only, and its token.
+
+use std::net::Ipv4Addr;
+
+use anyhow::Context;
+use tokio::net::TcpListener;
+
+use super::host::Setup;
+use crate::mcp::{Dial, Dialing, http};
+use crate::server::Server;
+use crate::server::auth::{SecretHash, make_secret, read_secret};
+use crate::visible::visible_path;
+
+/// Name of the file with the token, in the state folder.
+const TOKEN_FILE: &str = "http-token";
+
+/// A listener for agents.
+pub(super) struct Agents {
+    listener: TcpListener,
+    token: SecretHash,
+}
+
+impl Agents {
+    /// Listens on a port of the loopback address; 0 picks a free port.
+    pub(super) async fn listen(setup: &Setup, port: u16) -> anyhow::Result<Self> {
+        let token = token(setup)?;
+        let advice = || format!("cannot listen on port {port} of 127.0.0.1 for --http");
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.with_context(advice)?;
+        Ok(Self { listener, token })
+    }
+
+    /// Returns the address for agents.
+    pub(super) fn url(&self) -> anyhow::Result<String> {
+        Ok(format!("http://{}{}", self.listener.local_addr()?, http::PATH))
+    }
+
+    /// Serves agents until the server ends.
+    pub(super) async fn serve(self, server: Server) {
+        let ending = server.ending().clone();
+        let dial = move || InProcess(server.clone());
+        let Ok(address) = self.listener.local_addr() else { return };
+        let router = http::router(dial, address, self.token, ending.clone());
+        let serving = axum::serve(self.listener, router);
+        // Serving ends only when it is told to.
+        let _ = serving.with_graceful_shutdown(ending.cancelled_owned()).await;
+    }
+}
+
+/// The way to the server of this process.
+struct InProcess(Server);
+
+impl Dial for InProcess {
+    fn dial(&self) -> Dialing<'_> {
+        Box::pin(async { Ok(Box::new(self.0.memory()) as _) })
+    }
+}
+
+/// Reads the token: from the secret file that the user chose, else from the state folder, where it
+/// is made at the first start.
+fn token(setup: &Setup) -> anyhow::Result<SecretHash> {
+    let chosen = setup.config.secret_file.clone();
+    let own = setup.state.as_ref().map(|folder| folder.join(TOKEN_FILE));
+    let path = chosen.or(own).context(
+        "--http needs a token, and without a state folder there is none: name a file with one \
+         in --secret-file",
+    )?;
+    if setup.config.secret_file.is_none() && !path.exists() {
+        make_secret(&path).with_context(|| format!("cannot write {}", visible_path(&path)))?;
+    }
+    read_secret(Some(&path), &[])?.context("the file has no token")
+}
