@@ -1,14 +1,17 @@
-"""Uses every tool of `contexture mcp` with the official client.
+"""Uses every tool with the official client: of `contexture mcp`, and over HTTP.
 
 Usage: client.py PROGRAM PROJECT STATE
 """
 
 import asyncio
 import os
+import subprocess
 import sys
 
+import httpx2
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 
 PROGRAM, PROJECT, STATE = sys.argv[1:]
 CALLS = [
@@ -21,13 +24,11 @@ CALLS = [
 ]
 
 
-async def main():
-    environment = {**os.environ, "CONTEXTURE_TOKENIZER": "estimate", "XDG_RUNTIME_DIR": STATE}
-    os.makedirs(STATE, exist_ok=True)
-    server = StdioServerParameters(
-        command=PROGRAM, args=["--state", STATE + "/s", "mcp"], cwd=PROJECT, env=environment
-    )
-    async with stdio_client(server) as streams, ClientSession(*streams) as session:
+ENVIRONMENT = {**os.environ, "CONTEXTURE_TOKENIZER": "estimate", "XDG_RUNTIME_DIR": STATE}
+
+
+async def use(streams):
+    async with ClientSession(*streams[:2]) as session:
         await session.initialize()
         offered = {tool.name for tool in (await session.list_tools()).tools}
         assert offered == {name for name, _, _ in CALLS}, offered
@@ -39,6 +40,36 @@ async def main():
         assert "revision" in read.contents[0].text, read
         prompt = await session.get_prompt("context", {})
         assert "revision" in prompt.messages[0].content.text, prompt
+
+
+async def over_stdio():
+    server = StdioServerParameters(
+        command=PROGRAM, args=["--state", STATE + "/s", "mcp"], cwd=PROJECT, env=ENVIRONMENT
+    )
+    async with stdio_client(server) as streams:
+        await use(streams)
+
+
+async def over_http():
+    state = STATE + "/h"
+    command = [PROGRAM, "--state", state, "serve", "--http", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=ENVIRONMENT) as server:
+        try:
+            url = server.stdout.readline().decode().strip()
+            with open(state + "/http-token") as file:
+                headers = {"Authorization": "Bearer " + file.read().strip()}
+            async with httpx2.AsyncClient(headers=headers) as client:
+                address = f"{url}?project={PROJECT}"
+                async with streamable_http_client(address, http_client=client) as streams:
+                    await use(streams)
+        finally:
+            server.terminate()
+
+
+async def main():
+    os.makedirs(STATE, exist_ok=True)
+    await over_stdio()
+    await over_http()
     print(f"MCP: {len(CALLS)} tools")
 
 
