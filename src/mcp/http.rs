@@ -29,11 +29,12 @@ pub(crate) fn router<D: Dial>(
 ) -> Router {
     let given = Arc::new(Given::default());
     let bridge = move || Ok(Bridge::sharing(dial(), Projects::of_requests(), Arc::clone(&given)));
-    // A page of another host that has this address by now names its own host.
+    // A page of another host that has this address by now names its own host, and any page names
+    // its origin.
     let hosts = ["127.0.0.1", "localhost"].map(|host| format!("{host}:{}", address.port()));
     let config = StreamableHttpServerConfig::default()
+        .with_allowed_origins(hosts.iter().map(|host| format!("http://{host}")))
         .with_allowed_hosts(hosts)
-        .enforce_origin_validation()
         .with_cancellation_token(ending);
     let service =
         StreamableHttpService::new(bridge, Arc::new(LocalSessionManager::default()), config);
