@@ -1,13 +1,12 @@
 //! The strategy `tiered`: first gives up the parts that are easiest to get back. Works in batches,
 //! so that most windows begin with the same bytes as the window before.
 //!
-//! Each tier starts with the oldest messages. First, a line replaces the result of a read if the
-//! same file was read again later. Then only the beginning and the end of large results stay. Then
-//! a line replaces any other result. At last, whole units are dropped, and a note keeps their
-//! ledger, the list of their facts. Each replacement names the message with the original.
+//! Old messages are dropped first. If the newest messages are too large, only the beginning and the
+//! end of their large results stay, then a line that names the message with the original.
 //!
-//! More is given up than has to be. The room is then filled with the lines that the work at hand
-//! names: old results are cut to them, and the note quotes them from dropped messages.
+//! More is given up than has to be. The room is then filled with the lines of the given-up messages
+//! that the work at hand names, and with whole units while lines leave room. A note quotes these
+//! lines after the ledger of the dropped messages, the list of their facts.
 
 mod asked;
 mod excerpt;
@@ -23,6 +22,7 @@ use fold::Fold;
 use form::Form;
 use note::Note;
 use pieces::Pieces;
+use work::Work;
 
 use super::selection::Selection;
 use super::{Aim, Fate, Projection, Shown, Strategy, Verdict};
@@ -37,8 +37,9 @@ impl Strategy for Tiered {
     }
 
     fn doc(&self) -> &'static str {
-        "Shortens old tool results, then leaves out old messages and keeps a ledger of them. \
-         Works in batches, so that prompt caches stay valid; with a query, the best matches stay."
+        "Leaves out old messages, and keeps a ledger of them and the lines that the work at hand \
+         names. Works in batches, so that prompt caches stay valid; with a query, the best matches \
+         stay."
     }
 
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {
@@ -48,66 +49,131 @@ impl Strategy for Tiered {
         match aim.query {
             Some(query) => asked::project(history, aim.budget, query),
             None => {
-                let mut fold = Fold::over(history, aim.budget);
-                let pieces = fold.fill();
-                Draft::new(history, fold.forms, pieces).within(aim.budget)
+                let fold = Fold::over(history, aim.budget);
+                let work = fold.work();
+                let mut draft = Draft::new(history, aim.budget, fold.forms.clone());
+                if let Some((work, now, target)) = work {
+                    let order =
+                        (0..history.units.len()).rev().filter(|unit| !fold.is_outdated(*unit));
+                    draft.fill(work, now, target, order);
+                }
+                draft.within()
             }
         }
     }
 }
 
-/// A projection whose notes and shortened messages are written and counted.
+/// A projection whose shortened messages are written and counted.
 struct Draft<'a, 'h> {
     history: &'a History<'h>,
+    budget: u64,
     forms: Vec<Form>,
-    /// Lines of messages that are not shown whole.
-    pieces: Pieces<'h>,
     /// Replacement of each shortened message, with its cost.
     written: Vec<Option<(String, u64)>>,
+    /// Cost of all shown messages, without the note.
     tokens: u64,
+    note: Option<Note>,
 }
 
 impl<'a, 'h> Draft<'a, 'h> {
     /// Writes the replacements. A message stays whole if its replacement would cost as much or
     /// more.
-    fn new(history: &'a History<'h>, mut forms: Vec<Form>, pieces: Pieces<'h>) -> Self {
-        let mut written = vec![None; forms.len()];
-        let mut tokens = 0;
-        let mut cut = pieces.results(&mut forms);
-        for (index, form) in forms.iter_mut().enumerate() {
-            let message = history.messages[index];
+    fn new(history: &'a History<'h>, budget: u64, forms: Vec<Form>) -> Self {
+        let written = vec![None; forms.len()];
+        let mut draft = Self { history, budget, forms, written, tokens: 0, note: None };
+        for (index, message) in history.messages.iter().enumerate() {
+            let text = shorten::text(message, draft.forms[index]);
+            let written = text.map(|text| (history.measure.note(&text), text));
             let whole = history.measure.message(message.tokens);
-            let text = match cut.remove(&index) {
-                Some(lines) => Some(excerpt::of_result(message.number, &lines)),
-                None => shorten::text(message, *form),
-            };
-            let cost = text.as_ref().map(|text| history.measure.note(text));
-            match (text, cost) {
-                (Some(text), Some(cost)) if cost < whole => {
-                    tokens += cost;
-                    written[index] = Some((text, cost));
-                }
-                _ if *form == Form::Dropped => {}
-                _ => {
-                    *form = Form::Whole;
-                    tokens += whole;
+            match written.filter(|(cost, _)| *cost < whole) {
+                Some((cost, text)) => draft.written[index] = Some((text, cost)),
+                None if draft.forms[index] == Form::Dropped => {}
+                None => draft.forms[index] = Form::Whole,
+            }
+            draft.tokens += draft.cost(index);
+        }
+        draft
+    }
+
+    /// Fills the window up to `target`, as if message `now` were the newest: with lines that the
+    /// work names, and then with whole units in the given order.
+    fn fill(
+        &mut self,
+        work: Work<'h>,
+        now: usize,
+        target: u64,
+        order: impl Iterator<Item = usize>,
+    ) {
+        let later: u64 = (now + 1..self.forms.len()).map(|index| self.cost(index)).sum();
+        let room = target.saturating_sub(self.tokens - later);
+        let ledger = self.ledger(room);
+        let mut pieces = Pieces::new(self.history, work);
+        let bare = self.note(&ledger, None, room).map_or(0, |note| note.tokens);
+        let free = room.saturating_sub(bare) as f64;
+        pieces.take(free);
+        pieces.take(free * pieces.overestimate());
+        self.note = self.note(&ledger, Some(&pieces), room);
+        let used = self.note.as_ref().map_or(0, |note| note.tokens);
+        let is_old = |unit: &usize| self.history.units[*unit].members[0] <= now;
+        if self.restore(order.filter(is_old), room.saturating_sub(used)) {
+            self.note = self.note(&ledger, Some(&pieces), used);
+        }
+    }
+
+    /// Writes the note about messages that are not shown whole, in at most `room` tokens.
+    fn note(&self, ledger: &str, pieces: Option<&Pieces<'_, '_>>, room: u64) -> Option<Note> {
+        let head = note::head(self.history, &self.dropped());
+        let gap = if ledger.is_empty() { "" } else { "\n\n" };
+        let bare = format!("{head}{gap}{ledger}");
+        let is_whole = |index: usize| self.forms[index] == Form::Whole;
+        let quoted = pieces.and_then(|pieces| pieces.quoted(&bare, is_whole, room));
+        let mut notes = [bare, head].into_iter().filter(|content| !content.is_empty());
+        let counted = |content: String| Note::new(self.history, content);
+        quoted.or_else(|| notes.by_ref().map(counted).find(|note| note.tokens <= room))
+    }
+
+    /// Returns the ledger of the dropped messages, in at most `room` tokens.
+    fn ledger(&self, room: u64) -> String {
+        note::ledger(self.history, &self.dropped(), room.min(fold::reserve(self.budget)))
+    }
+
+    fn dropped(&self) -> Vec<usize> {
+        (0..self.forms.len()).filter(|index| self.forms[*index] == Form::Dropped).collect()
+    }
+
+    /// Shows units whole that fit into `left` tokens. Returns whether there were any.
+    fn restore(&mut self, order: impl Iterator<Item = usize>, mut left: u64) -> bool {
+        let before = left;
+        for unit in order {
+            let members = &self.history.units[unit].members;
+            let whole =
+                |index: usize| self.history.measure.message(self.history.messages[index].tokens);
+            let more: u64 = members.iter().map(|index| whole(*index) - self.cost(*index)).sum();
+            if more <= left {
+                left -= more;
+                self.tokens += more;
+                for &index in members {
+                    self.forms[index] = Form::Whole;
+                    self.written[index] = None;
                 }
             }
         }
-        Self { history, forms, pieces, written, tokens }
+        left < before
     }
 
-    /// Drops more units if the guessed costs were too low, and adds the note.
-    fn within(mut self, budget: u64) -> Projection {
+    /// Drops more units if the guessed costs were too low.
+    fn within(mut self) -> Projection {
         let mut units = 0..self.history.units.len();
-        while self.tokens > budget {
+        while self.tokens > self.budget {
             let Some(at) = units.next() else { break };
             if self.history.units[at].kept.is_none() {
                 self.drop_unit(at);
             }
         }
-        let note = self.note(budget);
-        self.show(note)
+        let room = self.budget - self.tokens.min(self.budget);
+        let note = self.note.take().filter(|note| note.tokens <= room);
+        self.note = note.or_else(|| self.note(&self.ledger(room), None, room));
+        self.show()
     }
 
     fn drop_unit(&mut self, at: usize) {
@@ -127,32 +193,18 @@ impl<'a, 'h> Draft<'a, 'h> {
         }
     }
 
-    fn note(&self, budget: u64) -> Option<Note> {
-        let is_dropped = |index: usize| self.forms[index] == Form::Dropped;
-        let dropped: Vec<usize> = (0..self.forms.len()).filter(|at| is_dropped(*at)).collect();
-        let room = budget.saturating_sub(self.tokens);
-        let reserve = room.min(fold::reserve(budget));
-        let note = Note::of(self.history, &dropped, reserve)?;
-        let quoted = self.pieces.quoted(self.history, is_dropped, room - note.tokens);
-        Some(match quoted {
-            Some(text) => note.with(self.history, &text, room),
-            None => note,
-        })
-    }
-
-    /// Lists the messages in the order of the log, with the note in the place of the first left-out
-    /// message.
-    fn show(self, mut note: Option<Note>) -> Projection {
+    /// Lists the messages in the order of the log, with the note in the place of the first message
+    /// that is not shown whole.
+    fn show(self) -> Projection {
         let verdicts = (0..self.history.units.len()).map(|at| self.verdict(at)).collect();
+        let mut note = self.note.map(|Note { content, tokens }| Shown::Note { content, tokens });
         let mut shown = Vec::new();
         for (index, (form, written)) in self.forms.iter().zip(self.written).enumerate() {
+            if *form != Form::Whole {
+                shown.extend(note.take());
+            }
             match (form, written) {
-                (Form::Dropped, _) => {
-                    let note = note.take();
-                    shown.extend(
-                        note.map(|Note { content, tokens }| Shown::Note { content, tokens }),
-                    );
-                }
+                (Form::Dropped, _) => {}
                 (_, Some((content, tokens))) => {
                     shown.push(Shown::Shortened { index, content, tokens });
                 }
@@ -168,8 +220,6 @@ impl<'a, 'h> Draft<'a, 'h> {
         let (fate, reason) = match strongest.unwrap_or(Form::Whole) {
             Form::Whole => (Fate::Kept, "new enough to stay whole"),
             Form::Spilled => (Fate::Shortened, "a large result, shown by its beginning and end"),
-            Form::Cut => (Fate::Shortened, "an old result, cut to the lines that the work names"),
-            Form::Repeated(_) => (Fate::Shortened, "the same file was read again later"),
             Form::Masked => (Fate::Shortened, "an old result of a tool"),
             Form::Dropped => (Fate::Dropped, "no room for units this old"),
         };

@@ -5,9 +5,7 @@
 //! The shown messages then depend on the query, so a cached prompt is valid only up to the first
 //! unit that another query would not show.
 
-use super::fold;
 use super::form::Form;
-use super::pieces::Pieces;
 use super::reads::Reads;
 use super::work::{Sight, Work};
 use super::{Draft, shorten};
@@ -37,14 +35,15 @@ pub(super) fn project(history: &History<'_>, budget: u64, query: &str) -> Projec
     let uses_tools = history.messages.iter().any(|message| message.role == Role::Tool);
     let recent = if uses_tools { RECENT_STEPS } else { RECENT };
     choice.take_recent((budget as f64 * recent) as u64);
-    let pieces = if uses_tools {
+    if uses_tools {
         choice.take_best(&order, (budget as f64 * RANKED) as u64);
-        choice.pieces(query, fold::reserve(budget))
     } else {
-        Pieces::default()
-    };
-    choice.take_best(&order, choice.left);
-    let mut projection = Draft::new(history, choice.forms, pieces).within(budget);
+        choice.take_best(&order, choice.left);
+    }
+    let work = if uses_tools { choice.work(query) } else { Work::default() };
+    let mut draft = Draft::new(history, budget, choice.forms);
+    draft.fill(work, history.messages.len(), budget, order.into_iter());
+    let mut projection = draft.within();
     let fates = projection.verdicts.iter().map(|verdict| verdict.fate).collect::<Vec<Fate>>();
     let ranked = history.units.iter().zip(fates).zip(scores);
     projection.verdicts =
@@ -96,23 +95,15 @@ impl<'a, 'h> Choice<'a, 'h> {
         self.left += spared;
     }
 
-    /// Chooses lines of the messages that are not shown, and sets `reserve` aside for the note that
-    /// quotes them.
-    fn pieces(&mut self, query: &str, reserve: u64) -> Pieces<'h> {
-        let Some(last) = self.history.messages.len().checked_sub(1) else {
-            return Pieces::default();
-        };
+    /// Reads the work at hand with the query.
+    fn work(&self, query: &str) -> Work<'h> {
         let reads = Reads::over(self.history);
         let sight = |index: usize| match self.forms[index] {
             Form::Dropped if !reads.is_superseded(index) => Sight::Hidden,
             Form::Whole => Sight::Shown,
             _ => Sight::Outdated,
         };
-        let work = Work::of(self.history, last, sight, Some(query));
-        let room = self.left.saturating_sub(reserve);
-        let pieces = Pieces::choose(self.history, work, room, |_| false);
-        self.left = room - pieces.cost;
-        pieces
+        Work::of(self.history, self.history.messages.len() - 1, sight, Some(query))
     }
 
     /// Takes a unit if it fits. Returns whether it is taken.

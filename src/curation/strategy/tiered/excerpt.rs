@@ -7,14 +7,6 @@ use crate::session::message::Role;
 /// Mark in place of missing lines.
 const MISSING: &str = "…";
 
-/// Writes the chosen lines of a result.
-pub(super) fn of_result(number: u64, lines: &[&Line<'_>]) -> String {
-    let mut text =
-        format!("[Lines of an old tool result; msg-{number} in the log has all of it]\n");
-    write(&mut text, lines, true);
-    text
-}
-
 /// Writes the chosen lines of left-out messages, which must be in the order of the log. Each
 /// message is named before its lines.
 pub(super) fn of_messages(history: &History<'_>, unit_of: &[usize], lines: &[&Line<'_>]) -> String {

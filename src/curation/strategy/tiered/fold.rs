@@ -7,7 +7,6 @@
 //! later for the messages that remain.
 
 use super::form::Form;
-use super::pieces::Pieces;
 use super::reads::Reads;
 use super::work::{Sight, Work};
 use crate::curation::unit::{History, Kept};
@@ -20,13 +19,7 @@ const TRIGGER: f64 = 0.8;
 const TARGET: f64 = 0.5;
 /// Share of the room for the newest messages, which stay whole. The room is the budget without the
 /// units that cannot be left out.
-const RECENT: f64 = 0.15;
-/// Share of the room up to the target for what is not given up. The rest of it is for what the work
-/// at hand needs of the given-up parts.
-const FRAME: f64 = 0.45;
-/// Share of the room up to the target that calls may take with their results left out. Beyond it,
-/// units are dropped.
-const CALLS: f64 = 0.9;
+const RECENT: f64 = 0.1;
 /// Share of the budget for the note about left-out messages.
 const RESERVE: f64 = 0.05;
 /// Size in tokens above which a result is cut to its beginning and end, before smaller results are
@@ -52,22 +45,24 @@ pub(super) struct Fold<'a, 'h> {
     history: &'a History<'h>,
     budget: u64,
     /// Index of each message's unit.
-    pub(super) unit_of: Vec<usize>,
+    unit_of: Vec<usize>,
     /// Form of each message.
     pub(super) forms: Vec<Form>,
     /// Cost of each message in its form.
     costs: Vec<u64>,
     total: u64,
     /// Room for what is shown again of the given-up parts.
-    pub(super) room: u64,
+    room: u64,
+    /// Tokens up to which the room is filled.
+    target: u64,
     /// Index of the newest message when parts were given up last.
-    pub(super) folded: Option<usize>,
+    folded: Option<usize>,
     /// Cost of the units that cannot be left out.
     fixed: u64,
     last_user: Option<usize>,
     /// True once a tool was used. Lines torn from messages without tools say little.
     uses_tools: bool,
-    pub(super) reads: Reads<'h>,
+    reads: Reads<'h>,
     /// Index of the message up to which large results were cut.
     spilled: usize,
     /// Index of the message up to which results were replaced by a line.
@@ -93,6 +88,7 @@ impl<'a, 'h> Fold<'a, 'h> {
             costs: history.messages.iter().map(cost).collect(),
             total: 0,
             room: 0,
+            target: 0,
             folded: None,
             fixed: 0,
             last_user: None,
@@ -144,15 +140,8 @@ impl<'a, 'h> Fold<'a, 'h> {
         self.folded = Some(now);
         self.room = 0;
         let target = self.level(TARGET, 0.25);
-        let up_to =
-            |share: f64| self.fixed + (target.saturating_sub(self.fixed) as f64 * share) as u64;
-        let (frame, calls) =
-            if self.uses_tools { (up_to(FRAME), up_to(CALLS)) } else { (target, target) };
-        let recent = self.recent(now);
-        self.shorten(recent, now, frame);
-        if self.total > calls {
-            self.drop_units(recent, now, frame);
-        }
+        // Lines of old messages say more than the messages themselves if tools were used.
+        self.drop_units(self.recent(now), now, if self.uses_tools { 0 } else { target });
         let trigger = self.level(TRIGGER, 0.5);
         if self.total > trigger {
             // The newest messages are too large. Those that the model has not seen go last.
@@ -162,6 +151,7 @@ impl<'a, 'h> Fold<'a, 'h> {
             }
         }
         self.room = target.saturating_sub(self.total);
+        self.target = target;
     }
 
     /// Gives up more of the messages before `end`, including those that were spared.
@@ -191,12 +181,6 @@ impl<'a, 'h> Fold<'a, 'h> {
 
     /// Shortens results before `end` until the total is at most `target`.
     fn shorten(&mut self, end: usize, now: usize, target: u64) {
-        for (older, newer) in self.reads.repeated(end) {
-            if self.forms[older] <= Form::Spilled && self.is_losable(older, now) {
-                let number = self.history.messages[newer].number;
-                self.set(older, Form::Repeated(number), LINE);
-            }
-        }
         while self.total > target && self.spilled < end {
             let at = self.spilled;
             self.spilled += 1;
@@ -247,56 +231,26 @@ impl<'a, 'h> Fold<'a, 'h> {
         }
     }
 
-    /// Fills the room with what the work at hand needs of the given-up parts: first lines, then
-    /// whole units, the newest first. Returns the lines.
-    pub(super) fn fill(&mut self) -> Pieces<'h> {
-        let Some(now) = self.folded.filter(|_| self.room > 0) else { return Pieces::default() };
-        let forms = &self.forms;
-        let sight = |index: usize| match forms[index] {
+    /// Returns whether a unit has a reading of a file that was read again later.
+    pub(super) fn is_outdated(&self, unit: usize) -> bool {
+        self.history.units[unit].members.iter().any(|index| self.reads.is_superseded(*index))
+    }
+
+    /// Reads the work at hand, if parts were given up. Returns it with the index of the newest
+    /// message at that time and the number of tokens up to which the window is filled.
+    pub(super) fn work(&self) -> Option<(Work<'h>, usize, u64)> {
+        let now = self.folded?;
+        let sight = |index: usize| match self.forms[index] {
             Form::Whole => Sight::Shown,
             _ if self.reads.is_superseded(index) => Sight::Outdated,
             _ => Sight::Hidden,
         };
-        let pieces = if self.uses_tools {
-            let work = Work::of(self.history, now, sight, None);
-            let in_place = |index: usize| forms[index] != Form::Dropped;
-            Pieces::choose(self.history, work, self.room, in_place)
+        let work = if self.uses_tools {
+            Work::of(self.history, now, sight, None)
         } else {
-            Pieces::default()
+            Work::default()
         };
-        self.restore(now, &pieces);
-        pieces
-    }
-
-    /// Shows given-up units whole again, as long as the room that `pieces` leave allows.
-    fn restore(&mut self, now: usize, pieces: &Pieces<'h>) {
-        let mut left = self.room - pieces.cost;
-        for unit in self.history.units.iter().rev().filter(|unit| unit.members[0] <= now) {
-            let whole =
-                |index: usize| self.history.measure.message(self.history.messages[index].tokens);
-            let members = &unit.members;
-            if members.iter().any(|index| self.reads.is_superseded(*index)) {
-                continue;
-            }
-            let more: u64 = members.iter().map(|index| whole(*index) - self.costs[*index]).sum();
-            // A message that is shown whole needs none of its lines.
-            let lines: u64 = members.iter().map(|index| pieces.cost_of(*index)).sum();
-            if more <= left + lines {
-                left = left + lines - more;
-                members.iter().for_each(|index| self.forms[*index] = Form::Whole);
-                continue;
-            }
-            for &index in members {
-                if self.forms[index] == Form::Masked
-                    && pieces.cost_of(index) == 0
-                    && self.costs[index] + left >= ENDS
-                    && whole(index) > LARGE
-                {
-                    left -= ENDS - self.costs[index];
-                    self.forms[index] = Form::Spilled;
-                }
-            }
-        }
+        Some((work, now, self.target))
     }
 
     fn set(&mut self, index: usize, form: Form, cost: u64) {

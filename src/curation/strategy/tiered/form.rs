@@ -7,10 +7,6 @@ pub(super) enum Form {
     Whole,
     /// The beginning and the end of a large result.
     Spilled,
-    /// The lines of a result that the work at hand names.
-    Cut,
-    /// One line, because the message with this number read the same file later.
-    Repeated(u64),
     /// One line that replaces a result.
     Masked,
     /// Nothing.

@@ -8,7 +8,7 @@ use crate::session::message::{Message, Role};
 /// Maximum number of bytes read for the ledger: first the messages of the user, then those of the
 /// model, each from the newest on. The limit keeps this quick; the summary of a longer history
 /// contains its ledger.
-const READ: usize = 12 * 1024;
+const READ: usize = 4 * 1024;
 
 /// A system message about left-out messages.
 pub(super) struct Note {
@@ -17,41 +17,30 @@ pub(super) struct Note {
 }
 
 impl Note {
-    /// Builds the note about the messages at `dropped`, in at most `room` tokens. Leaves the ledger
-    /// out if only the ledger is too large. Returns `None` if no message is left out or nothing
-    /// fits.
-    pub(super) fn of(history: &History<'_>, dropped: &[usize], room: u64) -> Option<Self> {
-        let (first, last) = (*dropped.first()?, *dropped.last()?);
-        let number = |index: usize| history.messages[index].number;
-        let head = format!(
-            "[{} earlier messages are left out between msg-{} and msg-{}; the log holds all of them]",
-            dropped.len(),
-            number(first),
-            number(last)
-        );
-        let bare = history.measure.note(&head);
-        if bare > room {
-            return None;
-        }
-        let ledger = Ledger::of(read(history, dropped));
-        // Joining the two costs a token or two.
-        let ledger = ledger.within(room.saturating_sub(bare + 2), history.measure).render();
-        if !ledger.is_empty() {
-            let content = format!("{head}\n\n{ledger}");
-            let tokens = history.measure.note(&content);
-            if tokens <= room {
-                return Some(Self { content, tokens });
-            }
-        }
-        Some(Self { content: head, tokens: bare })
-    }
-
-    /// Adds lines of the left-out messages, if the whole then has at most `room` tokens.
-    pub(super) fn with(self, history: &History<'_>, quoted: &str, room: u64) -> Self {
-        let content = format!("{}\n\n{quoted}", self.content);
+    pub(super) fn new(history: &History<'_>, content: String) -> Self {
         let tokens = history.measure.note(&content);
-        if tokens <= room { Self { content, tokens } } else { self }
+        Self { content, tokens }
     }
+}
+
+/// Tells how many messages are left out; empty if none are.
+pub(super) fn head(history: &History<'_>, dropped: &[usize]) -> String {
+    let (Some(first), Some(last)) = (dropped.first(), dropped.last()) else { return String::new() };
+    let number = |index: usize| history.messages[index].number;
+    format!(
+        "[{} earlier messages are left out between msg-{} and msg-{}; the log holds all of them]",
+        dropped.len(),
+        number(*first),
+        number(*last)
+    )
+}
+
+/// Returns the ledger of left-out messages, in at most `room` tokens.
+pub(super) fn ledger(history: &History<'_>, dropped: &[usize], room: u64) -> String {
+    if dropped.is_empty() || room == 0 {
+        return String::new();
+    }
+    Ledger::of(read(history, dropped)).within(room, history.measure).render()
 }
 
 /// Chooses the messages that are read for the ledger, in the order of the log.

@@ -5,12 +5,13 @@
 //! very best with their neighbours. A single line between two chosen ones is shown too.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 
 use super::excerpt;
-use super::form::Form;
+use super::note::Note;
 use super::work::{Line, Work, length};
 use crate::curation::unit::History;
+use crate::session::message::Role;
 
 /// Maximum length of a line, in bytes. Data in one long line says little for its cost.
 const LONGEST: usize = 400;
@@ -19,173 +20,162 @@ const LONGEST_NEIGHBOUR: usize = 160;
 /// Share of the room for the neighbours of the best lines. More of them would take the place of
 /// lines that are needed.
 const NEIGHBOURS: f64 = 0.15;
-/// Guessed cost of a line's number, its end, and a mark for missing lines.
-const MARK: u64 = 3;
-/// Guessed cost of naming the message that lines come from.
-const HEAD: u64 = 12;
-/// Room below which no more lines are sought.
-const LEAST_ROOM: u64 = 8;
+/// Guessed size of a line's end and a mark for missing lines, in bytes.
+const MARK: usize = 3;
+/// Guessed size of the number of a result's line, in bytes.
+const NUMBER: usize = 4;
+/// Guessed size of naming the message that lines come from, in bytes.
+const HEAD: usize = 30;
+/// Number of lines that are counted, to guess better what others cost.
+const SAMPLE: usize = 200;
+/// Room below which no more lines are sought, in tokens.
+const LEAST_ROOM: f64 = 4.0;
 
 /// Lines of messages that are not shown whole.
-#[derive(Default)]
-pub(super) struct Pieces<'h> {
-    /// Chosen lines, best first.
-    pub(super) lines: Vec<Line<'h>>,
-    /// Guessed cost of all of them.
-    pub(super) cost: u64,
-    /// Guessed cost of the lines of each message.
-    costs: HashMap<usize, u64>,
+pub(super) struct Pieces<'a, 'h> {
+    history: &'a History<'h>,
+    work: Work<'h>,
+    /// Lines that may be taken, the best for their cost on top.
+    heap: BinaryHeap<(u64, Reverse<usize>)>,
+    /// Index of each message's unit.
+    unit_of: Vec<usize>,
+    taken: Vec<bool>,
+    /// Lines that were taken, best first, with their guessed costs.
+    order: Vec<(usize, f64)>,
+    /// True for messages with a line that was taken. Another line need not name them again.
+    named: Vec<bool>,
+    left: f64,
+    /// Part of the room that is left for neighbours.
+    for_neighbours: f64,
 }
 
-impl<'h> Pieces<'h> {
-    /// Chooses lines that cost at most `room` together. `is_named` tells which messages are named
-    /// at no further cost, because they are shown.
-    pub(super) fn choose(
-        history: &History<'h>,
-        mut work: Work<'h>,
-        room: u64,
-        is_named: impl Fn(usize) -> bool,
-    ) -> Self {
-        let mut choice = Choice {
+impl<'a, 'h> Pieces<'a, 'h> {
+    /// Prepares to choose lines.
+    pub(super) fn new(history: &'a History<'h>, work: Work<'h>) -> Self {
+        let mut pieces = Self {
+            history,
+            heap: BinaryHeap::new(),
+            unit_of: history.unit_of_each_message(),
             taken: vec![false; work.lines.len()],
             order: Vec::new(),
-            named: (0..history.messages.len()).map(is_named).collect(),
-            costs: HashMap::new(),
-            left: room,
-            for_neighbours: (room as f64 * NEIGHBOURS) as u64,
-            history,
+            named: vec![false; history.messages.len()],
+            left: 0.0,
+            for_neighbours: 0.0,
+            work,
         };
-        choice.run(&mut work);
-        let cost = room - choice.left;
-        let mut lines: Vec<Option<Line<'h>>> = work.lines.into_iter().map(Some).collect();
-        let lines = choice.order.into_iter().filter_map(|at| lines[at].take()).collect();
-        Self { lines, cost, costs: choice.costs }
-    }
-
-    /// Returns the guessed cost of the lines of a message.
-    pub(super) fn cost_of(&self, index: usize) -> u64 {
-        self.costs.get(&index).copied().unwrap_or(0)
-    }
-
-    /// Returns the lines of the results that are shown shortened, and marks these results in
-    /// `forms`.
-    pub(super) fn results(&self, forms: &mut [Form]) -> BTreeMap<usize, Vec<&Line<'h>>> {
-        let mut results: BTreeMap<usize, Vec<&Line<'h>>> = BTreeMap::new();
-        for line in &self.lines {
-            if matches!(forms[line.message], Form::Spilled | Form::Masked | Form::Cut) {
-                forms[line.message] = Form::Cut;
-                results.entry(line.message).or_default().push(line);
-            }
-        }
-        results.values_mut().for_each(|lines| lines.sort_unstable_by_key(|line| line.place));
-        results
-    }
-
-    /// Quotes the lines of the left-out messages in at most `room` tokens; the best lines have
-    /// priority.
-    pub(super) fn quoted(
-        &self,
-        history: &History<'_>,
-        is_dropped: impl Fn(usize) -> bool,
-        room: u64,
-    ) -> Option<String> {
-        let mut lines: Vec<&Line<'h>> =
-            self.lines.iter().filter(|line| is_dropped(line.message)).collect();
-        let unit_of = history.unit_of_each_message();
-        while !lines.is_empty() {
-            let mut ordered = lines.clone();
-            ordered.sort_unstable_by_key(|line| (line.message, line.place));
-            let text = excerpt::of_messages(history, &unit_of, &ordered);
-            let tokens = history.measure.note(&text);
-            if tokens <= room {
-                return Some(text);
-            }
-            let share = room as f64 / tokens as f64;
-            lines.truncate((lines.len() as f64 * share * 0.95) as usize);
-        }
-        None
-    }
-}
-
-struct Choice<'a, 'h> {
-    history: &'a History<'h>,
-    taken: Vec<bool>,
-    order: Vec<usize>,
-    named: Vec<bool>,
-    costs: HashMap<usize, u64>,
-    left: u64,
-    /// Part of the room that is left for neighbours.
-    for_neighbours: u64,
-}
-
-impl Choice<'_, '_> {
-    /// Takes lines, best first, as long as they fit. Values only fall while lines are taken, so a
-    /// line whose value fell goes back into the heap.
-    fn run(&mut self, work: &mut Work<'_>) {
-        let mut heap: BinaryHeap<(u64, Reverse<usize>)> = (0..work.lines.len())
-            .filter(|at| (1..=LONGEST).contains(&work.lines[*at].text.len()))
-            .filter_map(|at| Some((self.worth(work, at)?, Reverse(at))))
+        pieces.heap = (0..pieces.work.lines.len())
+            .filter(|at| (1..=LONGEST).contains(&pieces.work.lines[*at].text.len()))
+            .filter_map(|at| Some((pieces.worth(at)?, Reverse(at))))
             .collect();
-        while let Some((worth, Reverse(at))) = heap.pop()
-            && self.left >= LEAST_ROOM
+        pieces
+    }
+
+    /// Takes lines that cost at most `room` together, besides those that were taken already. Values
+    /// only fall while lines are taken, so a line whose value fell goes back into the heap.
+    pub(super) fn take(&mut self, room: f64) {
+        self.left = room;
+        self.for_neighbours += room * NEIGHBOURS;
+        while self.left >= LEAST_ROOM
+            && let Some((worth, Reverse(at))) = self.heap.pop()
         {
             if self.taken[at] {
                 continue;
             }
-            match self.worth(work, at) {
-                Some(now) if now < worth => heap.push((now, Reverse(at))),
-                Some(_) if self.take(work, at) => self.take_neighbours(work, at),
+            match self.worth(at) {
+                Some(now) if now < worth => self.heap.push((now, Reverse(at))),
+                Some(_) if self.take_line(at) => self.take_neighbours(at),
                 _ => {}
             }
         }
     }
 
-    /// Returns the value of a line for its cost. The bits of positive numbers are ordered like the
-    /// numbers.
-    fn worth(&self, work: &Work<'_>, at: usize) -> Option<u64> {
-        let value = work.value(at);
-        (value > 0.0).then(|| (value / self.cost(&work.lines[at]) as f64).to_bits())
+    /// Returns by what share the guessed costs are too high, from a sample of the lines.
+    pub(super) fn overestimate(&self) -> f64 {
+        let sample = &self.order[..self.order.len().min(SAMPLE)];
+        let guessed: f64 = sample.iter().map(|(_, cost)| cost).sum();
+        let text = self.text(sample.iter().map(|(at, _)| &self.work.lines[*at]).collect());
+        let cost = self.history.measure.note(&text) - self.history.measure.message(0);
+        if cost > 0 { (guessed / cost as f64 - 1.0).clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    fn cost(&self, line: &Line<'_>) -> u64 {
+    /// Quotes the lines of the messages that are not shown whole, after `text` and together with it
+    /// in at most `room` tokens; the best lines have priority. Returns all of it.
+    pub(super) fn quoted(
+        &self,
+        text: &str,
+        is_whole: impl Fn(usize) -> bool,
+        room: u64,
+    ) -> Option<Note> {
+        let lines = self.order.iter().map(|(at, _)| &self.work.lines[*at]);
+        let mut lines: Vec<&Line<'h>> = lines.filter(|line| !is_whole(line.message)).collect();
+        while !lines.is_empty() {
+            let gap = if text.is_empty() { "" } else { "\n\n" };
+            let content = format!("{text}{gap}{}", self.text(lines.clone()));
+            let note = Note::new(self.history, content);
+            if note.tokens <= room {
+                return Some(note);
+            }
+            let share = room as f64 / note.tokens as f64;
+            lines.truncate((lines.len() as f64 * share * 0.98) as usize);
+        }
+        None
+    }
+
+    fn text(&self, mut lines: Vec<&Line<'h>>) -> String {
+        lines.sort_unstable_by_key(|line| (line.message, line.place));
+        excerpt::of_messages(self.history, &self.unit_of, &lines)
+    }
+
+    /// Returns the value of a line for its cost. The bits of positive numbers are ordered like the
+    /// numbers.
+    fn worth(&self, at: usize) -> Option<u64> {
+        let value = self.work.value(at);
+        (value > 0.0).then(|| (value / self.cost_of(at)).to_bits())
+    }
+
+    /// Guesses the cost of a line from the cost of its message.
+    fn cost_of(&self, at: usize) -> f64 {
+        let line = &self.work.lines[at];
         let message = self.history.messages[line.message];
-        let tokens = self.history.measure.message(message.tokens) as f64;
-        let share = (line.text.len() + 1) as f64 / (length(message) + 1) as f64;
+        let measure = self.history.measure;
+        let tokens = measure.message(message.tokens) - measure.message(0);
+        let number = if message.role == Role::Tool { NUMBER } else { 0 };
         let head = if self.named[line.message] { 0 } else { HEAD };
-        (tokens * share).ceil() as u64 + MARK + head
+        let bytes = line.text.len() + MARK + number + head;
+        tokens as f64 * bytes as f64 / length(message).max(1) as f64
     }
 
     /// Takes a line if it fits. Returns whether it is taken.
-    fn take(&mut self, work: &mut Work<'_>, at: usize) -> bool {
-        let cost = self.cost(&work.lines[at]);
+    fn take_line(&mut self, at: usize) -> bool {
+        let cost = self.cost_of(at);
         if cost > self.left {
             return false;
         }
         self.left -= cost;
         self.taken[at] = true;
-        *self.costs.entry(work.lines[at].message).or_default() += cost;
-        self.named[work.lines[at].message] = true;
-        self.order.push(at);
-        work.show(at);
+        self.named[self.work.lines[at].message] = true;
+        self.order.push((at, cost));
+        self.work.show(at);
         true
     }
 
     /// Takes the neighbours of a line that was taken, and those of its neighbours that would be a
     /// gap of one line.
-    fn take_neighbours(&mut self, work: &mut Work<'_>, at: usize) {
+    fn take_neighbours(&mut self, at: usize) {
         for (near, beyond) in [(at.wrapping_sub(1), at.wrapping_sub(2)), (at + 1, at + 2)] {
+            let lines = &self.work.lines;
             let same = |at: usize, other: usize| {
-                work.lines.get(other).is_some_and(|it| it.message == work.lines[at].message)
+                lines.get(other).is_some_and(|it| it.message == lines[at].message)
             };
             if !same(at, near) || self.taken[near] {
                 continue;
             }
             let is_gap = same(at, beyond) && self.taken[beyond];
-            let text = work.lines[near].text;
+            let text = lines[near].text;
             let fits = text.len() <= LONGEST_NEIGHBOUR && (is_gap || !text.trim().is_empty());
-            let cost = self.cost(&work.lines[near]);
+            let cost = self.cost_of(near);
             let is_due = fits && (is_gap || cost <= self.for_neighbours);
-            let taken = is_due && self.take(work, near);
+            let taken = is_due && self.take_line(near);
             if taken && !is_gap {
                 self.for_neighbours -= cost;
             }

@@ -10,8 +10,6 @@ use crate::session::message::{Message, Role, ToolCall};
 pub(super) struct Reads<'h> {
     /// Newest read of each file.
     newest: HashMap<&'h str, usize>,
-    /// Pairs of an older read and the newer one that repeats it.
-    repeated: Vec<(usize, usize)>,
     /// Older reads that a later one repeats.
     superseded: HashSet<usize>,
 }
@@ -41,7 +39,6 @@ impl<'h> Reads<'h> {
             return;
         }
         if let Some(older) = self.newest.insert(path, index) {
-            self.repeated.push((older, index));
             self.superseded.insert(older);
         }
     }
@@ -49,13 +46,6 @@ impl<'h> Reads<'h> {
     /// Returns whether a later read repeats the one at `index`.
     pub(super) fn is_superseded(&self, index: usize) -> bool {
         self.superseded.contains(&index)
-    }
-
-    /// Removes and returns the reads before `end` that a later read repeats, with the later reads.
-    pub(super) fn repeated(&mut self, end: usize) -> Vec<(usize, usize)> {
-        let (old, newer) = self.repeated.drain(..).partition(|(older, _)| *older < end);
-        self.repeated = newer;
-        old
     }
 }
 

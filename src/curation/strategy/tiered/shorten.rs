@@ -12,12 +12,8 @@ const TAIL: usize = 600;
 pub(super) fn text(message: &Message, form: Form) -> Option<String> {
     let number = message.number;
     match form {
-        Form::Whole | Form::Cut | Form::Dropped => None,
+        Form::Whole | Form::Dropped => None,
         Form::Spilled => ends(message),
-        Form::Repeated(newer) => Some(format!(
-            "[Older reading left out; the file was read again in msg-{newer}; this is msg-{number} \
-             in the log]"
-        )),
         Form::Masked => Some(format!("[Old tool result left out; it is msg-{number} in the log]")),
     }
 }

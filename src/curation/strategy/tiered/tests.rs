@@ -38,15 +38,7 @@ fn project(log: &[Message], budget: u64, query: Option<&str>) -> (Vec<String>, u
         }
         Shown::Shortened { index, content, tokens: cost } => {
             tokens += cost;
-            let form = if content.contains("bytes are left out") {
-                "spilled"
-            } else if content.contains("read again") {
-                "repeated"
-            } else if content.starts_with("[Lines of an old tool result;") {
-                "cut"
-            } else {
-                "masked"
-            };
+            let form = if content.contains("bytes are left out") { "spilled" } else { "masked" };
             format!("{}:{form}", log[*index].number)
         }
         Shown::Note { content, tokens: cost } => {
@@ -58,18 +50,18 @@ fn project(log: &[Message], budget: u64, query: Option<&str>) -> (Vec<String>, u
 }
 
 #[test]
-fn old_results_become_lines_and_the_newest_stay_whole() {
+fn old_messages_go_and_the_newest_stay_whole() {
     let (shown, tokens) = project(&run(12, 100), 1600, None);
-    let expected = (1..=26).map(|number| match number {
-        4..=18 if number % 2 == 0 => format!("{number}:masked"),
-        _ => number.to_string(),
-    });
+    let note =
+        "[10 earlier messages are left out between msg-3 and msg-12; the log holds all of them]";
+    let newest = (13..=26).map(|number| number.to_string());
+    let expected = ["1".into(), "2".into(), note.to_owned()].into_iter().chain(newest);
     assert_eq!(shown, expected.collect::<Vec<_>>());
     assert!(tokens <= 1600);
 }
 
 #[test]
-fn whole_units_go_last_and_their_ledger_stays() {
+fn the_ledger_of_old_messages_stays() {
     let log = run(60, 100);
     let (shown, tokens) = project(&log, 1000, None);
     assert!(shown[2].starts_with('[') && shown[2].contains("earlier messages are left out"));
@@ -132,34 +124,27 @@ fn check_text(log: &[Message], budget: u64, expected: &str) {
 }
 
 #[test]
-fn an_old_result_is_cut_to_the_lines_that_the_work_names() {
-    let log = run_with_lines();
-    let (shown, _) = project(&log, 2100, None);
-    assert_eq!(shown[3], "4:cut");
-    check_text(
-        &log,
-        2100,
-        "msg-4 in the log has all of it]\n…\n29: nothing of interest is on this \
-                            line\n30:     fn parse_header(input) {\n31:         the first line",
-    );
-}
-
-#[test]
 fn the_note_quotes_the_lines_that_the_work_names() {
-    check_text(&run_with_lines(), 700, "msg-4, run:\n…\n30:     fn parse_header(input) {");
+    for budget in [700, 2100] {
+        check_text(
+            &run_with_lines(),
+            budget,
+            "msg-4, run:\n…\n29: nothing of interest is on this line\n30:     fn \
+             parse_header(input) {\n31:         the first line",
+        );
+    }
 }
 
 #[test]
-fn an_older_reading_of_a_file_refers_to_the_newer_one() {
-    let mut log = run(6, 200);
-    for (index, path) in [(2, "a.rs"), (4, "b.rs"), (6, "a.rs"), (8, "c.rs"), (10, "d.rs")] {
-        let arguments = format!("{{\"path\": \"{path}\"}}");
-        log[index].tool_calls =
-            vec![ToolCall { id: "1".into(), name: "read_file".into(), arguments }];
-    }
-    let (shown, _) = project(&log, 1400, None);
-    assert_eq!(shown[3], "4:repeated");
-    assert_eq!(shown[5], "6:masked");
+fn an_older_reading_of_a_file_is_not_quoted() {
+    let mut log = run_with_lines();
+    let read = |id: &str| {
+        let arguments = "{\"path\": \"a.rs\"}".into();
+        vec![ToolCall { id: id.into(), name: "read_file".into(), arguments }]
+    };
+    (log[2].tool_calls, log[4].tool_calls) = (read("1"), read("1"));
+    log[5] = Message { content: log[3].content.clone(), number: 6, ..log[3].clone() };
+    check_text(&log, 700, "msg-6, a.rs:\n…\n29: nothing");
 }
 
 #[test]

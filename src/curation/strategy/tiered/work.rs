@@ -23,7 +23,7 @@ const IN_QUERY: f64 = 1.0;
 /// is in the results.
 const TOLD: f64 = 0.1;
 /// Number of bytes that are read, from the newest message on. Beyond that, lines are not found.
-const READ: usize = 1 << 20;
+const READ: usize = 1 << 19;
 
 /// A line of a message that is not shown whole.
 pub(super) struct Line<'h> {
