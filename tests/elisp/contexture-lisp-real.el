@@ -40,8 +40,8 @@
 (require (intern (format "contexture-%s" contexture-lisp-real-name)))
 (require contexture-lisp-real-name)
 (setq inferior-lisp-program "sbcl --noinform --no-sysinit --no-userinit"
-      slime-repl-history-file (make-temp-name (concat temporary-file-directory "history"))
-      sly-mrepl-history-file-name slime-repl-history-file
+      slime-repl-history-file nil
+      sly-mrepl-history-file-name null-device
       kill-buffer-query-functions nil)
 (contexture-lisp-real-call 'setup (if (contexture-lisp-real-is 'slime)
                                       '(slime-fancy)

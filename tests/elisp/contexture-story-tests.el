@@ -418,9 +418,8 @@ Each of the texts PRESENT is there once, and none of ABSENT."
   "Play the story in the REPL of CLIENT, a symbol, set up with CONTRIBS.
 OPTION is that of the server which takes the client's version."
   (require client)
-  (let* ((history (make-temp-name (concat temporary-file-directory "history")))
-         (slime-repl-history-file history)
-         (sly-mrepl-history-file-name history)
+  (let* ((slime-repl-history-file nil)
+         (sly-mrepl-history-file-name null-device)
          (kill-buffer-query-functions nil)
          (mode (intern (format "contexture-%s-mode" client)))
          (version (symbol-value (intern (format "%s-protocol-version" client)))))
