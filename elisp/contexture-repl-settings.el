@@ -161,7 +161,7 @@ Do nothing if another template was chosen since."
     (contexture-repl--choose :manage (plist-get before :manage))))
 
 (defun contexture-repl--other-template ()
-  "Return the setting to toggle to: \"off\", or a template if it is off."
+  "Return \"off\" if notes are on, or the template to turn them on with."
   (if (plist-get contexture-repl--settings :manage) "off"
     (or (plist-get contexture-repl--settings :template)
         (car (member "freeform-chat" contexture-repl--templates))

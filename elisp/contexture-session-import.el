@@ -106,8 +106,9 @@ sessions of this project."
 
 (defun contexture-session-import--question (found)
   "Return the question whether to import FOUND, the answer of a dry run."
-  (format "Import %d messages, new sessions: %d? "
-          (plist-get found :messages) (plist-get found :sessions)))
+  (format "Import %s (%s)? "
+          (contexture--count (plist-get found :messages) "message")
+          (contexture--count (plist-get found :sessions) "new session")))
 
 (defun contexture-session-import--run (file)
   "Import the recordings of FILE."

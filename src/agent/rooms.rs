@@ -40,7 +40,7 @@ impl Default for Room {
 }
 
 impl Rooms {
-    /// Returns the known limit of a model.
+    /// Returns what is known about the limit of a model.
     pub fn of(&self, model: &str) -> Room {
         self.rooms().get(model).copied().unwrap_or_default()
     }

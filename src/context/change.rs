@@ -10,7 +10,8 @@ use super::item::{Item, ItemId};
 /// An item in its place in a manager.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slot {
-    /// Position of the item. Smaller is older. Unique within a manager.
+    /// Position of the item. Items with smaller ranks come first and count as older. Unique within
+    /// a manager.
     pub rank: i64,
     /// True if the item is exempt from eviction.
     pub pinned: bool,

@@ -15,7 +15,7 @@ const SESSION: &str = "*session ";
 const REMOTE: &str = "//";
 /// Text between the name of a buffer and its number.
 const NUMBER: &str = "#";
-/// Schemes with their default ports, which are left out of a remote's normal form.
+/// Schemes with their usual ports, which are left out of a remote's normal form.
 const USUAL_PORTS: [(&str, &str); 4] =
     [("ssh", "22"), ("https", "443"), ("http", "80"), ("git", "9418")];
 

@@ -34,7 +34,7 @@ pub enum Error {
         needed: u64,
         /// The parts, in the order of the window.
         parts: Vec<Irreducible>,
-        /// Description that names the largest parts.
+        /// Description of the failure, with the number of tokens needed.
         message: String,
     },
     /// The model failed to answer. [`ProviderError::kind`] gives the reason.

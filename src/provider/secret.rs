@@ -148,7 +148,8 @@ async fn from_command(command: &str) -> Result<Secret, String> {
         return Err(failed(format!("failed with {}", output.status)));
     }
     let text = String::from_utf8(output.stdout).ok().filter(|text| text.len() <= LONGEST_KEY);
-    text.as_deref().and_then(Secret::new).ok_or_else(|| failed("printed no key".to_owned()))
+    let why = "printed no key, or one that is too long or not UTF-8";
+    text.as_deref().and_then(Secret::new).ok_or_else(|| failed(why.to_owned()))
 }
 
 #[cfg(test)]

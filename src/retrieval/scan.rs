@@ -147,8 +147,8 @@ impl Wanted {
         }
     }
 
-    /// Counts the words of a run of letters, digits and underscores. `seen` holds the classes of
-    /// its bytes.
+    /// Counts the words of a run of bytes that are no ASCII separators, or of a piece of such a
+    /// run. `seen` holds the classes of the whole run's bytes.
     fn run(&mut self, run: &str, seen: u8) {
         let bytes = run.as_bytes();
         let capital = || bytes[1..].iter().all(u8::is_ascii_lowercase);

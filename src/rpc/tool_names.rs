@@ -25,8 +25,10 @@ impl<'de> Deserialize<'de> for ToolNames {
             Value::Nil | Value::Bool(false) => return Ok(Self(Some(Vec::new()))),
             Value::Bool(true) => return Ok(Self(Some(ALL.iter().collect()))),
             Value::List(names) | Value::Vector(names) => names,
-            _ => {
-                return Err(serde::de::Error::custom("must be t, nil or a list of names of tools"));
+            other => {
+                let got = other.describe();
+                let wrong = format!("must be t or nil, or a list of names of tools, got {got}");
+                return Err(serde::de::Error::custom(wrong));
             }
         };
         names.iter().map(tool).collect::<Result<_, _>>().map(|tools| Self(Some(tools)))

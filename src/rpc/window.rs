@@ -176,7 +176,7 @@ pub(super) fn build_window(call: Call, given: BuildContext) -> Result<Step, Wire
     })
 }
 
-/// A window.
+/// A window of a session, with its outcome for each item and each part.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Window")]
 pub(super) struct WindowResult<'a> {

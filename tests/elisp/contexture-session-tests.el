@@ -569,7 +569,7 @@ An answer that is nil takes the default."
         (cl-letf (((symbol-function 'y-or-n-p) (lambda (question) (push question asked) nil)))
           (contexture-session-import default-directory)
           (contexture-test-until asked))
-        (should (equal (car asked) "Import 2 messages, new sessions: 1? "))
+        (should (equal (car asked) "Import 2 messages (1 new session)? "))
         (with-current-buffer contexture-session-import-buffer
           (should (looking-at "new +Which port\\?\n"))
           (should (search-forward "left out: 1 progress" nil t))))

@@ -79,7 +79,7 @@ impl Chat {
         fitted.min(share(LARGEST_SHARE))
     }
 
-    /// Records what the refusal reveals: a smaller limit, or how the server counts tokens.
+    /// Records what the refusal reveals: the model's limit, and how the server counts tokens.
     async fn learn_that_too_long(&self, window: &Window, error: &ProviderError) {
         let overflow = error.overflow.as_deref().copied().unwrap_or_default();
         let (model, counted) = (self.configured.provider.model().to_owned(), window.tokens);
@@ -103,8 +103,9 @@ impl Chat {
         }
     }
 
-    /// Returns [`AgentError::NeverFits`] for a window that cannot be made small enough for the
-    /// model. Returns any other error unchanged, and every error if a budget was set explicitly.
+    /// Turns the error for a window that cannot be made small enough for the model into
+    /// [`AgentError::NeverFits`], unless a budget was set explicitly. Returns any other error
+    /// unchanged.
     fn unfit(&self, begun: &Begun, error: AgentError) -> AgentError {
         let error = match error {
             AgentError::Engine(EngineError::BudgetTooSmall(error)) if !begun.is_budget_set => error,

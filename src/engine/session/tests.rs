@@ -360,7 +360,7 @@ fn an_answer_is_stored_with_the_end_of_its_turn_or_not_at_all() {
     assert!(engine.begin_turn(Some("a")).is_ok(), "the turn has ended");
 }
 
-/// Returns the number of rows of sessions that `operation` reads.
+/// Returns the number of rows of sessions that `operation` reads, and its outcome.
 fn reads<T>(
     engine: &mut Engine,
     operation: impl FnOnce(&mut Engine) -> Result<T, EngineError>,

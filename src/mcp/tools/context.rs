@@ -210,8 +210,8 @@ fn named(left_out: &[Verdict]) -> String {
 }
 
 impl Now {
-    /// Asks editors for their changes, lists the project's items, which brings live items up to
-    /// date with their files, and then reads the revision, which this may have changed.
+    /// Asks editors for their changes and lists the project's items, which brings live items up to
+    /// date with their files. Both may change the revision, so it is read last.
     async fn of(asked: &Asked<'_>, project: &Project) -> Result<Self, Trouble> {
         let is_late = asked.edits().await?;
         let (managers, _) = asked.layers(project).await?;

@@ -29,7 +29,8 @@ pub(super) const MAX_MEMORY_BYTES: usize = 64 << 10;
 
 /// Description of the filter by session.
 const OF_SESSION: &str = "Include only memories for this session: its own, those of the session \
-                          that it was forked from, its project's, and those for everywhere.";
+                          that it was forked from, those of its project, and those with the scope \
+                          `:everywhere`.";
 /// Description of the filter by project.
 const OF_PROJECT: &str = "Include only memories for this project or for everywhere.";
 

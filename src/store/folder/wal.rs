@@ -1,7 +1,7 @@
-//! Reads the write-ahead log of SQLite without SQLite.
+//! Reads the write-ahead log of SQLite without SQLite, to find damage that SQLite does not report.
 //!
-//! SQLite silently drops the first frame with a wrong checksum and everything after it. SQLite also
-//! applies any log whose checksums are right, even a log from another time.
+//! SQLite silently drops the first frame with a wrong checksum and everything after it, and applies
+//! any log whose checksums are right, even a log from another time.
 
 use std::collections::HashMap;
 use std::fs::File;

@@ -20,7 +20,7 @@ impl Beside {
         let noted = if in_both { self.marks.note_in_both(&mark) } else { self.marks.note(&mark) };
         if let Err(error) = noted {
             tracing::warn!(
-                "cannot record how far the state has come; the change itself is stored: {error}"
+                "cannot write the state's high-water mark: {error}; the change itself is stored"
             );
         }
     }

@@ -180,7 +180,7 @@ impl Reader<'_> {
                 self.at += end + 2;
                 Ok(u32::from(character))
             }
-            _ => Err(self.syntax("`\\N{U+…}` whose number is not that of a character")),
+            _ => Err(self.syntax("`\\N{U+…}` without the number of a character")),
         }
     }
 

@@ -197,7 +197,7 @@ impl<'t> Reader<'t> {
             return Err(self.syntax(format!("a `{}` that closes nothing", char::from(closer))));
         };
         let expected = match list.shape {
-            Shape::Prefix => return Err(self.syntax("a quote without the datum that it quotes")),
+            Shape::Prefix => return Err(self.syntax("a quote or comma without a datum after it")),
             Shape::Vector => b']',
             Shape::List | Shape::Record | Shape::Propertized => b')',
         };

@@ -293,7 +293,7 @@ fn strings() {
     for text in [r#""\C-1""#, r#""\A-a""#, r#""\M-é""#, r#""\x400000""#] {
         check_error(text, Kind::Syntax, text.chars().count(), "modifier");
     }
-    check_error(r#""\N{U+110000}""#, Kind::Syntax, 4, "not that of a character");
+    check_error(r#""\N{U+110000}""#, Kind::Syntax, 4, "without the number of a character");
     check_error(r#""\u41""#, Kind::Syntax, 4, "4 digits");
     check_error(r#""\U00110000""#, Kind::Syntax, 4, "U+10FFFF");
 }
