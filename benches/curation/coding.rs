@@ -29,8 +29,10 @@ pub(crate) enum Phrasing {
     HeldOut,
     /// The half of the fresh sentences that was used to correct it.
     Developed,
-    /// The other half of the fresh sentences. Nothing was changed for them.
+    /// The other half of the fresh sentences, which was held out, and then used to correct it.
     Judged,
+    /// Sentences that were written last. Nothing was changed for them.
+    Later,
 }
 
 /// A specific that a summary has to keep.

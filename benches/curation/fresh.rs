@@ -1,19 +1,28 @@
-//! The sentences of `fresh.txt`, half of them for development and half for judging.
+//! The sentences of `fresh.txt`, in two halves, and those of `later.txt`, which were written last.
 
 use crate::coding::Phrasing;
 
 const SENTENCES: &str = include_str!("fresh.txt");
+const LATER: &str = include_str!("later.txt");
 
 /// Returns the sentences of a class for one of the halves, or none for other sets of sentences.
 pub(crate) fn sentences(class: &str, phrasing: Phrasing) -> Vec<&'static str> {
+    let later = of_class(LATER, class);
+    if phrasing == Phrasing::Later && !later.is_empty() {
+        return later;
+    }
     let judged = match phrasing {
         Phrasing::Developed => false,
-        Phrasing::Judged => true,
+        Phrasing::Judged | Phrasing::Later => true,
         _ => return Vec::new(),
     };
-    let lines = SENTENCES.lines().filter_map(|line| line.split_once(": "));
-    let of_class = lines.filter(|(known, _)| *known == class).map(|(_, sentence)| sentence);
-    of_class.filter(|sentence| is_judged(sentence) == judged).collect()
+    let sentences = of_class(SENTENCES, class).into_iter();
+    sentences.filter(|sentence| is_judged(sentence) == judged).collect()
+}
+
+fn of_class(text: &'static str, class: &str) -> Vec<&'static str> {
+    let lines = text.lines().filter_map(|line| line.split_once(": "));
+    lines.filter(|(known, _)| *known == class).map(|(_, sentence)| sentence).collect()
 }
 
 /// Returns whether the hash of a sentence (FNV-1a) puts it into the half for judging.

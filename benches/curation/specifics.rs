@@ -38,7 +38,8 @@ pub(crate) fn measure() -> anyhow::Result<()> {
         (Phrasing::Former, "once held-out"),
         (Phrasing::HeldOut, "later held-out"),
         (Phrasing::Developed, "fresh, developed with"),
-        (Phrasing::Judged, "fresh, for judging"),
+        (Phrasing::Judged, "fresh, once for judging"),
+        (Phrasing::Later, "latest, for judging"),
     ] {
         let mut counts = vec![Count::default(); ROUNDS + 1];
         for seed in 1..=SESSIONS {

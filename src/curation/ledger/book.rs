@@ -1,11 +1,11 @@
 //! The ledger while it is being written. Finds the entries that a new entry repeats or supersedes.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
-use super::choice::Choice;
-use super::lexicon::Classes;
-use super::number::Amount;
-use super::subject::{Related, Subject, key, relations};
+use super::amount::Amount;
+use super::choice::{Choice, is_bare, may_decide_anew};
+use super::same::{identity, is_choice_of, is_done, is_rule_about};
+use super::subject::{Match, Related, Subject, key, relations};
 use super::{Entry, Kind, Ledger, Quantity, Voice, Withdrawal, Withdrawn};
 
 /// Maximum number of withdrawals kept for an older ledger that may be merged.
@@ -15,8 +15,6 @@ const WITHDRAWALS: usize = 64;
 const RECALLED: usize = 256;
 /// Number of messages after which "make it 40 s" can no longer refer to an earlier quantity.
 const ANAPHORA: u64 = 6;
-/// Share of a task's words that a report must contain to mark the task as done.
-const DONE_SHARE: f64 = 0.6;
 
 /// A ledger that is being written. Entries that no longer hold leave empty slots until the ledger
 /// is closed.
@@ -114,6 +112,25 @@ impl Book {
         self.choices.push((slot, choice));
     }
 
+    /// Returns whether a sentence gives another answer to what was decided, in whatever words: it
+    /// says that something changes, or is as short as "SQLite for the parser part 7".
+    pub(super) fn decides_anew(&self, sentence: &str) -> bool {
+        let decided = |slot: usize| {
+            let stated = [Kind::Decision, Kind::Constraint, Kind::Request];
+            let holds = |entry: &Entry| !entry.earlier && stated.contains(&entry.kind);
+            self.slots[slot].as_ref().is_some_and(holds)
+        };
+        // "Now let me update the parser" tells what is done next.
+        let narrates = sentence.starts_with("Now ");
+        if self.choices.is_empty() || narrates || !may_decide_anew(sentence) {
+            return false;
+        }
+        let choice = Choice::of(sentence);
+        let start = self.choices.len().saturating_sub(RECALLED);
+        let mut recent = self.choices[start..].iter().filter(|(slot, _)| decided(*slot));
+        (choice.changes() || is_bare(sentence)) && recent.any(|(_, known)| choice.replaces(known))
+    }
+
     /// Drops the entries that the withdrawal names, and remembers the withdrawal.
     pub(super) fn withdraw(&mut self, withdrawal: Withdrawal) {
         self.withdraw_by(withdrawal, &Choice::default());
@@ -169,7 +186,27 @@ impl Book {
                 None => current.push(value),
             }
         }
+        let former: Vec<bool> =
+            current.iter().map(|it| current.iter().any(|other| self.was(it, other))).collect();
+        let mut former = former.into_iter();
+        current.retain(|_| !former.next().unwrap_or_default());
         current
+    }
+
+    /// Returns whether an amount is the one that the thing of a new quantity had before, and no
+    /// other thing has it.
+    fn was(&self, old: &Quantity, new: &Quantity) -> bool {
+        let (old_amount, amount) = (Amount::of(&old.amount), Amount::of(&new.amount));
+        if old_amount.dimension != amount.dimension || old_amount == amount {
+            return false;
+        }
+        let (subject, own) = (Subject::of(new), Subject::of(old));
+        let mut has = self.recalled().filter(|held| held.amount == old_amount).peekable();
+        has.peek().is_some()
+            && has.all(|held| held.subject.relation(&own).is_none())
+            && self.recalled().any(|held| {
+                held.amount == old_amount && held.subject.relation(&subject) == Some(Match::Equal)
+            })
     }
 
     /// Returns the last quantity of the same dimension, and for counts of the same unit, if it is
@@ -336,50 +373,4 @@ fn change_amount(entry: &mut Entry, old: &Quantity, newer: &Quantity) {
     for value in entry.values.iter_mut().filter(|value| *value == old) {
         value.amount.clone_from(&newer.amount);
     }
-}
-
-/// Returns the key by which an equal entry is recognized: the words of the entry, or, for a
-/// statement, the meaningful words in alphabetical order.
-fn identity(entry: &Entry) -> String {
-    match entry.kind {
-        Kind::Constraint | Kind::Decision | Kind::Request => {
-            const POLITE: &[&str] = &["pleas", "also", "kind", "just", "realli", "again", "you"];
-            let mut words = key(&entry.text);
-            words.retain(|word| !POLITE.contains(&word.as_str()));
-            if words.is_empty() {
-                return entry.text.to_lowercase();
-            }
-            words.into_iter().collect::<Vec<String>>().join(" ")
-        }
-        _ => entry.text.to_lowercase(),
-    }
-}
-
-fn is_done(task: &str, done: &BTreeSet<String>) -> bool {
-    let words = key(task);
-    let shared = words.iter().filter(|word| done.contains(*word)).count();
-    !words.is_empty() && shared as f64 >= DONE_SHARE * words.len() as f64
-}
-
-/// Returns whether an entry is the withdrawn choice: a decision with all of the words, or exactly
-/// this command.
-fn is_choice_of(entry: &Entry, words: &str, named: &BTreeSet<String>) -> bool {
-    match entry.kind {
-        Kind::Decision => key(&entry.text).is_superset(named),
-        Kind::Command => entry.text == words,
-        _ => false,
-    }
-}
-
-/// Returns whether an entry is a person's statement about the thing that the words name: whether at
-/// least two of the statement's meaningful words, and 60 % of them, are among the words.
-fn is_rule_about(entry: &Entry, named: &BTreeSet<String>) -> bool {
-    let statement = matches!(entry.kind, Kind::Constraint | Kind::Decision | Kind::Request);
-    if !statement || entry.voice != Voice::Person {
-        return false;
-    }
-    let mut words = key(&entry.text);
-    words.retain(|word| !Classes::of(word).any(&[Classes::STOP, Classes::AUXILIARY]));
-    let shared = words.intersection(named).count();
-    shared >= 2 && shared as f64 >= DONE_SHARE * words.len() as f64
 }

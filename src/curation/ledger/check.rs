@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::amount::Amount;
 use super::lexicon::Classes;
-use super::number::{Amount, quantities};
+use super::number::quantities;
 use super::sentence::{Cue, cues, sentences};
 use super::subject::{Related, Subject, key, relations};
 use super::{Entry, Kind, Ledger, Quantity, command};

@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use aho_corasick::AhoCorasick;
+
 use super::lexicon::{Classes, dimension};
 use super::phrases::phrases;
 use super::subject::key;
+use crate::retrieval::words::stems;
 
 /// Minimum number of words in a name by which two choices are compared. A single word may mean many
 /// things.
@@ -13,6 +16,8 @@ const FEWEST_WORDS: usize = 2;
 
 /// Maximum number of names in a choice. A sentence with more names says more than a choice.
 const MOST_NAMES: usize = 5;
+/// Maximum number of names in a change that names its thing only among other words.
+const FEW_NAMES: usize = 3;
 /// Words before the name of a thing that is known already. In "a trie for the parser", the parser
 /// is known, and the trie is chosen for it.
 const KNOWN: &[&str] =
@@ -24,6 +29,8 @@ pub(super) struct Choice {
     names: Vec<BTreeSet<String>>,
     /// Names of things that are known already.
     known: Vec<BTreeSet<String>>,
+    /// Stems of all words.
+    words: BTreeSet<String>,
     /// True if the words say that something changes.
     changes: bool,
     /// True if the words forbid something, and so choose nothing.
@@ -41,8 +48,9 @@ impl Choice {
             all.push(key);
         }
         all.retain(|key| !key.is_empty());
-        let (changes, forbids) = (has_any(sentence, &CHANGES), has_any(sentence, &FORBIDS));
-        Self { names: all, known, changes, forbids }
+        let words = stems(sentence).into_iter().collect::<BTreeSet<String>>();
+        let changes = !words.is_disjoint(&CHANGE_STEMS) || has_any(sentence, &CHANGES);
+        Self { names: all, known, words, changes, forbids: has_any(sentence, &FORBIDS) }
     }
 
     /// Returns whether the words of this choice say that something changes.
@@ -66,7 +74,11 @@ impl Choice {
         if long || self.forbids && !self.changes || older.forbids {
             return false;
         }
-        if !self.known.iter().any(|name| older.known.contains(name)) {
+        let said = |name: &BTreeSet<String>| {
+            let among = self.changes && self.names.len() <= FEW_NAMES;
+            self.known.contains(name) || among && name.is_subset(&self.words)
+        };
+        if !older.known.iter().any(said) {
             return false;
         }
         let has = |choice: &Self, word: &String| choice.names.iter().any(|n| n.contains(word));
@@ -76,6 +88,13 @@ impl Choice {
         let gone = older.names.iter().any(|name| other(&name, self));
         added > 0 && (self.changes || added == 1 && gone)
     }
+}
+
+/// Returns whether a sentence, or its part after a colon, only names a thing and what is chosen for
+/// it: "a trie for the parser".
+pub(super) fn is_bare(sentence: &str) -> bool {
+    let part = sentence.rsplit(": ").next().unwrap_or(sentence);
+    part.contains(" for ") && names(part).len() == 2
 }
 
 /// Returns the possible names in a sentence: runs of words that carry meaning by themselves. A bare
@@ -107,7 +126,20 @@ pub(super) fn names(sentence: &str) -> Vec<(String, bool)> {
     names
 }
 
+/// Returns whether a sentence may be a new answer to what was decided. Quicker than to read it.
+pub(super) fn may_decide_anew(sentence: &str) -> bool {
+    static MARKS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+        let marks = CHANGES.iter().map(|mark| mark.strip_suffix('e').unwrap_or(mark));
+        AhoCorasick::builder().ascii_case_insensitive(true).build(marks).ok()
+    });
+    sentence.contains(" for ") || MARKS.as_ref().is_some_and(|marks| marks.is_match(sentence))
+}
+
 static CHANGES: LazyLock<Vec<&str>> = LazyLock::new(|| phrases("change"));
+/// Stems of the single words among them.
+static CHANGE_STEMS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+    CHANGES.iter().filter(|phrase| !phrase.contains(' ')).flat_map(|word| stems(word)).collect()
+});
 static FORBIDS: LazyLock<Vec<&str>> = LazyLock::new(|| phrases("forbid"));
 
 /// Returns whether a sentence has one of the phrases as whole words.

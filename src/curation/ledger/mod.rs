@@ -6,6 +6,7 @@
 //! statements. The same messages always give the same ledger. This module depends only on messages
 //! and token counts, not on windows or strategies.
 
+mod amount;
 mod book;
 mod bound;
 pub(crate) mod check;
@@ -18,6 +19,7 @@ mod number;
 mod path;
 mod phrases;
 mod render;
+mod same;
 mod sentence;
 mod statement;
 mod subject;

@@ -1,7 +1,8 @@
 //! Finds the numbers of a sentence that measure something, and the things they measure.
 
 use super::Quantity;
-use super::lexicon::{Classes, dimension, short};
+use super::amount::Amount;
+use super::lexicon::{Classes, dimension};
 
 /// Maximum number of words of a subject.
 const SUBJECT_WORDS: usize = 5;
@@ -11,33 +12,6 @@ const ARTICLES: &[&str] =
 /// Pairs of words before an amount that no longer holds.
 const NO_LONGER: &[(&str, &str)] =
     &[("instead", "of"), ("rather", "than"), ("used", "to"), ("no", "longer"), ("had", "been")];
-
-/// An amount in comparable form: `30 s` and `30 seconds` are equal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Amount {
-    /// Dimension of the unit. Empty for a bare number.
-    pub(super) dimension: &'static str,
-    number: String,
-    unit: String,
-}
-
-impl Amount {
-    /// Parses an amount that [`quantities`] returned.
-    pub(super) fn of(text: &str) -> Self {
-        let end = text.find(|c: char| !(c.is_ascii_digit() || ".,_$€".contains(c)));
-        let (number, unit) = text.split_at(end.unwrap_or(text.len()));
-        let unit = unit.trim_start_matches(['-', ' ']).to_lowercase();
-        let number = number.replace([',', '_', '$', '€'], "");
-        Self { dimension: dimension(&unit).unwrap_or(""), number, unit: short(&unit).to_owned() }
-    }
-}
-
-impl Amount {
-    /// Returns the unit if it names the things that are counted.
-    pub(super) fn counted(&self) -> &str {
-        if self.dimension == "count" { &self.unit } else { "" }
-    }
-}
 
 /// Finds the numbers of a sentence that measure something. A number without a unit counts if the
 /// sentence names what it measures, as in `port = 8080`.
@@ -113,9 +87,10 @@ fn names_one(words: &[Word<'_>]) -> bool {
         let letters = word.lower.chars().filter(|c| c.is_alphabetic()).count() > 1;
         letters && !word.is_number() && !word.is(&empty) && dimension(&word.lower).is_none()
     };
-    words.windows(2).any(|pair| {
+    words.windows(2).enumerate().any(|(at, pair)| {
         let before = named(&pair[0]) || pair[0].is(&[C::JOINT]);
-        before && !pair[0].ends && named(&pair[1])
+        let leads = at == 0 && introduces(pair, words.get(2));
+        before && !pair[0].ends && named(&pair[1]) && !leads
     })
 }
 
@@ -321,10 +296,20 @@ impl Number {
         let start = words[..clause].iter().rposition(|word| word.ends).map_or(0, |at| at + 1);
         let asked = words[clause].raw.ends_with('?');
         let topic = near
-            && (asked || words[start].is(&[Classes::TOPIC]))
+            && (asked
+                || words[start].is(&[Classes::TOPIC]) && !introduces(&words[start..=clause], None))
             && clause - start <= SUBJECT_WORDS + 1;
         topic.then(|| name(&words[start..=clause].iter().collect::<Vec<_>>())).flatten()
     }
+}
+
+/// Returns whether a clause is an introduction such as "on reflection", which names nothing: two
+/// words before a stop or a number.
+fn introduces(clause: &[Word<'_>], next: Option<&Word<'_>>) -> bool {
+    let naming = ["for", "regarding", "concerning"];
+    let [first, last] = clause else { return false };
+    let ends = last.ends || next.is_some_and(Word::is_number);
+    ends && first.is(&[Classes::JOINT, Classes::TOPIC]) && !naming.contains(&first.lower.as_str())
 }
 
 /// Returns whether a word is the participle of a report such as "was configured".

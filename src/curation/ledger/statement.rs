@@ -45,7 +45,11 @@ impl Place {
 /// Writes the content of a sentence into the ledger.
 pub(super) fn read(sentence: &str, place: Place, book: &mut Book) {
     let found = cues(sentence);
-    let kind = kind(sentence, &found, place);
+    let anew = || !sentence.ends_with('?') && book.decides_anew(sentence);
+    let kind = match kind(sentence, &found, place) {
+        None | Some(Kind::Request) if anew() => Some(Kind::Decision),
+        kind => kind,
+    };
     for cue in &found {
         withdraw(*cue, sentence, book);
     }
