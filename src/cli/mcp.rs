@@ -53,7 +53,7 @@ async fn serve(setup: Setup, projects: Projects) -> anyhow::Result<()> {
     let mut terminated = signal(SignalKind::terminate())?;
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut hung_up = signal(SignalKind::hangup())?;
-    let reach = std::sync::Arc::new(Reach { setup, here: Mutex::new(None) });
+    let reach = Reach::new(setup);
     let bridge = Bridge::new(Shared(reach.clone()), projects);
     let served = tokio::select! {
         served = bridge.serve_agent(stdio::input()?, stdio::output()?) => {
@@ -63,14 +63,12 @@ async fn serve(setup: Setup, projects: Projects) -> anyhow::Result<()> {
         _ = interrupted.recv() => Ok(()),
         _ = hung_up.recv() => Ok(()),
     };
-    if let Some(here) = reach.here.lock().await.take() {
-        here.end().await;
-    }
+    reach.end().await;
     served
 }
 
 /// The way to the server of the state folder, which may be in this process.
-struct Reach {
+pub(super) struct Reach {
     setup: Setup,
     here: Mutex<Option<Here>>,
 }
@@ -82,7 +80,7 @@ struct Here {
     until_the_end: JoinHandle<()>,
 }
 
-struct Shared(std::sync::Arc<Reach>);
+pub(super) struct Shared(pub(super) std::sync::Arc<Reach>);
 
 impl Dial for Shared {
     fn dial(&self) -> Dialing<'_> {
@@ -91,6 +89,17 @@ impl Dial for Shared {
 }
 
 impl Reach {
+    pub(super) fn new(setup: Setup) -> std::sync::Arc<Self> {
+        std::sync::Arc::new(Self { setup, here: Mutex::new(None) })
+    }
+
+    /// Ends the server in this process, if there is one.
+    pub(super) async fn end(&self) {
+        if let Some(here) = self.here.lock().await.take() {
+            here.end().await;
+        }
+    }
+
     async fn stream(&self) -> anyhow::Result<Box<dyn Stream>> {
         let mut here = self.here.lock().await;
         if let Some(ours) = here.take_if(|here| here.server.ending().is_cancelled()) {

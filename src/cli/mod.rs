@@ -3,6 +3,7 @@
 mod backup;
 mod call;
 mod doctor;
+mod hook;
 mod host;
 mod http;
 mod import;
@@ -76,6 +77,8 @@ enum Command {
     Import(import::Import),
     /// Serve an agent that speaks the Model Context Protocol
     Mcp(mcp::Mcp),
+    /// Answer an event of an agent with what changed since its last one
+    Hook(hook::Hook),
     /// Render files as context, without a server
     Render(render::Render),
     /// List the methods
@@ -94,12 +97,24 @@ enum Command {
 
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
-    let Cli { common, command } = Cli::parse();
+    let Cli { common, command } = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // An agent takes any failure of its hook as a reason to stop.
+        Err(error) if error.use_stderr() && std::env::args().any(|word| word == "hook") => {
+            complain(&error.to_string());
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => error.exit(),
+    };
     let outcome = match command {
         Command::Serve(serve) => serve.run(&common).map(|()| true),
         Command::Call(call) => call.run(&common),
         Command::Import(import) => import.run(&common),
         Command::Mcp(mcp) => mcp.run(&common).map(|()| true),
+        Command::Hook(hook) => {
+            hook.run(&common);
+            Ok(true)
+        }
         Command::Render(render) => render.run(&common),
         Command::Methods(methods) => methods.run().map(|()| true),
         Command::Schema(schema) => schema.run().map(|()| true),
@@ -120,11 +135,17 @@ pub fn main() -> ExitCode {
 
 /// Writes to standard output. Ignores a broken pipe.
 fn say(text: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match write_out(text) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => Ok(written?),
     }
+}
+
+/// Writes to standard output.
+fn write_out(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
 }
 
 /// Writes a message to standard error. Ignores failures: there is no other place to report them.

@@ -17,6 +17,7 @@ mod layers;
 mod lend;
 mod memory;
 mod models;
+mod pushes;
 mod queue;
 mod reach;
 mod run;

@@ -8,6 +8,7 @@ pub(crate) mod http;
 mod link;
 mod project;
 mod prompts;
+mod push;
 mod resources;
 mod tools;
 
@@ -26,6 +27,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 pub(crate) use self::link::{Dial, Dialing, Stream};
 pub(crate) use self::project::Projects;
+pub(crate) use self::push::{AgentSession, Push};
 
 use self::link::Link;
 use self::tools::context::Given;

@@ -38,7 +38,7 @@ pub(super) struct Project {
 }
 
 impl Project {
-    fn of(path: &Path) -> Self {
+    pub(super) fn of(path: &Path) -> Self {
         let path = true_name(path);
         match project_root(&path) {
             Some(root) => Self { root, is_project: true },

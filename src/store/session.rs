@@ -262,3 +262,39 @@ pub struct PhaseUsage {
     #[serde(skip)]
     pub cost: f64,
 }
+
+/// Items that a session of an agent was given up to a push.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PushState {
+    /// Number of the push; 0 before the first.
+    pub number: u64,
+    /// The items, as JSON of the caller's.
+    pub items: String,
+}
+
+/// What a session of an agent was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PushRow {
+    /// State after the latest push.
+    pub latest: PushState,
+    /// State before the latest push.
+    pub earlier: PushState,
+}
+
+impl Default for PushState {
+    fn default() -> Self {
+        Self { number: 0, items: "[]".into() }
+    }
+}
+
+impl PushRow {
+    /// Returns the state after the push with this number. An unknown number means that nothing was
+    /// given since.
+    pub fn at(&self, number: u64) -> PushState {
+        [&self.latest, &self.earlier]
+            .into_iter()
+            .find(|state| state.number == number)
+            .cloned()
+            .unwrap_or_default()
+    }
+}

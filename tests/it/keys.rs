@@ -49,6 +49,10 @@ fn calls(folder: &str, exported: &str) -> Vec<(&'static str, String)> {
         ("fork-session", String::new()),
         ("import-session", format!(":text {}", quoted(exported))),
         ("import-sessions", format!(":paths ({project})")),
+        (
+            "record-push",
+            ":agent \"a\" :agent-session \"b\" :items ((:id \"ctx-1\" :digest \"d\"))".to_owned(),
+        ),
         ("open-session", String::new()),
         ("switch-session", ":session \"other\"".to_owned()),
         ("remember", ":content \"port 3 is taken\"".to_owned()),

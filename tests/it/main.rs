@@ -30,6 +30,7 @@ mod files;
 mod framed;
 mod given;
 mod hidden;
+mod hook;
 mod house;
 mod imports;
 mod introduced;

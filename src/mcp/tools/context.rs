@@ -1,16 +1,15 @@
 //! The tool `context`: the marked items of a project, or the changes since an earlier answer.
 
-use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, VecDeque};
-use std::hash::{Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::Asked;
+use super::{Asked, edits, layers};
 use crate::mcp::answer::{Trouble, count};
+use crate::mcp::link::Link;
 use crate::mcp::project::Project;
 
 /// Default budget, in tokens.
@@ -52,7 +51,7 @@ struct Answer {
 
 /// The outcome of rendering an item.
 #[derive(Deserialize, Clone)]
-pub(super) struct Verdict {
+pub(in crate::mcp) struct Verdict {
     pub(super) id: String,
     pub(super) fate: String,
     pub(super) tokens: u64,
@@ -68,16 +67,16 @@ struct Listed {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Rendered {
-    text: String,
+pub(in crate::mcp) struct Rendered {
+    pub(in crate::mcp) text: String,
     tokens: u64,
-    pub(super) report: Vec<Verdict>,
+    pub(in crate::mcp) report: Vec<Verdict>,
 }
 
 /// The items of a project at a revision.
-struct Now {
-    managers: Vec<String>,
-    digests: HashMap<String, u64>,
+pub(in crate::mcp) struct Now {
+    pub(in crate::mcp) managers: Vec<String>,
+    pub(in crate::mcp) digests: HashMap<String, u64>,
     revision: u64,
     /// True if an editor did not send its changes in time.
     is_late: bool,
@@ -86,7 +85,7 @@ struct Now {
 pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Result<String, Trouble> {
     let project = asked.project(given.project.as_deref()).await?;
     let budget = given.budget.unwrap_or(DEFAULT_BUDGET);
-    let now = Now::of(asked, &project).await?;
+    let now = Now::of(asked.link, &project).await?;
     let before = given.since.map(|since| (since, asked.given.at(since, &project.key())));
     let answer = match before {
         Some((since, Some(before))) => changes(asked, &project, &now, budget, since, &before).await,
@@ -107,7 +106,7 @@ pub(super) async fn outcome(asked: &Asked<'_>, project: &Project) -> Result<Vec<
     let (managers, _) = asked.layers(project).await?;
     let latest = asked.given.latest(&project.key());
     let budget = latest.as_ref().map_or(DEFAULT_BUDGET, |answer| answer.budget);
-    Ok(rendered(asked, &managers, None, budget).await?.report)
+    Ok(rendered(asked.link, &managers, None, budget).await?.report)
 }
 
 async fn whole(
@@ -124,7 +123,7 @@ async fn whole(
              sessions and memories.\n"
         ));
     }
-    let rendered = rendered(asked, &now.managers, None, budget).await?;
+    let rendered = rendered(asked.link, &now.managers, None, budget).await?;
     let left_out = left_out(&rendered.report);
     let items = count(now.digests.len(), "item");
     let text = format!(
@@ -167,7 +166,7 @@ async fn changes(
         asked.given.keep(now.answer(project, budget, before.left_out.clone()));
         return Ok(format!("{head} · 0 tokens\n{removed}"));
     }
-    let rendered = rendered(asked, &now.managers, Some(&changed), budget).await?;
+    let rendered = rendered(asked.link, &now.managers, Some(&changed), budget).await?;
     let left_out = left_out(&rendered.report);
     let text = format!(
         "{head} · {} new or changed · {} tokens\n\n{}{}{removed}",
@@ -180,8 +179,8 @@ async fn changes(
     Ok(text)
 }
 
-async fn rendered(
-    asked: &Asked<'_>,
+pub(in crate::mcp) async fn rendered(
+    link: &Link,
     managers: &[String],
     ids: Option<&[&String]>,
     budget: u64,
@@ -190,15 +189,15 @@ async fn rendered(
     if let Some(ids) = ids {
         params["ids"] = json!(ids);
     }
-    asked.link.call("render_items", params).await
+    link.call("render_items", params).await
 }
 
-fn left_out(report: &[Verdict]) -> Vec<Verdict> {
+pub(in crate::mcp) fn left_out(report: &[Verdict]) -> Vec<Verdict> {
     report.iter().filter(|verdict| verdict.fate != "kept").cloned().collect()
 }
 
 /// Names the items that were left out or cut, in one line; empty if there are none.
-fn named(left_out: &[Verdict]) -> String {
+pub(in crate::mcp) fn named(left_out: &[Verdict]) -> String {
     let each: Vec<_> =
         left_out.iter().map(|verdict| format!("{} ({})", verdict.id, verdict.fate)).collect();
     match each.is_empty() {
@@ -212,12 +211,12 @@ fn named(left_out: &[Verdict]) -> String {
 impl Now {
     /// Asks editors for their changes and lists the project's items, which brings live items up to
     /// date with their files. Both may change the revision, so it is read last.
-    async fn of(asked: &Asked<'_>, project: &Project) -> Result<Self, Trouble> {
-        let is_late = asked.edits().await?;
-        let (managers, _) = asked.layers(project).await?;
+    pub(in crate::mcp) async fn of(link: &Link, project: &Project) -> Result<Self, Trouble> {
+        let is_late = edits(link).await?;
+        let (managers, _) = layers(link, project).await?;
         let items: Option<Vec<Listed>> =
-            asked.link.call("list_items", json!({ "managers": managers })).await?;
-        let (managers, revision) = asked.layers(project).await?;
+            link.call("list_items", json!({ "managers": managers })).await?;
+        let (managers, revision) = layers(link, project).await?;
         let shown = items.into_iter().flatten().filter(|item| item.covered_by.is_none());
         let digests = shown.map(|item| (item.id.clone(), digest(&item))).collect();
         Ok(Self { managers, digests, revision, is_late })
@@ -231,12 +230,14 @@ impl Now {
 
 /// Returns a hash of the parts of an item that a model sees: the text, the place and the staleness.
 fn digest(item: &Listed) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    item.content.hash(&mut hasher);
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(item.content.as_bytes());
     for member in ["filename", "start_line", "end_line", "stale"] {
-        item.metadata[member].to_string().hash(&mut hasher);
+        hasher.update(b"\0").update(item.metadata[member].to_string().as_bytes());
     }
-    hasher.finish()
+    let mut first = [0; 8];
+    hasher.finalize_xof().fill(&mut first);
+    u64::from_le_bytes(first)
 }
 
 impl Given {

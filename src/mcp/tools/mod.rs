@@ -177,20 +177,28 @@ impl Asked<'_> {
         self.projects.choose(asked, self.context).await
     }
 
-    /// Returns the managers of the project's layers, from the most general to the most specific,
-    /// and the newest of their versions.
     async fn layers(&self, project: &Project) -> Result<(Vec<String>, u64), Trouble> {
-        let place = json!({ "directory": project.directory() });
-        let Opened { layers } = self.link.call("open_layers", place).await?;
-        let newest = layers.iter().map(|layer| layer.version).max().unwrap_or(0);
-        Ok((layers.into_iter().map(|layer| layer.manager).collect(), newest))
+        layers(self.link, project).await
     }
 
-    /// Lets editors send what is not saved. Returns whether one did not answer in time.
     async fn edits(&self) -> Result<bool, Trouble> {
-        let EditorsAsked { late } = self.link.call("ask_editors", json!({})).await?;
-        Ok(late > 0)
+        edits(self.link).await
     }
+}
+
+/// Returns the managers of the project's layers, from the most general to the most specific, and
+/// the newest of their versions.
+async fn layers(link: &Link, project: &Project) -> Result<(Vec<String>, u64), Trouble> {
+    let place = json!({ "directory": project.directory() });
+    let Opened { layers } = link.call("open_layers", place).await?;
+    let newest = layers.iter().map(|layer| layer.version).max().unwrap_or(0);
+    Ok((layers.into_iter().map(|layer| layer.manager).collect(), newest))
+}
+
+/// Lets editors send what is not saved. Returns whether one did not answer in time.
+async fn edits(link: &Link) -> Result<bool, Trouble> {
+    let EditorsAsked { late } = link.call("ask_editors", json!({})).await?;
+    Ok(late > 0)
 }
 
 #[cfg(test)]

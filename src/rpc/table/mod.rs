@@ -22,7 +22,7 @@ use super::method::{Method, Pace, method};
 use super::page::Paged;
 use super::param::Param;
 use super::params::Nothing;
-use super::{Step, context, memories, server, sessions, spelling, templates};
+use super::{Step, agents, context, memories, server, sessions, spelling, templates};
 use crate::value::json::from_json;
 use crate::value::{Keyword, Value};
 use crate::wire::dialect::Dialect;
@@ -63,6 +63,7 @@ pub fn methods() -> impl Iterator<Item = &'static Method> + Clone {
         sessions::METHODS,
         curation::METHODS,
         memories::METHODS,
+        agents::METHODS,
         templates::METHODS,
         notes::METHODS,
         model::METHODS,

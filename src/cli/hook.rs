@@ -1,0 +1,213 @@
+//! `contexture hook`: answers an event of an agent with what changed since the last push to its
+//! session, and records its transcript. Whatever fails, the agent goes on as if there were no hook.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::host::{Setup, runtime};
+use super::mcp::{Reach, Shared};
+use super::serve::log_to_stderr;
+use super::{Common, write_out};
+use crate::mcp::{AgentSession, Push};
+use crate::store::ownership::make_private;
+
+/// Maximum size of an event, in bytes.
+const LARGEST_EVENT: u64 = 16 << 20;
+/// Maximum length of the id of a session, in bytes.
+const LONGEST_ID: usize = 200;
+/// Maximum time to wait for the event.
+const EVENT_WAIT: Duration = Duration::from_secs(2);
+/// Maximum time to wait for the server.
+const ANSWER_WAIT: Duration = Duration::from_secs(2);
+/// Maximum time to wait for the server after a compaction, when the transcript is read first.
+const FACTS_WAIT: Duration = Duration::from_secs(10);
+
+/// Answer an event of an agent: give it what changed since it was last given something.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Agents run this themselves, with the event as JSON on standard input. It \
+    knows claude, codex and\ngemini. It always succeeds: what fails is on standard error.")]
+pub(super) struct Hook {
+    /// The agent: claude, codex or gemini
+    agent: String,
+    /// Name of the event, as the agent calls it, such as SessionStart or UserPromptSubmit
+    event: String,
+}
+
+/// An event, as far as it matters here.
+#[derive(Deserialize)]
+struct Event {
+    session_id: String,
+    transcript_path: Option<PathBuf>,
+    source: Option<String>,
+}
+
+impl Hook {
+    pub(super) fn run(self, common: &Common) {
+        log_to_stderr();
+        let Self { agent, event } = &self;
+        // A panic has been reported already.
+        let answered = std::panic::catch_unwind(|| self.answer(common)).unwrap_or(Ok(()));
+        if let Err(error) = answered {
+            tracing::warn!("hook {agent} {event}: {error:#}");
+        }
+    }
+
+    fn answer(&self, common: &Common) -> anyhow::Result<()> {
+        let agent = Agent::named(&self.agent)?;
+        let event = read_event()?;
+        let transcript = agent.transcript(event.transcript_path.as_deref());
+        let is_compacted =
+            self.event == "SessionStart" && event.source.as_deref() == Some("compact");
+        let is_pushed = match &*self.event {
+            "SessionStart" => true,
+            "UserPromptSubmit" => agent.name != "gemini",
+            "BeforeAgent" => agent.name == "gemini",
+            _ => false,
+        };
+        if is_pushed {
+            let setup = common.setup()?;
+            let receipt = Receipt::of(&setup, agent.name, &event.session_id);
+            let session = AgentSession {
+                agent: agent.name,
+                id: &event.session_id,
+                received: receipt.as_ref().and_then(Receipt::number),
+                is_anew: self.event == "SessionStart" && event.source.as_deref() != Some("resume"),
+                compacted: transcript.as_deref().filter(|_| is_compacted),
+            };
+            if let Some(push) = pushed(setup, &session)? {
+                self.give(&push)?;
+                receipt
+                    .zip(push.number)
+                    .map_or(Ok(()), |(receipt, number)| receipt.note(number))?;
+            }
+        }
+        match transcript {
+            Some(transcript) if !is_compacted => record(&transcript),
+            _ => Ok(()),
+        }
+    }
+
+    fn give(&self, push: &Push) -> anyhow::Result<()> {
+        let answer = json!({ "hookSpecificOutput": {
+            "hookEventName": self.event, "additionalContext": push.text,
+        } });
+        write_out(&format!("{answer}\n")).context("the agent does not read the answer")
+    }
+}
+
+/// Reads the event from standard input, which the agent may have left open.
+fn read_event() -> anyhow::Result<Event> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut text = Vec::new();
+        let read = std::io::stdin().take(LARGEST_EVENT + 1).read_to_end(&mut text);
+        sender.send(read.map(|_| text))
+    });
+    let text = receiver.recv_timeout(EVENT_WAIT).context("the event did not come in time")??;
+    ensure!(text.len() as u64 <= LARGEST_EVENT, "the event is longer than {LARGEST_EVENT} bytes");
+    // The reason may quote the event, which may hold secrets.
+    let event = serde_json::from_slice(&text).ok();
+    let event: Event = event.context("the event is no JSON object with a session_id")?;
+    let is_plain = |c: char| c.is_ascii_graphic();
+    let id = &event.session_id;
+    let is_valid = (1..=LONGEST_ID).contains(&id.len()) && id.chars().all(is_plain);
+    ensure!(is_valid, "the session_id is empty, too long or not plain");
+    Ok(event)
+}
+
+/// Asks the server for a push. The project is that of the folder in which the agent runs hooks,
+/// whatever the event says.
+fn pushed(setup: Setup, session: &AgentSession<'_>) -> anyhow::Result<Option<Push>> {
+    let folder = std::env::current_dir().context("cannot find the current folder")?;
+    let wait = if session.compacted.is_some() { FACTS_WAIT } else { ANSWER_WAIT };
+    let runtime = runtime()?;
+    let push = runtime.block_on(async {
+        let reach = Reach::new(setup);
+        let asking = session.push(Shared(reach.clone()), &folder);
+        let push = tokio::time::timeout(wait, asking).await;
+        reach.end().await;
+        push.context("the server did not answer in time")?.map_err(anyhow::Error::msg)
+    });
+    runtime.shutdown_background();
+    push
+}
+
+/// Imports a transcript, in a process of its own, so that the agent need not wait for it. That
+/// process uses the same state, since it gets the same options.
+fn record(transcript: &Path) -> anyhow::Result<()> {
+    use std::os::unix::process::CommandExt;
+    let mut command = Command::new(std::env::current_exe()?);
+    let options: Vec<_> = std::env::args_os().skip(1).take_while(|word| word != "hook").collect();
+    command.args(options).arg("import").arg(transcript).process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().map(drop).context("cannot start the import of the transcript")
+}
+
+/// An agent with hooks.
+struct Agent {
+    name: &'static str,
+    /// Folder of the agent's transcripts, if they can be imported.
+    transcripts: Option<PathBuf>,
+}
+
+impl Agent {
+    fn named(name: &str) -> anyhow::Result<Self> {
+        let folder = |variable: &str, usual: &str, below: &str| {
+            let home = || std::env::home_dir().map(|home| home.join(usual));
+            std::env::var_os(variable).map(PathBuf::from).or_else(home).map(|it| it.join(below))
+        };
+        Ok(match name {
+            "claude" => Self {
+                name: "claude",
+                transcripts: folder("CLAUDE_CONFIG_DIR", ".claude", "projects"),
+            },
+            "codex" => {
+                Self { name: "codex", transcripts: folder("CODEX_HOME", ".codex", "sessions") }
+            }
+            "gemini" => Self { name: "gemini", transcripts: None },
+            _ => bail!("no agent has this name; known are claude, codex and gemini"),
+        })
+    }
+
+    /// Returns the transcript that an event names, if it is a file in the agent's own folder.
+    fn transcript(&self, named: Option<&Path>) -> Option<PathBuf> {
+        let path = named?.canonicalize().ok()?;
+        let folder = self.transcripts.as_ref()?.canonicalize().ok()?;
+        let is_it = path.starts_with(folder) && path.extension()? == "jsonl" && path.is_file();
+        is_it.then_some(path)
+    }
+}
+
+/// A file that says which push a session of an agent received last.
+struct Receipt(PathBuf);
+
+impl Receipt {
+    fn of(setup: &Setup, agent: &str, session: &str) -> Option<Self> {
+        let state = setup.state.as_deref()?;
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(state.as_os_str().as_encoded_bytes());
+        hasher.update(format!("\0{agent}\0{session}").as_bytes());
+        let hash = hasher.finalize().to_hex();
+        Some(Self(setup.folders.runtime.join("pushed").join(&hash[..32])))
+    }
+
+    fn number(&self) -> Option<u64> {
+        std::fs::read_to_string(&self.0).ok()?.trim().parse().ok()
+    }
+
+    fn note(&self, number: u64) -> anyhow::Result<()> {
+        let folder = self.0.parent().context("the receipt has no folder")?;
+        if let Some(runtime) = folder.parent() {
+            make_private(runtime)?;
+        }
+        make_private(folder)?;
+        std::fs::write(&self.0, number.to_string()).context("cannot note what was given")
+    }
+}
