@@ -112,16 +112,16 @@ impl<'a, 'h> Draft<'a, 'h> {
         let free = room.saturating_sub(bare) as f64;
         pieces.take(free);
         pieces.take(free * pieces.overestimate());
-        self.note = self.note(&ledger, Some(&pieces), room);
+        self.note = self.note(&ledger, Some(&mut pieces), room);
         let used = self.note.as_ref().map_or(0, |note| note.tokens);
         let is_old = |unit: &usize| self.history.units[*unit].members[0] <= now;
         if self.restore(order.filter(is_old), room.saturating_sub(used)) {
-            self.note = self.note(&ledger, Some(&pieces), used);
+            self.note = self.note(&ledger, Some(&mut pieces), used);
         }
     }
 
     /// Writes the note about messages that are not shown whole, in at most `room` tokens.
-    fn note(&self, ledger: &str, pieces: Option<&Pieces<'_, '_>>, room: u64) -> Option<Note> {
+    fn note(&self, ledger: &str, pieces: Option<&mut Pieces<'_, '_>>, room: u64) -> Option<Note> {
         let head = note::head(self.history, &self.dropped());
         let gap = if ledger.is_empty() { "" } else { "\n\n" };
         let bare = format!("{head}{gap}{ledger}");

@@ -20,7 +20,7 @@ const RECENT_STEPS: f64 = 0.1;
 /// The newest unit stays if it takes no more of the room than one part in so many.
 const NEWEST: u64 = 4;
 /// Share of the budget for the units that fit the query best, where tools were used.
-const RANKED: f64 = 0.15;
+const RANKED: f64 = 0.05;
 /// Size in tokens above which only the beginning and the end of a result are shown.
 const LARGE: u64 = 2000;
 /// Minimum room for trying to fit the beginning and end of a large result, in tokens.

@@ -8,7 +8,7 @@ use crate::session::message::{Message, Role};
 /// Maximum number of bytes read for the ledger: first the messages of the user, then those of the
 /// model, each from the newest on. The limit keeps this quick; the summary of a longer history
 /// contains its ledger.
-const READ: usize = 4 * 1024;
+const READ: usize = 3 * 1024;
 
 /// A system message about left-out messages.
 pub(super) struct Note {

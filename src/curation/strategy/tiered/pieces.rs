@@ -99,26 +99,28 @@ impl<'a, 'h> Pieces<'a, 'h> {
     }
 
     /// Quotes the lines of the messages that are not shown whole, after `text` and together with it
-    /// in at most `room` tokens; the best lines have priority. Returns all of it.
+    /// in at most `room` tokens. The best lines have priority; those that do not fit are given up.
     pub(super) fn quoted(
-        &self,
+        &mut self,
         text: &str,
         is_whole: impl Fn(usize) -> bool,
         room: u64,
     ) -> Option<Note> {
-        let lines = self.order.iter().map(|(at, _)| &self.work.lines[*at]);
-        let mut lines: Vec<&Line<'h>> = lines.filter(|line| !is_whole(line.message)).collect();
-        while !lines.is_empty() {
+        loop {
+            let lines = self.order.iter().map(|(at, _)| &self.work.lines[*at]);
+            let lines: Vec<&Line<'h>> = lines.filter(|line| !is_whole(line.message)).collect();
+            if lines.is_empty() {
+                return None;
+            }
             let gap = if text.is_empty() { "" } else { "\n\n" };
-            let content = format!("{text}{gap}{}", self.text(lines.clone()));
+            let content = format!("{text}{gap}{}", self.text(lines));
             let note = Note::new(self.history, content);
             if note.tokens <= room {
                 return Some(note);
             }
             let share = room as f64 / note.tokens as f64;
-            lines.truncate((lines.len() as f64 * share * 0.98) as usize);
+            self.order.truncate((self.order.len() as f64 * share * 0.98) as usize);
         }
-        None
     }
 
     fn text(&self, mut lines: Vec<&Line<'h>>) -> String {

@@ -16,14 +16,14 @@ const MEMORY: f64 = 60.0;
 /// Weight of a mention however old it is, relative to one in the newest message.
 const LEAST_WEIGHT: f64 = 0.05;
 /// Weight of a mention in a tool's result, relative to one in the words of the agent or the user.
-const IN_RESULT: f64 = 0.2;
+const IN_RESULT: f64 = 0.1;
 /// Additional weight of a specific in the query.
 const IN_QUERY: f64 = 1.0;
 /// Share of a specific's weight that remains once the words of the agent show it: what it stands for
 /// is in the results.
 const TOLD: f64 = 0.1;
 /// Number of bytes that are read, from the newest message on. Beyond that, lines are not found.
-const READ: usize = 1 << 19;
+const READ: usize = 384 << 10;
 
 /// A line of a message that is not shown whole.
 pub(super) struct Line<'h> {
@@ -111,7 +111,7 @@ impl<'h> Work<'h> {
         let arguments = (1..).zip(arguments).map(|(at, line)| (Place::Arguments(at), line));
         for (place, text) in content.chain(arguments) {
             let start = self.mentions.len();
-            specifics::each(text, |specific| {
+            specifics::each(without_number(text), |specific| {
                 let number = self.number(specific);
                 let at = number as usize;
                 if std::mem::replace(&mut self.counted[at], index) != index {
@@ -162,6 +162,12 @@ impl<'h> Work<'h> {
             *worth = worth.min(left_by(role));
         }
     }
+}
+
+/// Returns a line without the number that a tool put before it.
+fn without_number(line: &str) -> &str {
+    let rest = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
+    rest.strip_prefix(['→', '\t']).unwrap_or(line)
 }
 
 /// Returns the share of a specific's weight that remains once a line of this role shows it.
