@@ -6,8 +6,9 @@ use std::ops::Range;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::bare::is_telling;
+use super::known::STRAYS;
 use super::looked::Looked;
-use super::pairs::{Pair, keep_together, pair_likes};
+use super::pairs::{LIKE, Pair, keep_together, pair_likes};
 use super::{CLEAR_MARGIN, CLEAR_SUPPORT, GONE, RIVAL, SEVERAL, definition};
 
 /// Number of times above which a line in the file says nothing about the place.
@@ -26,8 +27,8 @@ const KEPT: f64 = 0.6;
 const INSERTED: usize = 6;
 /// Number of lines as which shorter texts count, when half of a text must be left.
 const FEWEST: usize = 3;
-/// Part of a text's lines which may be elsewhere, as a divisor.
-const STRAYS: usize = 4;
+/// Number of lines on each side of a place among which lines that the text has lost are looked for.
+const BESIDE: usize = 4;
 /// Advantage of a place for each neighbour that it still has.
 const NEIGHBOUR: f64 = 0.15;
 
@@ -230,6 +231,7 @@ impl Aligned {
         let known = looked.known();
         if at.len() - self.kept().min(at.len()) > looked.item.len().max(INSERTED)
             || known.strange(&at) >= self.kept()
+            || definition::runs_on(looked, &at)
         {
             return Err(GONE);
         }
@@ -248,10 +250,37 @@ impl Aligned {
             && definition::is_elsewhere(looked, &at);
         let repeated = known.repeated(&at, looked.item);
         let is_repeated = repeated * STRAYS > known.telling();
-        match is_spread || is_doubtful || is_repeated {
+        match is_spread || is_doubtful || is_repeated || self.is_cut(looked, &at) {
             true => Err(SEVERAL),
             false => Ok(at),
         }
+    }
+
+    /// Returns whether something beside a place may be a part of the text: a line that the text has
+    /// lost, or its outermost line once more.
+    fn is_cut(&self, looked: &Looked<'_>, at: &Range<usize>) -> bool {
+        let end = looked.file.len();
+        let around = at.start.saturating_sub(BESIDE)..(at.end + BESIDE).min(end);
+        let (item, known) = (looked.item, looked.known());
+        let (before, after) = looked.support(at);
+        let sides = [(around.start..at.start, before), (at.end..around.end, after)];
+        let pairs = item.lines.iter().zip(&self.pairs);
+        let lost: Vec<&String> = pairs
+            .filter(|(line, pair)| pair.is_none() && is_telling(line))
+            .map(|(line, _)| line)
+            .collect();
+        let is_lost = |beside: usize| {
+            let line = &looked.file.lines[beside];
+            let like = |own: &&String| strsim::sorensen_dice(own, line) >= LIKE;
+            is_telling(line) && known.strange(&(beside..beside + 1)) == 0 && lost.iter().any(like)
+        };
+        let is_double = |(line, support): (Option<&String>, usize)| {
+            let Some(line) = line.filter(|_| support < 2) else { return false };
+            let all = item.lines.iter().chain(&looked.around.before).chain(&looked.around.after);
+            known.count_in(line, &around) > all.filter(|other| *other == line).count()
+        };
+        sides.into_iter().any(|(beside, support)| support < 2 && beside.into_iter().any(is_lost))
+            || [(item.lines.first(), before), (item.lines.last(), after)].into_iter().any(is_double)
     }
 
     /// Returns how many lines of the text have a counterpart.

@@ -44,6 +44,19 @@ pub(super) fn is_elsewhere(looked: &Looked<'_>, place: &Range<usize>) -> bool {
         .is_some_and(|(_, header)| named(looked, header).iter().any(|at| !place.contains(at)))
 }
 
+/// Returns whether a place goes on after the end of the definition that begins in it: a line from
+/// outside of the text is not indented more than the first line of the definition.
+pub(super) fn runs_on(looked: &Looked<'_>, place: &Range<usize>) -> bool {
+    let Some((_, header)) = header(looked) else { return false };
+    let file = looked.file;
+    let Some(first) = named(looked, header).into_iter().find(|at| place.contains(at)) else {
+        return false;
+    };
+    let is_level = |at: &usize| file.indents[*at] <= file.indents[first];
+    let known = looked.known();
+    (first + 1..place.end).filter(is_level).any(|at| known.is_foreign(at))
+}
+
 /// Finds a definition of which little but the first line is left.
 pub(super) fn rewritten(looked: &Looked<'_>) -> Result<Range<usize>, &'static str> {
     let (above, header) = header(looked).ok_or(GONE)?;
@@ -60,7 +73,9 @@ pub(super) fn rewritten(looked: &Looked<'_>) -> Result<Range<usize>, &'static st
     // What is above belongs to it if it was there or nothing could be.
     let is_certain = is_same_above && (above > 0 || before > 0 || is_detached(looked, start));
     let is_closed = file.lines[end - 1] == item.lines[item.len() - 1];
-    (is_certain && is_closed && after > 1 && before + after >= CLEAR_SUPPORT)
+    let known = looked.known();
+    let is_alone = !(start..end).any(|at| known.is_foreign(at)) && !known.is_spread(&(start..end));
+    (is_certain && is_alone && is_closed && after > 1 && before + after >= CLEAR_SUPPORT)
         .then_some(start..end)
         .ok_or(GONE)
 }
@@ -78,6 +93,7 @@ pub(super) fn form(looked: &Looked<'_>) -> Option<Range<usize>> {
     let is_closed = file.lines[end - 1] == item.lines[item.len() - 1];
     let is_form = (header.starts_with('(') || is_closed)
         && file.indents[at] == 0
+        && !(start..end).any(|at| looked.known().is_foreign(at))
         && file.lines[start..at] == item.lines[..above]
         && is_one_list(&item.lines[above..])
         && is_one_list(&file.lines[at..end])

@@ -88,6 +88,14 @@ impl<'a, 'b> Edge<'a, 'b> {
             0 => {
                 return None;
             }
+            // As many as were outside of the text are left, so this one may be one of those.
+            rest if is_telling(self.lines[rest])
+                && pair.like >= 1.0
+                && !self.is_expected(pair.at)
+                && !self.looked.known().is_own(self.lines[rest]) =>
+            {
+                return None;
+            }
             rest if !is_telling(self.lines[rest])
                 && !self.is_expected(pair.at)
                 && self.is_indented(rest) != Some(true) =>

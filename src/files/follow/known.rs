@@ -12,6 +12,9 @@ const NEAR: usize = 256;
 /// two thousand times.
 const DIGITS: usize = 5;
 
+/// Part of a text's lines which may be elsewhere, as a divisor.
+pub(super) const STRAYS: usize = 4;
+
 /// Print of a line, by which it is known again.
 pub(super) type Print = u32;
 
@@ -121,6 +124,18 @@ impl<'a> Known<'a> {
     /// Returns how many lines of the text are in the file outside of a place, and were not.
     pub(super) fn strays(&self, place: &Range<usize>) -> usize {
         self.places.keys().filter(|line| self.is_stray(line, place)).count()
+    }
+
+    /// Returns whether much of the text is in the file outside of a place, and was not.
+    pub(super) fn is_spread(&self, place: &Range<usize>) -> bool {
+        let strays = self.strays(place);
+        strays > 1 && strays * STRAYS > self.telling()
+    }
+
+    /// Returns how often a telling line of the text is in a part of the file.
+    pub(super) fn count_in(&self, line: &str, part: &Range<usize>) -> usize {
+        let places = self.places.get(line);
+        places.map_or(0, |places| places.iter().filter(|at| part.contains(at)).count())
     }
 
     /// Returns whether a line of the text is in the file outside of a place, and was not.

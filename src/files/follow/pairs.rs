@@ -8,7 +8,7 @@ use super::looked::Looked;
 /// Maximum length of a run of changed lines whose lines are compared one by one.
 const MAX_PAIRED: usize = 48;
 /// Least likeness of two lines of which one is taken for the edited other.
-const LIKE: f64 = 0.75;
+pub(super) const LIKE: f64 = 0.75;
 /// Number of lines from outside, together, that may have been moved into a text.
 const STRANGE: usize = 3;
 /// Number of lines that only the text had which show that a part of it is beyond other lines.

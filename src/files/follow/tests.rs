@@ -81,3 +81,26 @@ fn a_lisp_definition_is_found_by_its_name_and_its_last_bracket() {
     check(&edited.replace("(defun area", "(defun areas"), false);
     check(&format!("{edited}(defun area (r)\n  2)\n"), false);
 }
+
+#[test]
+fn a_definition_whose_end_is_gone_does_not_take_that_of_the_next() {
+    let file = "(defun less (i)\n  \"Less.\"\n  (- i 1))\n\n(defun size (ring)\n  \"Size.\"\n  (car ring))\n";
+    let text = lines::slice(file, 1, Some(3)).unwrap();
+    let around = anchor(file, (1, 3)).unwrap();
+    let wanted = Wanted { text, range: (1, 3), anchor: Some(&around), symbol: Some("less") };
+    let now = "(defun less (i)\n  \"Size.\"\n  (car ring))\n";
+    assert!(matches!(locate(&wanted, now), Place::Unsure(_)));
+}
+
+#[test]
+fn a_line_that_was_lost_and_stands_beside_a_place_makes_it_uncertain() {
+    let now = FILE.replace(
+        "fn two(x: u8) -> u8 {\n    let z = x + 3;\n    z * 4\n}",
+        "    let z = x + 3;\n    let new = 1;\nfn two(x: u8) -> u8 {\n    z * 4\n}",
+    );
+    let around = anchor(FILE, RANGE).unwrap();
+    let text = lines::slice(FILE, RANGE.0, Some(RANGE.1)).unwrap();
+    let wanted = Wanted { text, range: RANGE, anchor: Some(&around), symbol: None };
+    let place = locate(&wanted, &now.replace("fn one", "fn none").replace("y * 2", "y * 3"));
+    assert!(!matches!(place, Place::At { start: 10, .. }), "{place:?}");
+}
