@@ -164,15 +164,22 @@ fn like(client: &mut Client, heard: &mut Vec<Value>, message: &Value) -> Value {
 /// their types are compared.
 const FREE: [&str; 6] = ["pid", "message", "reason", "description", "body", "sha256"];
 
+/// Members of a window and its report that tell what the window keeps, which is for the server to
+/// choose; and a member that shows that a property list is one of these.
+const CHOSEN: [&str; 5] = ["tokens", "tokens-after", "sections", "parts", "stable"];
+const OF_WINDOW: [&str; 2] = ["report", "strategy"];
+
 /// Says what of a recorded value is not in today's, if anything: a member, or another value of one.
 fn lacking(then: &Value, now: &Value, at: &str) -> Option<String> {
     let differs = || Some(format!("{at} is {}", sexp::print(now)));
     if let (Some(then), Some(_)) = (members(then), members(now)) {
+        let is_of_window = then.iter().any(|(name, _)| OF_WINDOW.contains(name));
+        let is_free = |name: &str| FREE.contains(&name) || (is_of_window && CHOSEN.contains(&name));
         return then.into_iter().find_map(|(name, value)| {
             let at = format!("{at} :{name}");
             match now.get(name) {
                 Some(now)
-                    if FREE.contains(&name)
+                    if is_free(name)
                         && std::mem::discriminant(now) == std::mem::discriminant(value) =>
                 {
                     None
