@@ -14,9 +14,9 @@ use crate::engine::EngineError;
 use crate::wire::message::WireError;
 
 /// Maximum number of items in a record.
-const MOST_ITEMS: usize = 10_000;
+pub(super) const MAX_PUSHED_ITEMS: usize = 10_000;
 /// Maximum length of an id or a digest, in bytes.
-const LONGEST: usize = 128;
+pub(super) const MAX_DIGEST_BYTES: usize = 128;
 
 /// An item that an agent has.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -80,11 +80,11 @@ pub(super) struct Recorded {
 
 pub(super) fn record_push(_: Call, given: RecordPush) -> Result<Step, WireError> {
     let after = not_negative("after", given.after)?.unwrap_or(0);
-    if given.items.len() > MOST_ITEMS {
-        return Err(param_error("items", &format!("must be at most {MOST_ITEMS}")));
+    if given.items.len() > MAX_PUSHED_ITEMS {
+        return Err(param_error("items", &format!("must be at most {MAX_PUSHED_ITEMS}")));
     }
-    if given.items.iter().any(|item| item.id.len().max(item.digest.len()) > LONGEST) {
-        let message = format!("must have ids and digests of at most {LONGEST} bytes");
+    if given.items.iter().any(|item| item.id.len().max(item.digest.len()) > MAX_DIGEST_BYTES) {
+        let message = format!("must have ids and digests of at most {MAX_DIGEST_BYTES} bytes");
         return Err(param_error("items", &message));
     }
     let items = serde_json::to_string(&given.items).map_err(|_| internal_error("record-push"))?;
