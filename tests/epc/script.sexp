@@ -32,7 +32,7 @@
 (read-file (:path "a.txt" :root "$DIR" :start-line 2) (has "two"))
 (read-file (:path "../x" :root "$DIR") (error "leads out"))
 (ask-editors nil (has ":asked 0"))
-(give-text (:question 1) (has ":taken nil"))
+(give-text (:question 1) (has ":taken"))
 (context-summary nil (has "2 items: Code, File"))
 (refresh-context nil (has "ctx-4"))
 (list-managers nil (has "large"))
