@@ -154,11 +154,44 @@ connects.  DEATHS counts how often the server died during the call."
         (_
          (let* ((log (contexture--log-pipe))
                 (process (make-process
-                          :name "contexture" :command target
+                          :name "contexture"
+                          :command (contexture--unbroken target)
                           :connection-type 'pipe :coding 'utf-8-unix
                           :noquery t :stderr log)))
            (process-put process 'contexture-log log)
            process))))))
+
+(defconst contexture--outliving
+  "exec 3<&0; \"$@\" 3<&-; status=$?
+(until cat || [ $? -ne 1 ]; do sleep 0.01; done) <&3 >/dev/null 2>&1 &
+exit $status"
+  "Shell script that runs a program, and leaves a process to read after it.
+That one ends when Emacs closes the pipe.  If the program made the pipe
+non-blocking, cat fails while it is empty.")
+
+(defun contexture--unbroken (command)
+  "Return COMMAND such that writing to it never breaks the pipe.
+Unlike an interactive Emacs, a batch Emacs does not ignore SIGPIPE: it
+would end if it wrote just after the server died."
+  (if (and noninteractive (file-executable-p (car command))
+           (file-executable-p "/bin/sh"))
+      (append (list "/bin/sh" "-c" contexture--outliving "sh") command)
+    command))
+
+(defun contexture--reachable-p (process)
+  "Return non-nil if, as far as Emacs can know, PROCESS can be written to.
+A batch Emacs looks whether a socket was closed, since it would end if it
+wrote there (see `contexture--unbroken')."
+  (when (and noninteractive (eq (process-type process) 'network))
+    (let ((filter (process-filter process))
+          (connection (process-get process 'contexture-connection)))
+      (set-process-filter
+       process (lambda (_ chunk) (contexture--collect connection chunk)))
+      (accept-process-output process 0 nil 0)
+      (set-process-filter process filter)
+      (when (oref connection inbox)
+        (contexture--later #'contexture--drain connection))))
+  (memq (process-status process) '(run open)))
 
 (defun contexture--delete-process (process)
   "Delete PROCESS and the pipe of its log."
@@ -404,7 +437,7 @@ try again later (see `contexture-queue-limit')")))
   "Write one line of CONNECTION to PROCESS, or the rest of one.
 Return non-nil if all of it was written, so that there is room for more."
   (condition-case nil
-      (when (memq (process-status process) '(run open))
+      (when (contexture--reachable-p process)
         (let ((text (if (oref connection full) ""
                       (cdr (pop (oref connection outbox))))))
           (not (oset connection full (contexture--write-now process text)))))

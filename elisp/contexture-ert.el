@@ -33,6 +33,7 @@
 (require 'contexture)
 (require 'contexture-connection)
 (require 'contexture-ert-exchange)
+(require 'contexture-ert-fault)
 (eval-when-compile (require 'subr-x))
 
 (defgroup contexture-ert nil

@@ -133,7 +133,8 @@ and sessions"
     (`(:tcp ,host ,port) (format "by TCP, %s:%d" host port))
     (`(,program . ,_)
      (let ((own (process-id (oref contexture--connection process))))
-       (if (eql own pid)
+       ;; In a batch Emacs, a shell stands between.
+       (if (memq own (list pid (alist-get 'ppid (process-attributes pid))))
            (format "through a pipe; this Emacs started %s"
                    (abbreviate-file-name program))
          (format "through process %s, to a server that runs already" own))))))

@@ -425,7 +425,7 @@
     (contexture-dashboard)
     (contexture-dashboard-tests--shows "Messages   2")
     (contexture-dashboard-tests--quiet)
-    (contexture-test-with-stopped-server
+    (contexture-ert-with-stopped-server
       (contexture-test-at-once
         (with-current-buffer contexture-dashboard-buffer
           (revert-buffer)

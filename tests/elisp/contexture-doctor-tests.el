@@ -263,8 +263,8 @@
   (contexture-test-with-state
     (contexture-request 'ping)
     (let ((contexture-doctor-timeout 2)
-          (pid (process-id (contexture-test-process))))
-      (signal-process pid 'SIGSTOP)
+          (pid (contexture-ert-server-pid)))
+      (contexture-ert-stop-server)
       (contexture-doctor-test-says
        (contexture-doctor-test-run)
        (format "fail  The server (process %d) is stopped" pid)
@@ -282,14 +282,14 @@
   (contexture-test-with-state
     (contexture-request 'ping)
     (let ((contexture-doctor-timeout 2)
-          (pid (process-id (contexture-test-process)))
+          (pid (contexture-ert-server-pid))
           (other nil))
-      (signal-process pid 'SIGSTOP)
+      (contexture-ert-stop-server)
       (contexture-test-as-other-emacs other
         (contexture-doctor-test-says
          (contexture-doctor-test-run)
          (format "fail  The server (process %d) is stopped" pid)))
-      (signal-process pid 'SIGCONT))))
+      (contexture-ert-continue-server))))
 
 ;;;; What is around
 
@@ -324,7 +324,7 @@
     (contexture-doctor-test-says
      (contexture-info-test-run)
      (format "Server +contexture %s" (regexp-quote contexture--version))
-     (format "Process +%d, up " (process-id (contexture-test-process)))
+     (format "Process +%d, up " (contexture-ert-server-pid))
      "Connected +through a pipe; this Emacs started" "State +.*/state"
      "Capacity +50 items for each context, 1000 for those of projects, files and sessions"
      "Contexts +2 with 2 items, 2 tokens" "1 of 50 +1 tokens  [ab]\n")))
@@ -350,10 +350,10 @@
   (contexture-test-with-server
     (contexture-request 'ping)
     (let ((contexture-doctor-timeout 0.2))
-      (signal-process (contexture-test-process) 'SIGSTOP)
+      (contexture-ert-stop-server)
       (contexture-doctor-test-says
        (contexture-info-test-run) "The server does not answer")
-      (signal-process (contexture-test-process) 'SIGCONT))))
+      (contexture-ert-continue-server))))
 
 ;;;; A busy machine
 

@@ -232,7 +232,7 @@ machine.  There, the server would find a file with another text."
 
 (ert-deftest contexture-edges-a-killed-list-leaves-no-trouble ()
   (contexture-edges--with-list
-    (contexture-test-with-stopped-server
+    (contexture-ert-with-stopped-server
       (contexture-list-remove)
       (contexture-list-show)
       (contexture-list-refresh)
@@ -490,7 +490,7 @@ machine.  There, the server would find a file with another text."
     (let ((contexture--patience 0)
           (id (tabulated-list-get-id))
           (inhibit-message t))
-      (contexture-test-with-stopped-server
+      (contexture-ert-with-stopped-server
         (dolist (command '(contexture-list-pin contexture-list-show contexture-list-copy
                            contexture-list-edit contexture-list-refresh
                            contexture-list-mark contexture-list-unmark-all
@@ -514,7 +514,7 @@ machine.  There, the server would find a file with another text."
 
 (ert-deftest contexture-edges-a-stopped-server-holds-up-no-opening-of-the-list ()
   (contexture-edges--with-list
-    (contexture-test-with-stopped-server
+    (contexture-ert-with-stopped-server
       (with-temp-buffer
         (contexture-test-at-once (call-interactively #'contexture-list)))
       (should (equal contexture-manager "b.el"))
@@ -533,7 +533,7 @@ machine.  There, the server would find a file with another text."
 (ert-deftest contexture-edges-who-adds-is-told-that-the-server-is-stopped ()
   (contexture-edges--with-list
     (with-current-buffer "b.el"
-      (contexture-test-with-stopped-server
+      (contexture-ert-with-stopped-server
         (let ((contexture--patience 0))
           (contexture-test-message "waiting for the server"
             (contexture-test-at-once (contexture-add-buffer)))

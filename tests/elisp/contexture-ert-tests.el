@@ -70,7 +70,7 @@
          (find-file-noselect "a.txt")
          (get-buffer-create "left behind")
          (make-process :name "sleep" :command '("sleep" "60"))
-         (signal-process (contexture-test-process) 'SIGSTOP)
+         (contexture-ert-stop-server)
          (setq contexture--connection nil) ; as a careless test does
          (error "Oops"))))
     (should-not (cl-set-difference (process-list) processes))
@@ -94,6 +94,66 @@
       (should (eq contexture--connection connection))
       (should (eq contexture-scope scope))
       (should (contexture-running-p)))))
+
+;;;; Faults
+
+(defun contexture-ert-tests--in-batch (form)
+  "Return the output of FORM in a batch Emacs with a test's server.
+Fail unless that Emacs ends by itself."
+  (with-temp-buffer
+    (let ((status
+           (call-process
+            (expand-file-name invocation-name invocation-directory) nil t nil
+            "-Q" "--batch" "-L" contexture--directory "-l" "contexture-ert"
+            "--eval" (prin1-to-string `(contexture-ert-with-server ,form)))))
+      (ert-info ((buffer-string) :prefix "Output: ")
+        (should (equal status 0)))
+      (buffer-string))))
+
+(ert-deftest contexture-ert-a-server-killed-in-a-burst-of-calls-ends-no-batch-emacs ()
+  (let ((contexture-ert-server-command contexture-test-binary))
+    (should
+     (string-search
+      "survived"
+      (contexture-ert-tests--in-batch
+       '(progn
+          (dotimes (_ 40)
+            (let ((pid (contexture-ert-server-pid)))
+              (dotimes (number 100)
+                (when (= number 1) (signal-process pid 'SIGKILL))
+                (contexture-request-async 'ping)))
+            (contexture-request 'ping))
+          (princ "survived")))))))
+
+(ert-deftest contexture-ert-a-socket-that-is-closed-ends-no-batch-emacs ()
+  (should
+   (string-search
+    "survived"
+    (contexture-ert-tests--in-batch
+     '(let* ((socket (concat contexture-ert--home "socket"))
+             (client nil)
+             (server (make-network-process
+                      :name "closes" :server t :family 'local :service socket
+                      :noquery t :filter (lambda (process _) (setq client process)))))
+        (setq contexture--connection
+              (contexture--new-connection (list :unix socket)))
+        (contexture-request-async 'ping)
+        (contexture-ert-wait-for client)
+        (delete-process server)
+        (delete-process client)
+        (oset contexture--connection state 'ready)
+        (dotimes (_ 100) (contexture-request-async 'ping))
+        (princ "survived"))))))
+
+(ert-deftest contexture-ert-kills-and-stops-the-server-at-once ()
+  (contexture-ert-with-server
+    (contexture-request 'ping)
+    (let ((pid (contexture-ert-server-pid)))
+      (contexture-ert-with-stopped-server
+        (should (equal (alist-get 'state (process-attributes pid)) "T")))
+      (contexture-ert-kill-server)
+      (should-not (contexture-running-p))
+      (should-not (eql pid (contexture-ert-server-pid))))))
 
 ;;;; Waiting
 

@@ -155,10 +155,10 @@ That is an alist of roles and texts."
       (contexture-gptel-real-mark)
       (contexture-gptel-mode 1)
       (let ((contexture-gptel-timeout 0.2))
-        (signal-process (contexture-test-process) 'SIGSTOP)
+        (contexture-ert-stop-server)
         (should (= 0 (contexture-gptel-real-times
                       "marked" (contexture-gptel-real-ask "Why?"))))
-        (signal-process (contexture-test-process) 'SIGCONT)))))
+        (contexture-ert-continue-server)))))
 
 (provide 'contexture-gptel-real)
 ;;; contexture-gptel-real.el ends here

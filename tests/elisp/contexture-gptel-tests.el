@@ -243,7 +243,7 @@ done, what they left is sent."
       (contexture-gptel-test-mark "marked")
       (contexture-gptel-mode 1)
       (let ((contexture-gptel-timeout 0.2))
-        (signal-process (contexture-test-process) 'SIGSTOP)
+        (contexture-ert-stop-server)
         (contexture-test-message
             "is sent without context: no answer within 0.2 s (see .contexture-gptel-timeout"
           (contexture-gptel-test-request "Why?")
@@ -251,7 +251,7 @@ done, what they left is sent."
           (should (equal (contexture-gptel-test-sent) '("Be brief." . "Why?"))))
         (should (= 0 (hash-table-count
                       (oref (contexture-current-connection) unanswered))))
-        (signal-process (contexture-test-process) 'SIGCONT)
+        (contexture-ert-continue-server)
         (should (eq :pong (contexture-request 'ping)))
         (should-not contexture-gptel-test-sent))))) ; nor is it sent twice
 

@@ -49,7 +49,7 @@
 (ert-deftest contexture-list-shows-the-servers-order-when-a-move-is-refused ()
   (contexture-list-tests--with-list
     (let ((id (plist-get (car contexture-list--items) :id)))
-      (contexture-test-with-stopped-server
+      (contexture-ert-with-stopped-server
         (contexture-request-async 'remove-context (list :manager "m" :ids (list id)))
         (contexture-test-at-once (contexture-list-move-down)))
       (contexture-list-tests--until-rows 2)
@@ -138,7 +138,7 @@
                                 (string-prefix-p "*contexture: edit notes"
                                                  (buffer-name buffer)))
                               (buffer-list))))
-    (contexture-test-with-stopped-server
+    (contexture-ert-with-stopped-server
       (contexture-test-at-once (contexture-list-edit-finish))
       (contexture-test-user-error "not answered yet" (contexture-list-edit-finish))
       (goto-char (point-max))
@@ -150,7 +150,7 @@
   (contexture-list-tests--editing
     (insert "mine ")
     (let ((item contexture-list-item--edited))
-      (contexture-test-with-stopped-server
+      (contexture-ert-with-stopped-server
         (contexture-list-item--save item)
         (goto-char (point-max))
         (insert "later"))

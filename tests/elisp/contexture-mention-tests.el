@@ -354,12 +354,12 @@
 (ert-deftest contexture-mention-waits-for-no-server-that-is-stopped ()
   (contexture-mention-tests--in-project
     (contexture-request 'ping)
-    (signal-process (contexture-test-process) 'SIGSTOP)
+    (contexture-ert-stop-server)
     (unwind-protect
         (let ((start (float-time)))
           (should (equal (contexture-mention-tests--offered "@lib") '("src/lib.rs")))
           (should (< (- (float-time) start) contexture-mention-tests--wait)))
-      (signal-process (contexture-test-process) 'SIGCONT))))
+      (contexture-ert-continue-server))))
 
 (defun contexture-mention-tests--state ()
   "Return all that the modes could leave behind."

@@ -262,7 +262,7 @@
   (contexture-provider-tests--with nil
     (let ((start (with-current-buffer (messages-buffer) (point-max-marker))))
       (contexture-request 'ping)
-      (contexture-test-with-stopped-server
+      (contexture-ert-with-stopped-server
         (contexture-configure-provider "local" '(:kind ollama :model "llama"))
         (accept-process-output nil 0.05)
         (should-not (contexture-test--message-after start "told of")))

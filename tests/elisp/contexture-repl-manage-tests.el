@@ -132,7 +132,7 @@
 (ert-deftest contexture-repl-manage-is-switched-while-the-server-is-stopped ()
   (contexture-repl-test-with '(("One"))
     (contexture-test-settle)
-    (contexture-test-with-stopped-server
+    (contexture-ert-with-stopped-server
       (contexture-test-at-once
         (contexture-repl-switch-template "goal-oriented")
         (contexture-repl-toggle-managing)

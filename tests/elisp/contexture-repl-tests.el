@@ -247,7 +247,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
 (ert-deftest contexture-repl-cancelled-stays-so-when-the-server-is-killed ()
   (contexture-repl-test-with '(("Half" hang))
     (contexture-repl-test-begin "All?" "Half")
-    (contexture-test-with-stopped-server
+    (contexture-ert-with-stopped-server
       (contexture-repl-cancel)
       (contexture-test-kill-server))
     (contexture-repl-test-wait)

@@ -147,7 +147,7 @@
   (contexture-repl-tool-tests--with contexture-repl-tool-tests--add
     (contexture-repl-tool-tests--ask "Note it")
     (contexture-request 'ping)
-    (contexture-test-with-stopped-server
+    (contexture-ert-with-stopped-server
       (contexture-repl-approve 'once)
       (should (string-search "  add_text: allowing it once...\n"
                              (contexture-repl-test-shown)))

@@ -376,14 +376,6 @@ server goes on only after it.")
      ,@body
      (- (contexture-test-busy-seconds) start (- gc-elapsed garbage))))
 
-(defmacro contexture-rpc-tests--with-stopped-server (&rest body)
-  "Run BODY while the server is stopped, then let it go on."
-  (declare (indent 0) (debug t))
-  `(let ((process (contexture-test-process)))
-     (signal-process process 'SIGSTOP)
-     (unwind-protect (progn ,@body)
-       (signal-process process 'SIGCONT))))
-
 (defun contexture-rpc-tests--longest-pause (seconds)
   "Return the longest pause of Emacs in the next SECONDS, itself in seconds."
   (let ((end (+ (float-time) seconds)) (longest 0))
@@ -396,7 +388,7 @@ server goes on only after it.")
   (contexture-test-with-server
     (contexture-request 'ping)
     (let ((megabyte (make-string 1000000 ?x)))
-      (contexture-rpc-tests--with-stopped-server
+      (contexture-ert-with-stopped-server
         (dotimes (_ 5)
           (should (< (contexture-rpc-tests--duration
                        (contexture-rpc-tests--add megabyte))
@@ -430,7 +422,7 @@ while test -e %s; do sleep 0.05; done; exec \"$0\" \"$@\"" (shell-quote-argument
 (ert-deftest contexture-rpc-ignores-late-answers ()
   (contexture-test-with-server
     (contexture-request 'ping)
-    (contexture-rpc-tests--with-stopped-server
+    (contexture-ert-with-stopped-server
       (should-error (contexture-request 'ping nil :timeout 0.05)
                     :type 'contexture-error))
     (should (eq (contexture-request 'ping) :pong))
@@ -439,7 +431,7 @@ while test -e %s; do sleep 0.05; done; exec \"$0\" \"$@\"" (shell-quote-argument
 (ert-deftest contexture-rpc-quits-a-waiting-call ()
   (contexture-test-with-server
     (contexture-request 'ping)
-    (contexture-rpc-tests--with-stopped-server
+    (contexture-ert-with-stopped-server
       (run-at-time 0.05 nil (lambda () (setq quit-flag t)))
       (should (eq 'quit (condition-case nil (contexture-request 'ping)
                           (quit 'quit)))))

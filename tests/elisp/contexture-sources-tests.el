@@ -220,7 +220,7 @@ If CHOICE is a function it is called with the candidates and the table."
   (contexture-test-with-server
     (let ((root (contexture-test-tree)))
       (contexture-request 'ping)
-      (signal-process (contexture-test-process) 'SIGSTOP)
+      (contexture-ert-stop-server)
       (unwind-protect
           (progn
             (contexture-test-message "^Gave up on .*/p/; the server may still"
@@ -228,7 +228,7 @@ If CHOICE is a function it is called with the candidates and the table."
               (contexture-cancel)
               (contexture-cancel))
             (should-not contexture-tree--walks))
-        (signal-process (contexture-test-process) 'SIGCONT)))))
+        (contexture-ert-continue-server)))))
 
 (ert-deftest contexture-tree-stays-cancelled-when-the-server-dies ()
   (contexture-test-with-server
@@ -236,7 +236,7 @@ If CHOICE is a function it is called with the candidates and the table."
       (contexture-test-file (format "many/%d/f.txt" number) "text"))
     (contexture-request 'ping)
     (contexture-test-message "^Cancelled: nothing of .*many/ was added"
-      (signal-process (contexture-test-process) 'SIGSTOP)
+      (contexture-ert-stop-server)
       (contexture-add-directory "many" 'listing)
       (contexture-cancel)
       (contexture-test-kill-server))

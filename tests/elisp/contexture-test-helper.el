@@ -171,15 +171,7 @@ Its clock goes.  It keeps nothing, unless STATE is `:state'."
 
 (defun contexture-test-kill-server ()
   "Kill the server as `kill -9' does, leaving Emacs to find out."
-  (signal-process (contexture-test-process) 'SIGKILL))
-
-(defmacro contexture-test-with-stopped-server (&rest body)
-  "Run BODY while the server is stopped as by SIGSTOP, then let it go on."
-  (declare (indent 0) (debug t))
-  `(let ((process (contexture-test-process)))
-     (signal-process process 'SIGSTOP)
-     (unwind-protect (progn ,@body)
-       (signal-process process 'SIGCONT))))
+  (contexture-ert-kill-server t))
 
 (defun contexture-test-busy-seconds ()
   "Return how long Emacs has computed, in seconds.
