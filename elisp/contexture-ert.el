@@ -34,6 +34,8 @@
 (require 'contexture-connection)
 (require 'contexture-ert-exchange)
 (require 'contexture-ert-fault)
+(require 'contexture-ert-model)
+(require 'contexture-ert-wait)
 (eval-when-compile (require 'subr-x))
 
 (defgroup contexture-ert nil
@@ -48,10 +50,6 @@ names, or else the one that Contexture itself would find."
   :type '(choice (const :tag "Find it" nil)
                  (file :tag "Program")
                  (repeat :tag "Program and arguments" string)))
-
-(defcustom contexture-ert-timeout 60
-  "Number of seconds after which a wait in a test fails."
-  :type 'number)
 
 (defcustom contexture-ert-record nil
   "Non-nil means that `contexture-ert-with-replay' records an exchange.
@@ -92,6 +90,9 @@ first call starts it.  BODY may begin with keywords:
                  for a folder that is deleted with the server
   :args LIST     more arguments for the server
   :time SECONDS  the time on the clock; nil means a running clock
+  :tokenizer NAME
+                 how the server counts tokens; the default, estimate, is
+                 the fastest; nil stands for the server's own default
 
 The user's own settings, environment and connection are untouched.
 What BODY leaves behind, such as buffers and processes, is removed."
@@ -100,19 +101,25 @@ What BODY leaves behind, such as buffers and processes, is removed."
     `(contexture-ert--call-with-server (lambda () ,@forms) ,@keys)))
 
 (cl-defun contexture-ert--call-with-server
-    (function &key state args (time contexture-ert-time))
+    (function &key state args (time contexture-ert-time) (tokenizer 'estimate))
   "Call FUNCTION with a new server.
-STATE, ARGS and TIME are as in `contexture-ert-with-server'."
-  (contexture-ert--isolated
-   (lambda ()
-     (let ((contexture-server-command
-            (or contexture-ert-server-command (getenv "CONTEXTURE_BIN")
-                (contexture--find-server)))
-           (contexture-server-args
-            (append (contexture-ert--state-args state)
-                    (and time (list "--fixed-time" (format "%d" time)))
-                    args)))
-       (funcall function)))))
+STATE, ARGS, TIME and TOKENIZER are as in `contexture-ert-with-server'."
+  (let ((command (contexture-ert--server-command)))
+    (contexture-ert--isolated
+     (lambda ()
+       (let ((contexture-server-command command)
+             (contexture-server-args
+              (append (contexture-ert--state-args state)
+                      (and time (list "--fixed-time" (format "%d" time)))
+                      (and tokenizer
+                           (list "--tokenizer" (format "%s" tokenizer)))
+                      args)))
+         (funcall function))))))
+
+(defun contexture-ert--server-command ()
+  "Return the server that tests start."
+  (or contexture-ert-server-command (getenv "CONTEXTURE_BIN")
+      (contexture--find-server)))
 
 (defun contexture-ert--state-args (state)
   "Return the server's arguments for STATE, a folder, t or nil."
@@ -128,9 +135,9 @@ STATE, ARGS and TIME are as in `contexture-ert-with-server'."
          (contexture--wire-functions (list #'contexture-ert--note-line))
          (contexture--connection nil)
          (contexture-reconnect-delay 0.02)
-         (contexture-request-timeout contexture-ert-timeout)
+         (contexture-request-timeout (max 10 contexture-ert-timeout))
          (contexture-scope #'contexture-ert--buffer-context)
-         (contexture-providers nil)
+         (contexture-providers contexture-ert--providers)
          (contexture--last-manager nil)
          (contexture--last-changed nil)
          (contexture--labels (make-hash-table :test #'equal))
@@ -154,8 +161,13 @@ STATE, ARGS and TIME are as in `contexture-ert-with-server'."
   (nconc (mapcar (lambda (name) (concat name "=" contexture-ert--home name))
                  '("XDG_CONFIG_HOME" "XDG_STATE_HOME" "XDG_DATA_HOME"
                    "XDG_CACHE_HOME"))
-         (list (concat "XDG_RUNTIME_DIR=" contexture-ert--home)
-               "CONTEXTURE_STATE" "CONTEXTURE_CONFIG"))) ; these are unset
+         (list (concat "XDG_RUNTIME_DIR=" contexture-ert--home))
+         ;; A name without a value is unset.  Tests inside of tests need that
+         ;; of the server.
+         (cl-loop for entry in process-environment
+                  when (and (string-match "\\`CONTEXTURE_[^=]*" entry)
+                            (not (equal (match-string 0 entry) "CONTEXTURE_BIN")))
+                  collect (match-string 0 entry))))
 
 (defun contexture-ert--make-folder ()
   "Return the name of a new folder, ending in a slash."
@@ -198,29 +210,6 @@ A connection that waits to reconnect has a timer instead of a process."
                   (string-prefix-p " " (buffer-name buffer)))
         (with-current-buffer buffer (set-buffer-modified-p nil))
         (kill-buffer buffer)))))
-
-;;;; Waiting
-
-(defmacro contexture-ert-wait-for (form &rest keys)
-  "Wait until FORM is non-nil and return its value; fail if it stays nil.
-FORM is evaluated again after each event, such as an answer or a timer.
-KEYS are :timeout SECONDS, which overrides `contexture-ert-timeout', and
-:message TEXT, which the failure shows beside FORM."
-  (declare (indent 1) (debug (form &rest [keywordp form])))
-  `(contexture-ert-wait-until (lambda () ,form) :form ',form ,@keys))
-
-(cl-defun contexture-ert-wait-until
-    (predicate &key (timeout contexture-ert-timeout) message (form predicate))
-  "Wait until PREDICATE, a function, returns non-nil; return that value.
-Fail after TIMEOUT seconds, showing MESSAGE and FORM."
-  (let ((end (+ (float-time) timeout)) value)
-    (while (not (setq value (funcall predicate)))
-      (when (> (float-time) end)
-        (ert-fail (append (and message (list message))
-                          (list 'never-true form :after timeout))))
-      ;; Output ends this pause at once; the pause is short so that timers run.
-      (accept-process-output nil 0.01))
-    value))
 
 ;;;; Messages
 
@@ -399,8 +388,7 @@ if BODY fails.  Comments at the head of an older FILE stay."
        (contexture-request 'ping)       ; by its answer, all else has arrived
        (contexture-ert--write-exchange
         file (contexture-ert--recordable (reverse contexture-ert--lines))
-        contexture-ert-directory)))
-   :args '("--tokenizer" "estimate")))
+        contexture-ert-directory)))))
 
 (provide 'contexture-ert)
 ;;; contexture-ert.el ends here

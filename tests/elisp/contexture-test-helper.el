@@ -21,6 +21,8 @@
 (require 'contexture-symbol)
 
 (defvar contexture-doctor-timeout)
+;; These suites run beside others, and with a server that was built to debug.
+(setq contexture-ert-timeout 60)
 ;; Whoever tests what does not answer in time sets less.
 (setq contexture-doctor-timeout contexture-ert-timeout)
 
@@ -64,6 +66,7 @@ Its clock goes.  It keeps nothing, unless STATE is `:state'."
       (contexture-ert-with-server
         :state (and state (concat contexture-test-directory "state"))
         :time nil
+        :tokenizer nil
         (funcall function)))))
 
 (defmacro contexture-test-as-other-emacs (other &rest body)

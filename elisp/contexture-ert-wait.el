@@ -1,0 +1,80 @@
+;;; contexture-ert-wait.el --- Wait for events instead of time  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, lisp
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Waiting until something is so, and steps: places at which a model or a
+;; server of a test stands until the test lets it go on.  So no test has to
+;; sleep, and none depends on how fast the machine is.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'ert)
+
+(defcustom contexture-ert-timeout 2
+  "Number of seconds after which a wait in a test fails."
+  :type 'number
+  :group 'contexture-ert)
+
+(defvar contexture-ert-explain-functions nil
+  "Functions that return what to show when a wait or a test fails.
+Each returns a list of strings and is called without arguments.")
+
+;;;; Waiting
+
+(defmacro contexture-ert-wait-for (form &rest keys)
+  "Wait until FORM is non-nil and return its value; fail if it stays nil.
+FORM is evaluated again after each event, such as an answer or a timer.
+KEYS are :timeout SECONDS, which overrides `contexture-ert-timeout', and
+:message TEXT, which the failure shows beside FORM."
+  (declare (indent 1) (debug (form &rest [keywordp form])))
+  `(contexture-ert-wait-until (lambda () ,form) :form ',form ,@keys))
+
+(cl-defun contexture-ert-wait-until
+    (predicate &key (timeout contexture-ert-timeout) message (form predicate))
+  "Wait until PREDICATE, a function, returns non-nil; return that value.
+Fail after TIMEOUT seconds, showing MESSAGE, a string or a function that
+returns a list, and FORM."
+  (let ((end (+ (float-time) timeout)) value)
+    (while (not (setq value (funcall predicate)))
+      (when (> (float-time) end)
+        (ert-fail (append (if (functionp message) (funcall message)
+                            (and message (list message)))
+                          (list 'never-true form :after timeout))))
+      ;; Output ends this pause at once; the pause is short so that timers run.
+      (accept-process-output nil 0.01))
+    value))
+
+;;;; Steps
+
+(defvar contexture-ert--steps nil
+  "Alist from the name of a step to the function that goes on from there.
+The one that was reached first comes first.")
+
+(defun contexture-ert--stand-at (name function)
+  "Have something stand at the step NAME; FUNCTION goes on from there."
+  (setq contexture-ert--steps
+        (append contexture-ert--steps (list (cons name function)))))
+
+(defun contexture-ert-await-step (name)
+  "Wait until a model or server of the test stands at the step NAME."
+  (contexture-ert-wait-until
+   (lambda () (assoc name contexture-ert--steps))
+   :form (list 'at-step name)
+   :message (lambda () (list 'steps-reached (mapcar #'car contexture-ert--steps)))))
+
+(defun contexture-ert-go-on (name)
+  "Let what stands at the step NAME go on; wait until something does."
+  (let ((step (contexture-ert-await-step name)))
+    (setq contexture-ert--steps (delq step contexture-ert--steps))
+    (funcall (cdr step))))
+
+(provide 'contexture-ert-wait)
+;;; contexture-ert-wait.el ends here
