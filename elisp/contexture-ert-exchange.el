@@ -33,8 +33,9 @@
   "An exchange that is being played.
 ENTRIES are those to come, each (DIRECTION LINE NUMBER); IDS maps the
 recorded id of a call to the client's; PROBLEM says what differed from
-the recording, or is nil."
-  file entries ids problem)
+the recording, or is nil.  If STEPWISE, functions that send the next
+messages wait in HELD."
+  file entries ids problem stepwise held)
 
 ;;;; Files
 
@@ -224,11 +225,16 @@ A key whose value is nil counts as absent."
 (defun contexture-ert--go-on (exchange process)
   "Send PROCESS the lines of EXCHANGE up to the client's next line."
   (while (eq (caar (contexture-ert--exchange-entries exchange)) 'received)
-    (let ((entry (pop (contexture-ert--exchange-entries exchange))))
-      (process-send-string
-       process (concat (contexture-ert--renumbered
-                        (cadr entry) (contexture-ert--exchange-ids exchange))
-                       "\n")))))
+    (let* ((entry (pop (contexture-ert--exchange-entries exchange)))
+           (line (contexture-ert--renumbered
+                  (cadr entry) (contexture-ert--exchange-ids exchange)))
+           (say (lambda ()
+                  (process-send-string process (concat line "\n"))
+                  line)))
+      (if (contexture-ert--exchange-stepwise exchange)
+          (setf (contexture-ert--exchange-held exchange)
+                (append (contexture-ert--exchange-held exchange) (list say)))
+        (funcall say)))))
 
 (defun contexture-ert--renumbered (line ids)
   "Return LINE with its id replaced by the one that IDS has for it.

@@ -63,6 +63,17 @@ It lives, but answers nothing until `contexture-ert-continue-server'."
        (unwind-protect (progn ,@body)
          (contexture-ert-continue-server ,pid)))))
 
+(defun contexture-ert-slow-server (seconds)
+  "Have all that the test's server says arrive SECONDS later.
+Nil makes it fast again, for what it says from then on."
+  (contexture-ert-server-pid)           ; which starts it
+  (set-process-filter
+   (oref contexture--connection process)
+   (if seconds
+       (lambda (process chunk)
+         (run-at-time seconds nil #'contexture--filter process chunk))
+     #'contexture--filter)))
+
 (defun contexture-ert--process-state (pid)
   "Return the state of process PID, a string such as \"T\", or nil if unknown."
   (alist-get 'state (process-attributes pid)))

@@ -34,6 +34,7 @@
 (require 'contexture-connection)
 (require 'contexture-ert-exchange)
 (require 'contexture-ert-fault)
+(require 'contexture-ert-handler)
 (require 'contexture-ert-model)
 (require 'contexture-ert-wait)
 (eval-when-compile (require 'subr-x))
@@ -331,26 +332,58 @@ and TEXT is nil."
 The test fails if BODY makes other calls than FILE has, makes them in
 another order, or leaves some out.  The order of keys, and keys whose
 value is nil, make no difference.  With `contexture-ert-record', run
-BODY with a server, and write FILE."
-  (declare (indent 1) (debug (form body)))
-  `(contexture-ert--call-with-replay ,file (lambda () ,@body)))
+BODY with a server, and write FILE.
 
-(defun contexture-ert--call-with-replay (file function)
-  "Call FUNCTION against the exchange in FILE, or record FILE again."
+If BODY begins with :stepwise t, each message of the server waits for
+`contexture-ert-next-message'."
+  (declare (indent 1) (debug (form &rest [keywordp form] body)))
+  (pcase-let ((`(,keys . ,forms) (contexture-ert--split-keys body)))
+    `(contexture-ert--call-with-replay ,file (lambda () ,@forms) ,@keys)))
+
+(cl-defun contexture-ert--call-with-replay (file function &key stepwise)
+  "Call FUNCTION against the exchange in FILE, or record FILE again.
+STEPWISE is as in `contexture-ert-with-replay'."
   (if contexture-ert-record
       (contexture-ert--call-recording file function)
     (contexture-ert--isolated
      (lambda ()
-       (let ((exchange (contexture-ert--read-exchange
-                        file contexture-ert-directory))
-             (socket (concat contexture-ert--home "socket"))
-             (contexture--live-off t)
-             (contexture-server-command "no server, but an exchange"))
+       (let* ((exchange (contexture-ert--read-exchange
+                         file contexture-ert-directory))
+              (contexture-ert--exchange exchange)
+              (socket (concat contexture-ert--home "socket"))
+              (contexture--live-off t)
+              (contexture-server-command "no server, but an exchange"))
+         (setf (contexture-ert--exchange-stepwise exchange) stepwise)
          (contexture-ert--serve-exchange exchange socket)
          (setq contexture--connection
                (contexture--new-connection (list :unix socket)))
          (prog1 (funcall function)
+           (contexture-ert--let-through exchange)
            (contexture-ert--check-played exchange)))))))
+
+(defvar contexture-ert--exchange nil
+  "Exchange that the running test plays, or nil.")
+
+(defun contexture-ert-next-message ()
+  "Let the next message of a stepwise replay through, and return it.
+Wait until it is that message's turn.  While an exchange is recorded,
+do nothing."
+  (unless contexture-ert-record
+    (contexture-ert-wait-for
+        (contexture-ert--exchange-held contexture-ert--exchange)
+      :message (lambda ()
+                 (list 'next-comes
+                       (cadar (contexture-ert--exchange-entries
+                               contexture-ert--exchange)))))
+    (let ((line (funcall (pop (contexture-ert--exchange-held
+                               contexture-ert--exchange)))))
+      (contexture-ert--decode line))))
+
+(defun contexture-ert--let-through (exchange)
+  "Let all messages of EXCHANGE through that are still held."
+  (setf (contexture-ert--exchange-stepwise exchange) nil)
+  (while (contexture-ert--exchange-held exchange)
+    (funcall (pop (contexture-ert--exchange-held exchange)))))
 
 (defun contexture-ert--check-played (exchange)
   "Fail unless EXCHANGE was played to its end as recorded."
