@@ -327,6 +327,9 @@ and TEXT is nil."
 
 ;;;; Exchanges
 
+(defvar contexture-ert--exchange nil
+  "Exchange that the running test plays, or nil.")
+
 (defmacro contexture-ert-with-replay (file &rest body)
   "Run BODY against the exchange recorded in FILE, without a server.
 The test fails if BODY makes other calls than FILE has, makes them in
@@ -360,9 +363,6 @@ STEPWISE is as in `contexture-ert-with-replay'."
          (prog1 (funcall function)
            (contexture-ert--let-through exchange)
            (contexture-ert--check-played exchange)))))))
-
-(defvar contexture-ert--exchange nil
-  "Exchange that the running test plays, or nil.")
 
 (defun contexture-ert-next-message ()
   "Let the next message of a stepwise replay through, and return it.
