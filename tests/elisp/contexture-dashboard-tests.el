@@ -21,6 +21,7 @@
          (window-state-change-hook nil)
          (contexture-dashboard--pause 0.01))
      (contexture-ert-with-server
+       :tokenizer nil
        (save-window-excursion
          (delete-other-windows)
          ,@body))))
@@ -224,6 +225,7 @@
     (let ((contexture-ert-server-command contexture-test-binary)
           (window-state-change-hook nil) other)
       (contexture-ert-with-server
+        :tokenizer nil
         :state (concat contexture-ert-directory "state")
         (save-window-excursion
           (contexture-request 'open-session '(:name "work"))
@@ -409,6 +411,7 @@
     (let ((contexture-ert-server-command contexture-test-binary)
           (window-state-change-hook nil))
       (contexture-ert-with-server
+        :tokenizer nil
         :state (concat contexture-ert-directory "state")
         (save-window-excursion
           (contexture-dashboard-tests--fill "work" 2)

@@ -23,6 +23,7 @@
   (declare (indent 0) (debug t))
   `(let ((contexture-ert-server-command contexture-test-binary))
      (contexture-ert-with-server
+       :tokenizer nil
        (save-window-excursion
          (unwind-protect (progn ,@body)
            (contexture-session-mode-line-mode -1))))))
