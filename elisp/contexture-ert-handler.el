@@ -37,7 +37,7 @@
 (defvar contexture--connection)
 (defvar contexture-server-command)
 (declare-function contexture-ert--isolated "contexture-ert" (function))
-(declare-function contexture-ert--note-line "contexture-ert" (direction line))
+(declare-function contexture-ert--note-line "contexture-ert-message" (direction line))
 (declare-function contexture--new-connection "contexture-connection" (target))
 
 (cl-defstruct (contexture-ert--handler (:constructor contexture-ert--make-handler)

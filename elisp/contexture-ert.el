@@ -32,9 +32,11 @@
 (require 'project)
 (require 'contexture)
 (require 'contexture-connection)
+(require 'contexture-ert-clean)
 (require 'contexture-ert-exchange)
 (require 'contexture-ert-fault)
 (require 'contexture-ert-handler)
+(require 'contexture-ert-message)
 (require 'contexture-ert-model)
 (require 'contexture-ert-wait)
 (eval-when-compile (require 'subr-x))
@@ -65,10 +67,6 @@ It then runs the test with a server, and writes the file."
 
 (defvar contexture-ert--home nil
   "Folder of the running test's server.")
-
-(defvar contexture-ert--lines nil
-  "Messages sent and received in this test, the newest first.
-Each is a list of `sent' or `received', and the line.")
 
 (eval-and-compile
   (defun contexture-ert--split-keys (body)
@@ -105,7 +103,8 @@ What BODY leaves behind, such as buffers and processes, is removed."
     (function &key state args (time contexture-ert-time) (tokenizer 'estimate))
   "Call FUNCTION with a new server.
 STATE, ARGS, TIME and TOKENIZER are as in `contexture-ert-with-server'."
-  (let ((command (contexture-ert--server-command)))
+  (let ((command (and (contexture-ert-available-p)
+                      (contexture-ert--server-command))))
     (contexture-ert--isolated
      (lambda ()
        (let ((contexture-server-command command)
@@ -116,6 +115,37 @@ STATE, ARGS, TIME and TOKENIZER are as in `contexture-ert-with-server'."
                            (list "--tokenizer" (format "%s" tokenizer)))
                       args)))
          (funcall function))))))
+
+(defun contexture-ert-move-clock (seconds)
+  "Move the clock of the test's server forward by SECONDS.
+The server starts again, so it has to keep its state (see :state in
+`contexture-ert-with-server')."
+  (let ((time (member "--fixed-time" contexture-server-args)))
+    (unless (and time (member "--state" contexture-server-args))
+      (error "Only a server with :state and a stopped clock can be moved in time"))
+    (contexture-request 'ping)          ; so that all calls are answered
+    (let ((args (copy-sequence contexture-server-args)))
+      (setf (cadr (member "--fixed-time" args))
+            (format "%d" (+ seconds (string-to-number (cadr time)))))
+      (contexture-disconnect)
+      (setq contexture-server-args args))))
+
+(defun contexture-ert-available-p ()
+  "Return non-nil if there is a server for tests.
+Otherwise skip the running test, or fail where the environment variable
+CI is set, so that no test is skipped there unseen.  Outside of tests,
+return nil."
+  (or (contexture-ert--found-server)
+      (and (ert-running-test)
+           (let ((reason "There is no server of Contexture; CONTEXTURE_BIN may name one"))
+             (if (member (getenv "CI") '(nil "" "false" "0"))
+                 (ert-skip reason)
+               (ert-fail reason))))))
+
+(defun contexture-ert--found-server ()
+  "Return the server that tests start, or nil if there is none."
+  (let ((command (ignore-errors (contexture-ert--server-command))))
+    (and command (executable-find (car (ensure-list command))) command)))
 
 (defun contexture-ert--server-command ()
   "Return the server that tests start."
@@ -131,6 +161,26 @@ STATE, ARGS, TIME and TOKENIZER are as in `contexture-ert-with-server'."
 
 (defun contexture-ert--isolated (function)
   "Call FUNCTION shielded from the user's settings and connection."
+  (let ((options (contexture-ert--customized 'contexture)))
+    (cl-progv options
+        (mapcar (lambda (option) (eval (car (get option 'standard-value)) t)) options)
+      (contexture-ert--shielded function))))
+
+(defun contexture-ert--customized (group)
+  "Return the options of GROUP that the user customized.
+Those that a test binds itself are left out, as are those of tests."
+  (cl-loop for (symbol widget) in (get group 'custom-group)
+           if (eq widget 'custom-group)
+           append (unless (eq symbol 'contexture-ert)
+                    (contexture-ert--customized symbol))
+           else if (and (boundp symbol) (get symbol 'standard-value)
+                        (or (get symbol 'saved-value) (get symbol 'customized-value)
+                            (get symbol 'theme-value))
+                        (eq (default-value symbol) (default-toplevel-value symbol)))
+           collect symbol))
+
+(defun contexture-ert--shielded (function)
+  "Call FUNCTION with a state and a connection of its own."
   (let* ((contexture-ert--home (contexture-ert--make-folder))
          (contexture-ert--lines nil)
          (contexture--wire-functions (list #'contexture-ert--note-line))
@@ -147,11 +197,14 @@ STATE, ARGS, TIME and TOKENIZER are as in `contexture-ert-with-server'."
          (contexture-notification-functions nil)
          (contexture-connected-hook nil)
          (contexture-disconnected-hook nil)
+         (contexture--watched-topics nil)
          (process-environment (append (contexture-ert--environment)
                                       process-environment))
          (inhibit-message t)
          (kill-ring nil))
-    (contexture-ert--cleaning-up contexture-ert--home function)))
+    (contexture-ert--cleaning-up
+     contexture-ert--home
+     (lambda () (contexture-ert--explaining function)))))
 
 (defun contexture-ert--buffer-context ()
   "Return the name of this buffer, which is that of its only context in tests."
@@ -176,104 +229,40 @@ STATE, ARGS, TIME and TOKENIZER are as in `contexture-ert-with-server'."
 
 (defun contexture-ert--cleaning-up (folder function)
   "Call FUNCTION; then delete FOLDER and everything else that is new."
-  (let ((buffers (buffer-list))
-        (processes (process-list)))
+  (let ((snapshot (contexture-ert--snapshot)))
     (unwind-protect (funcall function)
-      (contexture-ert--end-connections processes)
-      (contexture-ert--kill-buffers buffers)
-      (delete-directory folder t))))
+      (ignore-errors
+        (contexture-ert--end-connections (plist-get snapshot :processes)))
+      (contexture-ert--remove-new snapshot)
+      (ignore-errors (delete-directory folder t)))))
+
+(defun contexture-ert--explaining (function)
+  "Call FUNCTION; if it fails, have ERT show the messages of the test."
+  (let* ((info (cons "" ""))
+         ;; As `ert-info' does, but with a text that is made when it is needed.
+         (ert--infos (cons info ert--infos))
+         (log (with-current-buffer (get-buffer-create contexture--log-buffer)
+                (copy-marker (point-max))))
+         done)
+    (unwind-protect (prog1 (funcall function) (setq done t))
+      (unless done
+        (setcdr info (contexture-ert--explanation (contexture-ert--log-after log)))))))
+
+(defun contexture-ert--log-after (position)
+  "Return what the server has written since POSITION, a marker."
+  (if-let* ((buffer (marker-buffer position)))
+      (with-current-buffer buffer
+        (buffer-substring-no-properties position (point-max)))
+    ""))
 
 (defun contexture-ert--end-connections (processes)
-  "End the connections, and all processes that are not among PROCESSES.
-A connection that waits to reconnect has a timer instead of a process."
+  "End the connections whose processes are not among PROCESSES."
   (unless (and contexture--connection
                (memq (oref contexture--connection process) processes))
     (contexture-disconnect))
-  (let ((new (cl-set-difference (process-list) processes)))
-    (dolist (process new)
-      (when-let* ((connection (process-get process 'contexture-connection)))
-        (jsonrpc-shutdown connection)))
-    (dolist (process new)
-      (delete-process process))
-    (dolist (timer (copy-sequence timer-list))
-      (let ((connection (car-safe (timer--args timer))))
-        (when (and (cl-typep connection 'contexture-connection)
-                   (eq (timer--function timer) #'contexture--start)
-                   (not (eq connection contexture--connection)))
-          (jsonrpc-shutdown connection))))))
-
-(defun contexture-ert--kill-buffers (buffers)
-  "Kill the buffers that are not among BUFFERS, except hidden ones."
-  (let ((kill-buffer-query-functions nil))
-    (dolist (buffer (buffer-list))
-      (unless (or (memq buffer buffers)
-                  (not (buffer-live-p buffer)) ; its base buffer was killed
-                  (string-prefix-p " " (buffer-name buffer)))
-        (with-current-buffer buffer (set-buffer-modified-p nil))
-        (kill-buffer buffer)))))
-
-;;;; Messages
-
-(defun contexture-ert--note-line (direction line)
-  "Record that LINE went in DIRECTION, `sent' or `received'.
-LINE is parsed only on demand, since it may be long."
-  (push (list direction (string-trim-right line "\n")) contexture-ert--lines))
-
-(defun contexture-ert-messages ()
-  "Return every message of this test, both ways, the oldest first.
-Each is a pair of `sent' or `received' and the message, a property
-list with :id, :method (a string), :params, :result or :error.  A line
-from the server that is not a message is a string."
-  (cl-loop for (direction line) in (reverse contexture-ert--lines)
-           for message = (contexture-ert--decode line)
-           if message collect (cons direction message)
-           else if (and (eq direction 'received)
-                        (not (string-match-p "\\`[ \t\r]*\\(?:;\\|\\'\\)" line)))
-           collect (cons direction line)))
-
-(defun contexture-ert-calls (&optional method)
-  "Return the parameters of all calls of METHOD, a symbol, in order.
-Without METHOD return all calls, as pairs of method and parameters.
-A call counts when it is sent, so a call made before the server is
-there counts later."
-  (cl-loop for (direction . message) in (contexture-ert-messages)
-           for name = (and (eq direction 'sent) (plist-get message :method))
-           for params = (plist-get message :params)
-           if (and name (null method)) collect (cons (intern name) params)
-           else if (and name (equal name (format "%s" method))) collect params))
-
-(defun contexture-ert-should-have-called (method &optional params)
-  "Fail unless METHOD, a symbol, was called with parameters like PARAMS.
-PARAMS, a property list, may leave out parameters; so may the property
-lists inside PARAMS.  Return the parameters of the first such call.  Wait for
-calls that are still to be sent."
-  (let ((find (lambda ()
-                (cl-member-if
-                 (lambda (call)
-                   (or (null params) (contexture-ert--includes-p call params)))
-                 (contexture-ert-calls method)))))
-    (contexture-ert-wait-until
-     (lambda () (or (funcall find) (contexture-ert--quiet-p)))
-     :message "a call was not answered")
-    (if-let* ((calls (funcall find)))
-        (car calls)
-      (ert-fail (list 'never-called method :with params
-                      :but (or (mapcar (lambda (call) (cons method call))
-                                       (contexture-ert-calls method))
-                               (contexture-ert-calls)))))))
-
-(defun contexture-ert--includes-p (value part)
-  "Return non-nil if VALUE contains all of PART."
-  (if (and part value (contexture-ert--plist-p part) (contexture-ert--plist-p value))
-      (cl-loop for (key wanted) on part by #'cddr
-               always (contexture-ert--includes-p (plist-get value key) wanted))
-    (equal value part)))
-
-(defun contexture-ert--quiet-p ()
-  "Return non-nil if no call waits to be sent or answered."
-  (or (null contexture--connection)
-      (and (null (oref contexture--connection outbox))
-           (zerop (hash-table-count (oref contexture--connection unanswered))))))
+  (dolist (process (cl-set-difference (process-list) processes))
+    (when-let* ((connection (process-get process 'contexture-connection)))
+      (jsonrpc-shutdown connection))))
 
 ;;;; Files
 

@@ -53,7 +53,7 @@
   (todo-context-tests--in "src/a.el"
     (contexture-ert-with-server
       (todo-context-add)
-      (contexture-ert-should-have-called
+      (contexture-ert-should-called
        'add-item `(:manager "todos" :content ";; FIXME three"
                       :metadata (:filename ,(buffer-file-name) :start-line 3)))
       (should (= (length (contexture-ert-calls 'add-item)) 2)))))

@@ -18,7 +18,7 @@
                    '(contexture-error "nothing to undo" 7 (:kind :none))))
     (should (string-search "has no method redo"
                            (cadr (should-error (contexture-request 'redo)))))
-    (contexture-ert-should-have-called 'count-items '(:manager "λ"))))
+    (contexture-ert-should-called 'count-items '(:manager "λ"))))
 
 (ert-deftest contexture-ert-handler-notifies-and-waits-at-steps ()
   (let (told)
@@ -92,7 +92,7 @@
       (jsonrpc-notify client 'tell nil)
       (contexture-ert-wait-for told)
       (should (equal told '(told (:text "λ"))))
-      (contexture-ert-should-have-called 'add '(:terms (1 2 3))))))
+      (contexture-ert-should-called 'add '(:terms (1 2 3))))))
 
 (ert-deftest contexture-ert-a-slow-server-answers-late ()
   (let ((contexture-ert-server-command contexture-test-binary))

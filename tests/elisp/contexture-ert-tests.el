@@ -117,7 +117,7 @@ Fail unless that Emacs ends by itself."
       "survived"
       (contexture-ert-tests--in-batch
        '(progn
-          (dotimes (_ 40)
+          (dotimes (_ 20)
             (let ((pid (contexture-ert-server-pid)))
               (dotimes (number 100)
                 (when (= number 1) (signal-process pid 'SIGKILL))
@@ -190,18 +190,22 @@ Fail unless that Emacs ends by itself."
   (contexture-ert-with-server
     (contexture-request-async 'add-context
                               '(:manager "m" :content "x" :metadata (:a 1 :b (1 2))))
-    (contexture-ert-should-have-called 'add-context)
-    (should (equal (plist-get (contexture-ert-should-have-called
+    (contexture-ert-should-called 'add-context)
+    (should (equal (plist-get (contexture-ert-should-called
                                'add-context '(:content "x" :metadata (:b (1 2))))
                               :manager)
                    "m"))
     (let ((text (contexture-ert-tests--failure
-                  (contexture-ert-should-have-called 'add-context '(:content "y")))))
+                  (contexture-ert-should-called 'add-context '(:content "y")))))
       (should (string-match-p "never-called add-context" text))
+      (contexture-ert-should-not-called 'add-context '(:content "y"))
+      (let ((text (contexture-ert-tests--failure
+                    (contexture-ert-should-not-called 'add-context))))
+        (should (string-search "called add-context :with" text)))
       (should (string-match-p ":content \"x\"" text)))
     (contexture-ert-tests--failure
-      (contexture-ert-should-have-called 'add-context '(:metadata (:a 2))))
-    (contexture-ert-tests--failure (contexture-ert-should-have-called 'undo))))
+      (contexture-ert-should-called 'add-context '(:metadata (:a 2))))
+    (contexture-ert-tests--failure (contexture-ert-should-called 'undo))))
 
 (ert-deftest contexture-ert-hides-a-secret ()
   (let ((contexture-ert--lines nil))
@@ -209,6 +213,100 @@ Fail unless that Emacs ends by itself."
     (contexture-ert--note-line 'received "; remark")
     (contexture-ert--note-line 'received "garbage (")
     (should (equal (contexture-ert-messages) '((received . "garbage ("))))))
+
+;;;; Leaving nothing
+
+(ert-deftest contexture-ert-knows-and-removes-what-a-test-leaves ()
+  (let (things)
+    (should-not
+     (contexture-ert-leftovers
+       (contexture-ert-with-files nil
+         (setq things
+               (contexture-ert-leftovers
+                 (with-current-buffer (get-buffer-create " hidden one")
+                   (add-hook 'kill-buffer-hook (lambda () (error "Not me")) nil t))
+                 (make-pipe-process :name "a pipe" :noquery t)
+                 (run-at-time 1000 nil (lambda () nil))
+                 (remove-hook 'find-file-hook 'vc-refresh-state)
+                 (add-hook 'find-file-hook #'contexture-ert-tests--add))))))
+    (should (equal (mapcar #'car things) '(buffer buffer process timer hook)))
+    (should (equal (car (last things))
+                   '(hook find-file-hook contexture-ert-tests--add)))
+    (should (memq 'vc-refresh-state (default-value 'find-file-hook)))))
+
+(ert-deftest contexture-ert-a-hook-that-errs-keeps-nothing ()
+  (should-not
+   (contexture-ert-leftovers
+     (contexture-ert-with-server
+       (contexture-request 'ping)
+       (add-hook 'contexture-disconnected-hook (lambda () (error "Oops")))
+       (get-buffer-create "some buffer")))))
+
+(ert-deftest contexture-ert-options-of-the-user-have-no-effect ()
+  (let ((old (default-toplevel-value 'contexture-resend-limit)))
+    (unwind-protect
+        (progn
+          (customize-set-variable 'contexture-resend-limit 77)
+          (contexture-ert-with-server
+            (should (equal contexture-resend-limit old)))
+          (let ((contexture-resend-limit 78))
+            (contexture-ert-with-server
+              (should (equal contexture-resend-limit 78)))))
+      (set-default-toplevel-value 'contexture-resend-limit old)
+      (put 'contexture-resend-limit 'customized-value nil))))
+
+(ert-deftest contexture-ert-the-environment-has-no-effect ()
+  (let ((process-environment (cons "CONTEXTURE_MAX_ITEMS=1" process-environment)))
+    (contexture-ert-with-server
+      (should-not (getenv "CONTEXTURE_MAX_ITEMS")))))
+
+(ert-deftest contexture-ert-without-a-server-skips-or-fails ()
+  (let ((contexture-ert-server-command "/nonexistent/program")
+        (test (make-ert-test :body (lambda () (contexture-ert-with-server)))))
+    (let ((process-environment (cons "CI" process-environment)))
+      (should (ert-test-skipped-p (ert-run-test test))))
+    (let ((process-environment (cons "CI=true" process-environment)))
+      (should (ert-test-failed-p (ert-run-test test))))))
+
+(ert-deftest contexture-ert-moves-the-clock ()
+  (contexture-ert-with-server
+    :state t
+    (contexture-ert-tests--add "x")
+    (contexture-ert-move-clock 3600)
+    (should (= (plist-get (contexture-ert-tests--add "y") :timestamp)
+               (+ contexture-ert-time 3600))))
+  (contexture-ert-with-server
+    (should-error (contexture-ert-move-clock 1))))
+
+(ert-deftest contexture-ert-a-failure-shows-the-conversation ()
+  (let* ((result
+          (ert-run-test
+           (make-ert-test
+            :body (lambda ()
+                    (contexture-ert-with-model '("Because.")
+                      (contexture-ert-with-server
+                        (contexture-request 'open-session '(:name "s"))
+                        (contexture-request 'chat '(:session "s" :content "Why?"))
+                        (ert-fail "something")))))))
+         (text (mapconcat #'cdr (ert-test-result-with-condition-infos result) "")))
+    (should (string-match-p "^  > (:id 1 :method \"open-session\"" text))
+    (should (string-match-p "^  < (:id .*Because" text))
+    (should (string-match-p "^The model was shown:\n  (:prompt \"Why\\?\"" text))))
+
+(ert-deftest contexture-ert-awaits-a-message-by-a-pattern ()
+  (contexture-ert-with-server
+    (contexture-watch #'ignore)
+    (contexture-ert-tests--add "x")
+    (should (equal (plist-get (plist-get (contexture-ert-await
+                                          '(:method context-changed))
+                                         :params)
+                              :manager)
+                   "m"))
+    (should (contexture-ert-await '(:method add-context :params (:content "x")) 'sent))
+    (let* ((contexture-ert-timeout 0.02)
+           (text (contexture-ert-tests--failure
+                   (contexture-ert-await '(:method progress)))))
+      (should (string-search "context-changed" text)))))
 
 ;;;; Files
 
