@@ -28,6 +28,9 @@
 (defconst contexture-ert--placeholder "/contexture-ert/"
   "Placeholder for the test's folder in a recorded exchange.")
 
+(defconst contexture-ert--home-placeholder "/contexture-home/"
+  "Placeholder for the folder of the test's server in a recorded exchange.")
+
 (cl-defstruct (contexture-ert--exchange
                (:constructor contexture-ert--make-exchange) (:copier nil))
   "An exchange that is being played.
@@ -60,33 +63,20 @@ messages wait in HELD."
                         (nreverse entries))))))
 
 (defun contexture-ert--translate (entry from to)
-  "Replace the folder FROM with TO in the line of ENTRY, unless one is nil."
+  "Replace the folder FROM with TO in the line of ENTRY, unless one is nil.
+Both end in a slash; the folder's name without it is replaced, too."
   (if (and from to)
       (cons (car entry)
-            (cons (string-replace from to (cadr entry)) (cddr entry)))
+            (cons (replace-regexp-in-string
+                   (concat (regexp-quote (directory-file-name from))
+                           "\\(?:/\\|\\([^[:alnum:]._-]\\)\\|\\'\\)")
+                   (lambda (match)
+                     (if (string-suffix-p "/" match) to
+                       (concat (directory-file-name to)
+                               (substring match (length (directory-file-name from))))))
+                   (cadr entry) t t)
+                  (cddr entry)))
     entry))
-
-(defun contexture-ert--write-exchange (file entries directory)
-  "Write ENTRIES, recorded in DIRECTORY (or nil), as an exchange to FILE.
-The comments at the head of an older FILE are kept."
-  (let ((remarks (contexture-ert--remarks file))
-        (coding-system-for-write 'utf-8-unix))
-    (with-temp-file file
-      (insert remarks)
-      (dolist (entry entries)
-        (pcase-let ((`(,direction ,line . ,_)
-                     (contexture-ert--translate
-                      entry directory contexture-ert--placeholder)))
-          (insert (if (eq direction 'sent) "> " "< ") line "\n"))))))
-
-(defun contexture-ert--remarks (file)
-  "Return the comments at the head of FILE, or the empty string."
-  (if (not (file-readable-p file))
-      ""
-    (with-temp-buffer
-      (insert-file-contents file)
-      (while (looking-at ";") (forward-line))
-      (buffer-substring (point-min) (point)))))
 
 (defun contexture-ert--decode (line)
   "Return the message that LINE holds, or nil if it holds none.
@@ -97,40 +87,6 @@ such a line, too."
         (and (string-blank-p (substring line (cdr (read-from-string line))))
              message))
     (contexture-unreadable nil)))
-
-(defun contexture-ert--recordable (entries)
-  "Return ENTRIES without the parts that differ from run to run.
-These are the greeting, which has the version of the server; the last
-ping, which ends a recording; and the request keys."
-  (let* ((read (mapcar (lambda (entry)
-                         (cons entry (contexture-ert--decode (cadr entry))))
-                       entries))
-         (ping (cl-find "ping" read :from-end t :test #'equal
-                        :key #'contexture-ert--method-of))
-         (dropped (cons (plist-get (cdr ping) :id)
-                        (cl-loop for pair in read
-                                 when (equal (contexture-ert--method-of pair)
-                                             "server-info")
-                                 collect (plist-get (cdr pair) :id)))))
-    (cl-loop for (entry . message) in read
-             when (and message
-                       (not (member (or (plist-get message :id) 'none) dropped)))
-             collect (contexture-ert--without-key entry message))))
-
-(defun contexture-ert--method-of (pair)
-  "Return the name of the method that is called in PAIR, (ENTRY . MESSAGE)."
-  (and (eq (caar pair) 'sent) (plist-get (cdr pair) :method)))
-
-(defun contexture-ert--without-key (entry message)
-  "Return ENTRY, which holds MESSAGE, without its request key."
-  (if (plist-member (plist-get message :params) :request-key)
-      (let ((params (contexture-ert--plist-without
-                     (plist-get message :params) :request-key)))
-        (list 'sent (string-trim-right
-                     (car (contexture--encode
-                           (plist-put (copy-sequence message) :params params)))
-                     "\n")))
-    entry))
 
 (defun contexture-ert--plist-without (plist key)
   "Return PLIST without KEY."
@@ -162,7 +118,12 @@ Calls that the client makes by itself need not be in EXCHANGE."
          (message (contexture-ert--decode line))
          (id (plist-get message :id)))
     (cond
-     ((contexture-ert--expected-p entry line message)
+     ((contexture-ert--expected-p
+       (and entry (cons (car entry)
+                        (cons (contexture-ert--renumbered
+                               (cadr entry) (contexture-ert--exchange-ids exchange))
+                              (cddr entry))))
+       line message)
       (pop (contexture-ert--exchange-entries exchange))
       (when id
         (push (cons (plist-get (contexture-ert--decode (cadr entry)) :id) id)
@@ -236,15 +197,17 @@ A key whose value is nil counts as absent."
                 (append (contexture-ert--exchange-held exchange) (list say)))
         (funcall say)))))
 
+(defconst contexture-ert--id-regexp
+  "\\`\\(?:(:id \\|(:method \"?\\(?:progress\\|cancel\\)\"? :params (:id \\)\
+\\([^\" ()]+\\|\"\\(?:[^\"\\]\\|\\\\.\\)*\"\\)"
+  "Regexp for the beginning of a line up to the id of a call.")
+
 (defun contexture-ert--renumbered (line ids)
-  "Return LINE with its id replaced by the one that IDS has for it.
+  "Return LINE with the id of its call replaced by the one that IDS has for it.
 The rest of LINE stays as it is, byte for byte."
-  (if (string-prefix-p "(:id " line)
-      (pcase-let* ((`(,id . ,end) (read-from-string line (length "(:id ")))
-                   (pair (assoc id ids)))
-        (if pair
-            (format "(:id %S%s" (cdr pair) (substring line end))
-          line))
+  (if-let* ((new (and (string-match contexture-ert--id-regexp line)
+                      (cdr (assoc (read (match-string 1 line)) ids)))))
+      (replace-match (format "%S" new) t t line 1)
     line))
 
 (defun contexture-ert--say (process message)
@@ -253,12 +216,51 @@ The rest of LINE stays as it is, byte for byte."
 
 (defun contexture-ert--otherwise (exchange entry line)
   "Return a message that Emacs sent LINE where EXCHANGE has ENTRY (or nil)."
-  (format "%s%s, but Emacs said %s"
-          (contexture-ert--exchange-file exchange)
-          (if entry
-              (format ":%d: next comes %s" (nth 2 entry) (cadr entry))
-            ": the recording ends here")
-          (contexture--redact line)))
+  (let* ((line (contexture--redact line))
+         (message (contexture-ert--decode line))
+         (recorded (and entry (contexture-ert--decode (cadr entry))))
+         (later (contexture-ert--find-later exchange line message)))
+    (concat
+     (contexture-ert--exchange-file exchange)
+     (if entry
+         (format ":%d: next comes %s" (nth 2 entry) (cadr entry))
+       ": the recording ends here")
+     (format ", but Emacs said %s" line)
+     (cond
+      (later (format "\nwhich the recording has in line %d" later))
+      ((and recorded (equal (contexture-ert--method-name recorded)
+                            (contexture-ert--method-name message)))
+       (mapconcat (lambda (difference)
+                    (pcase-let ((`(,path ,was ,is) difference))
+                      (format "\n  %s: recorded %S, now %S"
+                              (mapconcat #'symbol-name path " ") was is)))
+                  (contexture-ert--differences
+                   (plist-get recorded :params)
+                   (contexture-ert--plist-without (plist-get message :params)
+                                                  :request-key))
+                  ""))
+      (t "")))))
+
+(defun contexture-ert--method-name (message)
+  "Return the name of the method that MESSAGE calls."
+  (format "%s" (plist-get message :method)))
+
+(defun contexture-ert--find-later (exchange line message)
+  "Return the number of the line in EXCHANGE that LINE, with MESSAGE, matches."
+  (nth 2 (cl-find-if (lambda (entry)
+                       (contexture-ert--expected-p entry line message))
+                     (cdr (contexture-ert--exchange-entries exchange)))))
+
+(defun contexture-ert--differences (was is &optional path)
+  "Return where IS differs from WAS, as a list of (PATH WAS IS).
+PATH is the list of keys that lead to them."
+  (if (and (contexture-ert--plist-p was) (contexture-ert--plist-p is))
+      (cl-loop for key in (delete-dups (append (contexture-ert--keys was)
+                                               (contexture-ert--keys is) nil))
+               append (contexture-ert--differences
+                       (plist-get was key) (plist-get is key)
+                       (append path (list key))))
+    (unless (equal was is) (list (list path was is)))))
 
 (provide 'contexture-ert-exchange)
 ;;; contexture-ert-exchange.el ends here

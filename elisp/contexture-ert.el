@@ -38,6 +38,7 @@
 (require 'contexture-ert-handler)
 (require 'contexture-ert-message)
 (require 'contexture-ert-model)
+(require 'contexture-ert-record)
 (require 'contexture-ert-wait)
 (eval-when-compile (require 'subr-x))
 
@@ -54,9 +55,10 @@ names, or else the one that Contexture itself would find."
                  (file :tag "Program")
                  (repeat :tag "Program and arguments" string)))
 
-(defcustom contexture-ert-record nil
+(defcustom contexture-ert-record (and (getenv "CONTEXTURE_ERT_RECORD") t)
   "Non-nil means that `contexture-ert-with-replay' records an exchange.
-It then runs the test with a server, and writes the file."
+It then runs the test with a server, and writes the file.  The default is
+t if the environment variable CONTEXTURE_ERT_RECORD is set."
   :type 'boolean)
 
 (defconst contexture-ert-time 1700000000
@@ -327,16 +329,19 @@ value is nil, make no difference.  With `contexture-ert-record', run
 BODY with a server, and write FILE.
 
 If BODY begins with :stepwise t, each message of the server waits for
-`contexture-ert-next-message'."
+`contexture-ert-next-message'.  Other keywords are for the server that
+records (see `contexture-ert-with-server')."
   (declare (indent 1) (debug (form &rest [keywordp form] body)))
   (pcase-let ((`(,keys . ,forms) (contexture-ert--split-keys body)))
     `(contexture-ert--call-with-replay ,file (lambda () ,@forms) ,@keys)))
 
-(cl-defun contexture-ert--call-with-replay (file function &key stepwise)
+(cl-defun contexture-ert--call-with-replay (file function &rest keys &key stepwise
+                                                 &allow-other-keys)
   "Call FUNCTION against the exchange in FILE, or record FILE again.
-STEPWISE is as in `contexture-ert-with-replay'."
+STEPWISE and other KEYS are as in `contexture-ert-with-replay'."
   (if contexture-ert-record
-      (contexture-ert--call-recording file function)
+      (apply #'contexture-ert--call-recording file function
+             (contexture-ert--plist-without keys :stepwise))
     (contexture-ert--isolated
      (lambda ()
        (let* ((exchange (contexture-ert--read-exchange
@@ -394,23 +399,42 @@ do nothing."
 (defmacro contexture-ert-with-recording (file &rest body)
   "Run BODY with a new server, and record the exchange in FILE.
 FILE is then ready for `contexture-ert-with-replay'.  Nothing is written
-if BODY fails.  Comments at the head of an older FILE stay."
-  (declare (indent 1) (debug (form body)))
-  `(contexture-ert--call-recording ,file (lambda () ,@body)))
+if BODY fails.  Comments at the head of an older FILE stay.  BODY may
+begin with the keywords of `contexture-ert-with-server'."
+  (declare (indent 1) (debug (form &rest [keywordp form] body)))
+  (pcase-let ((`(,keys . ,forms) (contexture-ert--split-keys body)))
+    `(contexture-ert--call-recording ,file (lambda () ,@forms) ,@keys)))
 
-(defun contexture-ert--call-recording (file function)
-  "Call FUNCTION with a new server, and write the exchange to FILE."
-  (contexture-ert--call-with-server
-   (lambda ()
-     (prog1 (let ((contexture--live-off t)) (funcall function))
-       (unless contexture--connection
-         (ert-fail (list 'nothing-to-record file)))
-       (contexture-ert-wait-for (contexture-ert--quiet-p)
-         :message "a call was not answered")
-       (contexture-request 'ping)       ; by its answer, all else has arrived
-       (contexture-ert--write-exchange
-        file (contexture-ert--recordable (reverse contexture-ert--lines))
-        contexture-ert-directory)))))
+(defun contexture-ert--call-recording (file function &rest keys)
+  "Call FUNCTION with a new server, and write the exchange to FILE.
+KEYS are those of `contexture-ert-with-server'."
+  (apply #'contexture-ert--call-with-server
+         (lambda ()
+           (prog1 (let ((contexture--live-off t)) (funcall function))
+             (contexture-ert--record file)))
+         keys))
+
+(defun contexture-ert--record (file)
+  "Write the messages of the running test to FILE."
+  (unless contexture--connection
+    (ert-fail (list 'nothing-to-record file)))
+  (contexture-ert-wait-for (contexture-ert--quiet-p)
+    :message "a call was not answered")
+  (contexture-request 'ping)            ; by its answer, all else has arrived
+  (contexture-ert--write-exchange
+   file (contexture-ert--recordable (reverse contexture-ert--lines))
+   (list (cons contexture-ert-directory contexture-ert--placeholder)
+         (cons contexture-ert--home contexture-ert--home-placeholder))))
+
+(defun contexture-ert-record-again (selector)
+  "Run the tests that SELECTOR matches, and record their exchanges again.
+SELECTOR is as in `ert'; interactively, it is a regexp for their names.
+Read the difference before you commit it."
+  (interactive (list (read-regexp "Record again the tests that match: ")))
+  (let ((contexture-ert-record t))
+    (if noninteractive
+        (ert-run-tests-batch selector)
+      (ert selector))))
 
 (provide 'contexture-ert)
 ;;; contexture-ert.el ends here

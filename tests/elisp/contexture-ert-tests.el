@@ -337,7 +337,7 @@ Fail unless that Emacs ends by itself."
                    (contexture-request 'add-file
                                        (list :path (expand-file-name "b.txt")))))
            (item (contexture-ert-with-recording file (funcall body)))
-           (text (with-temp-buffer (insert-file-contents file) (buffer-string))))
+           (text (contexture-ert-tests--text file)))
       (should (string-prefix-p "; A remark.\n> (" text))
       (dolist (part '("token-counters" "request-key" "> old" "server-info"))
         (should-not (string-search part text)))
@@ -387,6 +387,85 @@ Fail unless that Emacs ends by itself."
                                      (contexture-request 'ping))
                                    :type 'contexture-error)))))
     (should-error (contexture-ert-with-replay (contexture-ert-tests--exchange "x")))))
+
+;;;; Recordings that are the same twice
+
+(defun contexture-ert-tests--text (file)
+  "Return what FILE has."
+  (with-temp-buffer (insert-file-contents file) (buffer-string)))
+
+(defun contexture-ert-tests--talk ()
+  "Make calls, some at the same time, and talk with a model."
+  (contexture-watch #'ignore)
+  (let ((left 4))
+    (dotimes (number 4)
+      (contexture-request-async
+       'add-item (list :manager "m" :content (format "item %d" number)
+                       :metadata (list :project (directory-file-name
+                                                 contexture-ert-directory)))
+       :success (lambda (_) (cl-decf left))))
+    (contexture-request 'ping)
+    (contexture-request 'open-session '(:name "s"))
+    (let (answer)
+      (contexture-request-async 'chat '(:session "s" :content "Why?")
+                                :success (lambda (it) (setq answer it)))
+      (contexture-request-async 'count-items '(:manager "m"))
+      (contexture-ert-wait-for answer))
+    (contexture-ert-wait-for (= left 0))))
+
+(ert-deftest contexture-ert-recordings-are-the-same-twice ()
+  (let (texts)
+    (dotimes (_ 5)
+      (contexture-ert-with-files nil
+        (let ((file (concat contexture-ert-directory "new/x.sexp")))
+          (contexture-ert-with-model '(("Be" "cause."))
+            (contexture-ert-with-recording file (contexture-ert-tests--talk)))
+          (push (contexture-ert-tests--text file) texts)
+          (contexture-ert-with-replay file (contexture-ert-tests--talk)))))
+    (should (string-search ":project \"/contexture-ert\"" (car texts)))
+    (should (string-search "> (:id 1 :method \"add-item\"" (car texts)))
+    (should (equal (delete-dups texts) (list (car texts))))))
+
+(ert-deftest contexture-ert-recordings-take-arguments-of-the-server ()
+  (contexture-ert-with-files nil
+    (let ((file (concat contexture-ert-directory "x.sexp")))
+      (dolist (contexture-ert-record '(t nil))
+        (contexture-ert-with-replay file
+          :args '("--max-items" "1")
+          (contexture-ert-tests--add "x")
+          (should (equal (plist-get (contexture-ert-tests--add "y") :evicted)
+                         '("ctx-1"))))))))
+
+(ert-deftest contexture-ert-a-replay-numbers-progress-and-cancelling ()
+  (contexture-ert-with-files nil
+    (let ((file (contexture-ert-tests--exchange
+                 "> (:id 41 :method chat)"
+                 "< (:method \"progress\" :params (:id 41 :text \"a\"))"
+                 "> (:method \"cancel\" :params (:id 41))"
+                 "> (:id 42 :method ping)" "< (:id 42 :result :pong)")))
+      (contexture-ert-with-replay file
+        (contexture-watch #'ignore)
+        (let ((id (contexture-request-async 'chat nil :error #'ignore)))
+          (contexture-ert-await (list :method 'progress :params (list :id id)))
+          (contexture--cancel contexture--connection id)
+          (contexture-request 'ping))))))
+
+(ert-deftest contexture-ert-a-replay-shows-the-difference ()
+  (contexture-ert-with-files nil
+    (let* ((file (contexture-ert-tests--exchange
+                  "> (:id 1 :method add-item :params (:content \"a\" :metadata (:x 1 :y 2)))"
+                  "< (:id 1 :result nil)" "> (:id 2 :method undo)"))
+           (changed (contexture-ert-tests--failure
+                      (contexture-ert-with-replay file
+                        (ignore-errors
+                          (contexture-request
+                           'add-item '(:content "b" :metadata (:x 1 :y 3)))))))
+           (early (contexture-ert-tests--failure
+                    (contexture-ert-with-replay file
+                      (ignore-errors (contexture-request 'undo))))))
+      (should (string-match-p ":content: recorded .*\"a.*\", now .*\"b" changed))
+      (should (string-match-p ":metadata :y: recorded 2, now 3" changed))
+      (should (string-match-p "which the recording has in line 3" early)))))
 
 ;;;; The recorded exchanges of tests/wire
 
