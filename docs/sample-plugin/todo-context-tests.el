@@ -5,7 +5,8 @@
 ;;; Commentary:
 
 ;; A sample of a suite that is written with contexture-ert.  The tests
-;; that replay need no server; the others start one each.
+;; that replay, or answer by a function, need no server; the others start
+;; one each.
 
 ;;; Code:
 
@@ -84,6 +85,102 @@
         (todo-context-add)
         (should (= (length (contexture-request 'list-items '(:manager "todos")))
                    count))))))
+
+;;;; With a model
+
+(defmacro todo-context-tests--asking (answers &rest body)
+  "Run BODY in a buffer with a server and a model that says ANSWERS.
+Return what the model was shown."
+  (declare (indent 1) (debug t))
+  `(contexture-ert-with-model ,answers
+     (contexture-ert-with-server
+       (with-temp-buffer
+         ,@body))))
+
+(defun todo-context-tests--ask ()
+  "Ask the model, and wait until it has answered."
+  (todo-context-ask "What first?")
+  (contexture-ert-wait-for (null todo-context--answer)))
+
+(ert-deftest todo-context-asks-about-what-there-is-to-do ()
+  (let ((shown (todo-context-tests--asking '("Rename it.")
+                 (contexture-request
+                  'add-item (list :manager "todos" :content "; TODO: rename"))
+                 (todo-context-tests--ask)
+                 (should (equal (buffer-string) "Rename it.")))))
+    (should (= (length shown) 1))
+    (should (string-search "; TODO: rename" (plist-get (car shown) :system)))
+    (should (string-search "What first?" (plist-get (car shown) :prompt)))))
+
+(ert-deftest todo-context-inserts-the-answer-as-it-comes ()
+  (todo-context-tests--asking '(("Rename " (step half) "it."))
+    (todo-context-ask "What first?")
+    (contexture-ert-await-step 'half)
+    (contexture-ert-wait-for (equal (buffer-string) "Rename "))
+    (contexture-ert-go-on 'half)
+    (contexture-ert-wait-for (equal (buffer-string) "Rename it."))
+    (contexture-ert-wait-for (null todo-context--answer))))
+
+(ert-deftest todo-context-asks-whether-the-model-may-look ()
+  (dolist (allowed '(t nil))
+    (let* (asked
+           (shown (todo-context-tests--asking
+                      '((call "read_context" (:id "ctx-1")) "Rename it.")
+                    (contexture-request
+                     'add-item (list :manager "todos" :content "; TODO: rename"))
+                    (cl-letf (((symbol-function 'y-or-n-p)
+                               (lambda (text) (push text asked) allowed)))
+                      (todo-context-tests--ask)))))
+      (should (= (length asked) 1))
+      (should (= (length shown) 2))
+      (should (eq (plist-get (car (last (plist-get (cadr shown) :messages))) :role)
+                  'tool)))))
+
+(ert-deftest todo-context-says-what-went-wrong ()
+  (todo-context-tests--asking '((error authentication "who are you?"))
+    (ert-with-message-capture messages
+      (todo-context-tests--ask)
+      (should (string-search "who are you?" messages)))
+    (should (equal (buffer-string) ""))))
+
+(ert-deftest todo-context-stops-the-model ()
+  (todo-context-tests--asking '(("Rename " (step half) "it."))
+    (todo-context-ask "What first?")
+    (contexture-ert-await-step 'half)
+    (contexture-ert-wait-for (equal (buffer-string) "Rename "))
+    (todo-context-stop)
+    (contexture-ert-wait-for (null todo-context--answer))
+    (should (equal (buffer-string) "Rename "))))
+
+;;;; With faults
+
+(ert-deftest todo-context-adds-though-the-server-dies ()
+  (todo-context-tests--in "src/a.el"
+    (contexture-ert-with-server
+      :state t
+      (contexture-ert-kill-server)
+      (todo-context-add)
+      (should (= (length (contexture-request 'list-items '(:manager "todos"))) 2)))))
+
+(ert-deftest todo-context-shows-errors-of-the-server ()
+  (contexture-ert-with-handler
+      (lambda (method _)
+        (pcase method
+          ('open-session '(result (:session "todos")))
+          ('chat '(error 1 "no model is set up"))))
+    (with-temp-buffer
+      (ert-with-message-capture messages
+        (todo-context-tests--ask)
+        (should (string-search "no model is set up" messages))))))
+
+;;;; Nothing is left
+
+(ert-deftest todo-context-leaves-nothing ()
+  (should-not
+   (contexture-ert-leftovers
+     (todo-context-tests--asking '("Rename it.")
+       (todo-context-tests--ask)
+       (should-not (memq #'todo-context--hear contexture-notification-functions))))))
 
 (provide 'todo-context-tests)
 ;;; todo-context-tests.el ends here

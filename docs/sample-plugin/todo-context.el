@@ -8,8 +8,9 @@
 ;;; Commentary:
 
 ;; A sample of a package that uses Contexture.  M-x todo-context-add
-;; collects the TODO and FIXME lines of a buffer in one context, and
-;; M-x todo-context-insert inserts them where you write to a model.
+;; collects the TODO and FIXME lines of a buffer in one context,
+;; M-x todo-context-insert inserts them where you write to a model, and
+;; M-x todo-context-ask asks a model about them.
 
 ;;; Code:
 
@@ -66,6 +67,57 @@
   (interactive)
   (insert (contexture-request 'context-to-string
                               (list :manager todo-context-manager))))
+
+;;;; Asking a model
+
+(defvar todo-context--answer nil
+  "Pair of the id of the call that is being answered, and where the answer goes.")
+
+;;;###autoload
+(defun todo-context-ask (question)
+  "Ask the model QUESTION about what there is to do; insert its answer at point.
+The model may look at the context if you allow it."
+  (interactive "sAsk about what there is to do: ")
+  (contexture-watch #'todo-context--hear)
+  (contexture-request 'open-session (list :name todo-context-manager))
+  (let ((place (copy-marker (point) t)))
+    (setq todo-context--answer
+          (cons (contexture-request-async
+                 'chat (list :session todo-context-manager :content question
+                             :managers (list todo-context-manager)
+                             :tools '(:read_context))
+                 :success (lambda (_) (todo-context--end "The model has answered"))
+                 :error (lambda (problem)
+                          (todo-context--end (plist-get problem :message))))
+                place))))
+
+(defun todo-context-stop ()
+  "Stop the model that is answering."
+  (interactive)
+  (contexture-notify 'cancel (list :id (car todo-context--answer))))
+
+(defun todo-context--hear (method params)
+  "Insert what the model says, and ask what it may do.
+METHOD and PARAMS are those of a notification."
+  (when (and (eq method 'progress)
+             (equal (plist-get params :id) (car todo-context--answer)))
+    (pcase (plist-get params :kind)
+      (:text (with-current-buffer (marker-buffer (cdr todo-context--answer))
+               (save-excursion
+                 (goto-char (cdr todo-context--answer))
+                 (insert (plist-get params :text)))))
+      (:approval (contexture-request-async
+                  'approve (list :approval (plist-get params :approval)
+                                 :decision (if (y-or-n-p (format "Let the model %s? "
+                                                                 (plist-get params :text)))
+                                               :once
+                                             :refuse)))))))
+
+(defun todo-context--end (text)
+  "End the answer, and show TEXT."
+  (contexture-unwatch #'todo-context--hear)
+  (setq todo-context--answer nil)
+  (message "%s" text))
 
 (provide 'todo-context)
 ;;; todo-context.el ends here
