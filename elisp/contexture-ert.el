@@ -3,27 +3,30 @@
 ;; Copyright (C) 2026 The Contexture authors
 
 ;; Author: The Contexture authors
+;; Version: 0.1.0
+;; Package-Requires: ((emacs "28.1") (contexture "0.1.0"))
 ;; Keywords: tools, lisp
 ;; URL: https://github.com/contexture/contexture
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; For the test suites of packages that use Contexture; load it only
-;; there.  A test gets its own server with a stopped clock, or a recorded
-;; exchange instead of one; a folder with the files it wants; every
-;; message sent either way; and a way to wait for events instead of time:
+;; For the test suites of packages that use Contexture, and of any that
+;; talk to a model or to a JSON-RPC server; load it only there.  A test
+;; gets a server of its own with a stopped clock, a recorded exchange or a
+;; function instead of one, and a model that says what the test has it say;
+;; a folder with the files it wants; every message sent either way; and a
+;; way to wait for events instead of time:
 ;;
 ;;     (ert-deftest my-add-adds ()
 ;;       (contexture-ert-with-files '(("a.el" . "(foo)\n"))
 ;;         (contexture-ert-with-server
 ;;           (find-file "a.el")
 ;;           (my-add)
-;;           (contexture-ert-should-have-called
-;;            'add-item '(:content "(foo)\n")))))
+;;           (contexture-ert-should-called 'add-item '(:content "(foo)\n")))))
 ;;
 ;; Whatever a test leaves behind is removed, even if it fails: servers,
-;; processes, buffers and folders.
+;; processes, buffers, timers, hooks and folders.
 
 ;;; Code:
 

@@ -67,11 +67,13 @@
         (ert-fail (list program status (buffer-string)))))
     (buffer-string)))
 
-(defun contexture-dist-test-pack (folder)
-  "Pack the package into FOLDER and return the archive's file name."
+(defun contexture-dist-test-pack (folder &optional name)
+  "Pack the packages into FOLDER and return the archive's file name of NAME.
+NAME is \"contexture\" by default."
   (contexture-dist-test-run (expand-file-name "scripts/dist" contexture-dist-test-root)
                             (expand-file-name folder))
-  (car (directory-files folder t "\\.tar\\'")))
+  (car (directory-files folder t (concat "\\`" (or name "contexture")
+                                         "-[0-9.]+\\.tar\\'"))))
 
 (defun contexture-dist-test-eval (form)
   "Evaluate FORM in a new Emacs; return what it prints."
@@ -103,8 +105,31 @@
                      (sort (mapcar (lambda (name) (concat base "/" name))
                                    (append '("" "COPYING" "NEWS" "README.md"
                                              "contexture-pkg.el" "contexture.info" "dir")
-                                           (cl-remove "contexture-autoloads.el" lisp :test #'equal)))
+                                           (cl-remove-if
+                                            (lambda (name)
+                                              (string-match-p
+                                               "-autoloads\\|contexture-ert" name))
+                                            lisp)))
                            #'string<))))))
+
+(ert-deftest contexture-dist-has-a-package-for-tests ()
+  (contexture-dist-test-in-folder
+    (let ((test '(ert-deftest adds ()
+                   (contexture-ert-with-model '("Because.")
+                     (contexture-ert-with-server
+                       (contexture-request 'open-session '(:name "s"))
+                       (contexture-request 'chat '(:session "s" :content "Why?"))))))
+          (archive (contexture-dist-test-pack "dist"))
+          (ert (contexture-dist-test-pack "dist" "contexture-ert")))
+      (contexture-dist-test-eval `(progn (package-install-file ,archive)
+                                         (package-install-file ,ert)))
+      (contexture-dist-test-eval
+       `(progn (package-activate-all)
+               (require 'contexture-ert)
+               (cl-assert (string-suffix-p ".elc" (locate-library "contexture-ert")))
+               ,test
+               (let ((stats (ert-run-tests-batch t)))
+                 (cl-assert (= 1 (ert-stats-completed-expected stats)))))))))
 
 (ert-deftest contexture-dist-makes-the-same-bytes-again ()
   (contexture-dist-test-in-folder
