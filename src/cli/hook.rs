@@ -74,11 +74,18 @@ impl Hook {
         if is_pushed {
             let setup = common.setup()?;
             let receipt = Receipt::of(&setup, agent.name, &event.session_id);
+            let is_anew = self.event == "SessionStart" && event.source.as_deref() != Some("resume");
+            let mut received = receipt.as_ref().and_then(Receipt::number);
+            if let (None, true, Some(receipt)) = (received, is_anew, &receipt) {
+                // If this hook is killed, the next one knows that nothing was received.
+                receipt.note(0)?;
+                received = Some(0);
+            }
             let session = AgentSession {
                 agent: agent.name,
                 id: &event.session_id,
-                received: receipt.as_ref().and_then(Receipt::number),
-                is_anew: self.event == "SessionStart" && event.source.as_deref() != Some("resume"),
+                received,
+                is_anew,
                 compacted: transcript.as_deref().filter(|_| is_compacted),
             };
             if let Some(push) = pushed(setup, &session)? {

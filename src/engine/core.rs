@@ -307,7 +307,7 @@ impl Engine {
     }
 
     /// Returns the time in Unix seconds.
-    pub(super) fn now(&self) -> i64 {
+    pub(crate) fn now(&self) -> i64 {
         (self.clock)().div_euclid(1000)
     }
 

@@ -74,6 +74,16 @@ pub enum Event {
         /// Absolute path of the wanted file; `None` for the changes of live items only.
         path: Option<String>,
     },
+    /// An agent came or left, a session of an agent was given something, or something waits for a
+    /// prompt or no longer does.
+    AgentsChanged {
+        /// Method that made the change.
+        method: &'static str,
+        /// Name of the agent; empty if unknown.
+        agent: String,
+        /// Id of the agent's session; empty if unknown.
+        session: String,
+    },
     /// A window of a session was built, and differs from the previous one.
     WindowBuilt {
         /// The session.
@@ -182,6 +192,7 @@ impl Event {
             Self::ContextChanged { manager, .. } => manager,
             Self::MemoriesChanged { .. } | Self::TextWanted { .. } => "",
             Self::ProvidersChanged { provider, .. } => provider,
+            Self::AgentsChanged { agent, .. } => agent,
             Self::SessionChanged { session, .. }
             | Self::ApprovalsChanged { session, .. }
             | Self::WindowBuilt { session, .. }
@@ -205,6 +216,7 @@ impl Event {
             Self::ContextChanged { .. }
             | Self::MemoriesChanged { .. }
             | Self::ProvidersChanged { .. }
+            | Self::AgentsChanged { .. }
             | Self::TextWanted { .. } => None,
         }
     }
@@ -216,10 +228,14 @@ impl Event {
 
     /// Returns whether the event counts in the statistics.
     pub fn is_counted(&self) -> bool {
-        use Event::{ApprovalsChanged, MemoriesChanged, ProvidersChanged, TextWanted, WindowBuilt};
+        use Event::{
+            AgentsChanged, ApprovalsChanged, MemoriesChanged, ProvidersChanged, TextWanted,
+            WindowBuilt,
+        };
         !matches!(
             self,
             WindowBuilt { .. }
+                | AgentsChanged { .. }
                 | MemoriesChanged { .. }
                 | ProvidersChanged { .. }
                 | ApprovalsChanged { .. }
@@ -266,6 +282,7 @@ impl Statistics {
             | Event::MemoriesChanged { .. }
             | Event::ProvidersChanged { .. }
             | Event::ApprovalsChanged { .. }
+            | Event::AgentsChanged { .. }
             | Event::TextWanted { .. } => {}
             Event::ContextPruned { removed, .. } => self.messages_pruned += removed.len() as u64,
             Event::ContextSummarized { .. } => self.summaries += 1,

@@ -42,6 +42,7 @@ pub(crate) use self::layers::{Former, Layer, OpenLayers, Wanted, WantedLayer};
 pub use self::memory::Grounded;
 pub(crate) use self::memory::{Query, memories_for};
 pub(crate) use self::models::{Costs, Models};
+pub(crate) use self::pushes::{NewPush, Wish};
 pub(crate) use self::reach::{Caller, Reach};
 pub use self::run::Handle;
 pub(crate) use self::run::run;

@@ -1,11 +1,49 @@
-//! Records of what sessions of agents were given, so that nothing is given twice.
+//! Records of what sessions of agents were given, so that nothing is given twice, and of what the
+//! user wants to go with their next prompts.
 
-use super::{Engine, EngineError};
-use crate::store::session::{PushRow, PushState};
+use super::{Engine, EngineError, Event};
+use crate::ids::ItemId;
+use crate::store::session::{NextPush, PushRow, PushState, TakenPush};
+
+/// Method of a wish that an item goes with the next prompt, as `undo` reports it.
+pub(super) const PUSH_NEXT: &str = "push-next";
+
+/// A push to record.
+pub(crate) struct NewPush {
+    /// Name of the agent.
+    pub(crate) agent: String,
+    /// Id that the agent gives the session.
+    pub(crate) session: String,
+    /// Number of the last push that the agent received.
+    pub(crate) after: u64,
+    /// The items that the agent has then, as JSON.
+    pub(crate) items: String,
+    /// Folder of the project; empty if unknown.
+    pub(crate) project: String,
+    /// Tokens of the items that the push shows.
+    pub(crate) tokens: u64,
+    /// Numbers of what was to go with this prompt.
+    pub(crate) next: Vec<u64>,
+}
+
+/// A wish that an item goes with the next prompt.
+pub(crate) struct Wish {
+    /// Manager of the item.
+    pub(crate) manager: String,
+    /// Id of the item.
+    pub(crate) item: ItemId,
+    /// Name of the agent; empty for any.
+    pub(crate) agent: String,
+    /// Id of the agent's session; empty for any.
+    pub(crate) session: String,
+    /// Folder of the project; empty for any.
+    pub(crate) project: String,
+}
 
 impl Engine {
     /// Returns what a session of an agent has: the state after the push with this `number`, which
-    /// is the last that the agent received; by default, after the latest push.
+    /// is the last that the agent received; by default, after the latest push. Returns also what
+    /// goes with the session's next prompt in this project.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -13,31 +51,135 @@ impl Engine {
         &mut self,
         agent: &str,
         session: &str,
+        project: &str,
         number: Option<u64>,
-    ) -> Result<PushState, EngineError> {
-        let Some(row) = self.store.read().push(agent, session)? else {
-            return Ok(PushState::default());
+    ) -> Result<(PushState, Vec<NextPush>), EngineError> {
+        let row = self.store.read().push(agent, session)?;
+        let state = match (row, number) {
+            (None, _) => PushState::default(),
+            (Some(row), None) => row.latest,
+            (Some(row), Some(number)) => row.at(number),
         };
-        Ok(number.map_or_else(|| row.latest.clone(), |number| row.at(number)))
+        let received = number.unwrap_or(state.number);
+        let due = self.store.read().due_pushes(agent, session, project, received)?;
+        Ok((state, self.existing(due)?))
     }
 
-    /// Records a push that follows the push with the number `after`. Returns its number, which is
-    /// above those of all earlier pushes to this session.
+    /// Records a push that follows the push `after`. Returns its number, which is above those of
+    /// all earlier pushes to this session; `None`, and records nothing, if something that was to go
+    /// with it went with another push meanwhile, or no longer waits.
     ///
     /// # Errors
     /// [`EngineError::Store`].
-    pub(crate) fn record_push(
-        &mut self,
-        agent: &str,
-        session: &str,
-        after: u64,
-        items: String,
-    ) -> Result<u64, EngineError> {
-        let known = self.store.read().push(agent, session)?;
+    pub(crate) fn record_push(&mut self, new: NewPush) -> Result<Option<u64>, EngineError> {
+        let NewPush { agent, session, after, items, project, tokens, next } = new;
+        let due = self.store.read().due_pushes(&agent, &session, &project, after)?;
+        if !next.iter().all(|number| due.iter().any(|due| due.number == *number)) {
+            return Ok(None);
+        }
+        let known = self.store.read().push(&agent, &session)?;
         let earlier = known.as_ref().map_or_else(PushState::default, |row| row.at(after));
         let number = known.map_or(0, |row| row.latest.number).max(after).saturating_add(1);
-        let row = PushRow { latest: PushState { number, items }, earlier };
-        self.store.change()?.note_push(agent, session, &row)?;
-        Ok(number)
+        let (latest, at) = (PushState { number, items }, self.now());
+        let row = PushRow { agent, session, latest, earlier, at, project, tokens };
+        let store = self.store.change()?;
+        store.note_push(&row)?;
+        next.iter().try_for_each(|number| store.take_next_push(*number, &row))?;
+        self.tell_agents("record-push", row.agent, row.session);
+        Ok(Some(number))
+    }
+
+    /// Returns what the sessions of agents were given, the latest first, and the items that went
+    /// with prompts because somebody wished it, the latest last.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub(crate) fn pushes(
+        &mut self,
+        limit: u64,
+    ) -> Result<(Vec<PushRow>, Vec<TakenPush>), EngineError> {
+        let store = self.store.read();
+        Ok((store.pushes(limit)?, store.taken_pushes()?))
+    }
+
+    /// Returns what waits for the next prompts of agents, the oldest first.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub(crate) fn next_pushes(&mut self) -> Result<Vec<NextPush>, EngineError> {
+        let waiting = self.store.read().next_pushes()?;
+        self.existing(waiting)
+    }
+
+    /// Stores a wish, and returns its number; of a wish that waits already, the number it has.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchItem`]; [`EngineError::Store`].
+    pub(crate) fn push_next(&mut self, wish: Wish) -> Result<u64, EngineError> {
+        let Wish { manager, item, agent, session, project } = wish;
+        self.check_items(&manager, &[item])?;
+        let change = self.store.step_mark(&manager)?;
+        let (number, item, at) = (0, item.0, self.now());
+        let next = NextPush { number, manager, item, agent, session, project, at, change };
+        let waiting = self.store.read().next_pushes()?;
+        if let Some(same) = waiting.iter().find(|waiting| waiting.is_like(&next)) {
+            return Ok(same.number);
+        }
+        let next = NextPush { number: self.counters.give_version(), ..next };
+        self.store.change()?.add_next_push(&next)?;
+        self.tell_agents(PUSH_NEXT, next.agent, next.session);
+        Ok(next.number)
+    }
+
+    /// Cancels a wish. Returns whether it still waited.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub(crate) fn cancel_push(&mut self, number: u64) -> Result<bool, EngineError> {
+        let waited = self.store.change()?.drop_next_push(number)?;
+        if waited {
+            self.tell_agents("cancel-push", String::new(), String::new());
+        }
+        Ok(waited)
+    }
+
+    /// Returns the newest wish about a manager's items that waits, if nothing was changed in the
+    /// manager since: what `undo` cancels.
+    pub(super) fn newest_wish(&mut self, manager: &str) -> Result<Option<NextPush>, EngineError> {
+        let mut waiting = self.next_pushes()?;
+        waiting.retain(|next| next.manager == manager);
+        let Some(newest) = waiting.pop() else { return Ok(None) };
+        let change = self.store.step_mark(manager)?;
+        Ok((newest.change == change).then_some(newest))
+    }
+
+    /// Announces with an event that something about agents changed.
+    pub(crate) fn tell_agents(&mut self, method: &'static str, agent: String, session: String) {
+        self.events.push(Event::AgentsChanged { method, agent, session });
+    }
+
+    /// Leaves out the items that no manager has any more, and names the manager of each other one.
+    fn existing(&mut self, due: Vec<NextPush>) -> Result<Vec<NextPush>, EngineError> {
+        let mut existing = Vec::with_capacity(due.len());
+        for mut next in due {
+            if self.manager(&next.manager)?.slot(ItemId(next.item)).is_none() {
+                let holder = self.store.read_all()?.holder(next.item)?;
+                let Some(holder) = holder else { continue };
+                next.manager = holder;
+            }
+            existing.push(next);
+        }
+        Ok(existing)
+    }
+}
+
+impl NextPush {
+    /// Returns whether both are about the same item and the same agent.
+    fn is_like(&self, other: &Self) -> bool {
+        let key = |it: &Self| {
+            let Self { manager, item, agent, session, project, .. } = it.clone();
+            (manager, item, agent, session, project)
+        };
+        key(self) == key(other)
     }
 }

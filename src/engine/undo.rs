@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::pushes::PUSH_NEXT;
 use super::{Engine, EngineError};
 use crate::context::change::{Change, Slot, SlotChange};
 use crate::context::item::Item;
@@ -44,12 +45,16 @@ pub struct NextStep {
 impl Engine {
     /// Undoes the last change of a manager. Further calls go further back. A change in which items
     /// only followed their sources is no step of its own, since the items would follow their
-    /// sources again.
+    /// sources again. What waits to go with a prompt and was asked for since is cancelled first.
     ///
     /// # Errors
     /// [`EngineError::NothingToUndo`]; [`EngineError::NoSuchItem`] if an item that was moved to
     /// another manager is no longer there.
     pub fn undo(&mut self, manager: &str) -> Result<Undone, EngineError> {
+        if let Some(wish) = self.newest_wish(manager)? {
+            self.cancel_push(wish.number)?;
+            return Ok(Undone { undone: PUSH_NEXT.to_owned() });
+        }
         loop {
             let step = self.undo_newest(manager)?;
             if step.undone != Change::FOLLOW {
@@ -133,6 +138,12 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn next_step(&mut self, manager: &str, way: Way) -> Result<Option<NextStep>, EngineError> {
+        if way == Way::Undo
+            && let Some(wish) = self.newest_wish(manager)?
+        {
+            let items = vec![self.slot(manager, ItemId(wish.item))?.item];
+            return Ok(Some(NextStep { method: PUSH_NEXT.to_owned(), items, set: None }));
+        }
         Ok(self.store.next_step(manager, way)?.map(|Change { method, slots, set, .. }| {
             let item = |slot: SlotChange| slot.after.or(slot.before).map(|slot| slot.item);
             let items = slots.into_iter().filter_map(item).collect();

@@ -2,6 +2,7 @@
 //! the next call connects again.
 
 use std::pin::Pin;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -13,6 +14,7 @@ use tokio::io::{
 };
 use tokio::sync::Mutex;
 
+use super::agent::Agent;
 use super::answer::Trouble;
 
 /// Maximum time to wait for the answer to a call.
@@ -37,6 +39,8 @@ pub(crate) trait Dial: Send + Sync + 'static {
 pub(super) struct Link {
     dial: Box<dyn Dial>,
     open: Mutex<Option<Open>>,
+    /// The agent that the connection serves, if known.
+    agent: OnceLock<Agent>,
 }
 
 struct Open {
@@ -44,6 +48,8 @@ struct Open {
     writer: WriteHalf<Box<dyn Stream>>,
     /// Id of the last call.
     last: u64,
+    /// True once the server knows the agent.
+    is_introduced: bool,
 }
 
 /// A reply of the server.
@@ -64,7 +70,13 @@ struct Refusal {
 
 impl Link {
     pub(super) fn new(dial: impl Dial) -> Self {
-        Self { dial: Box::new(dial), open: Mutex::new(None) }
+        Self { dial: Box::new(dial), open: Mutex::new(None), agent: OnceLock::new() }
+    }
+
+    /// Names the agent, unless it is known. The server is told in each connection before its first
+    /// call.
+    pub(super) fn introduce(&self, agent: impl FnOnce() -> Agent) {
+        self.agent.get_or_init(agent);
     }
 
     /// Calls a method of the server and decodes its result.
@@ -97,7 +109,15 @@ impl Link {
             Some(open) => open,
             None => Open::over(self.dial.dial().await.map_err(Trouble::Unreachable)?),
         };
-        let asking = tokio::time::timeout(LONGEST_WAIT, open.ask(method, params));
+        let agent = self.agent.get().filter(|_| !open.is_introduced);
+        let asking = tokio::time::timeout(LONGEST_WAIT, async {
+            if let Some(agent) = agent {
+                open.is_introduced = true;
+                // An older server does not know this method.
+                open.ask("introduce_agent", &json!(agent)).await?;
+            }
+            open.ask(method, params).await
+        });
         let reply = asking.await.map_err(|_| Trouble::Slow)?.ok_or(Trouble::Lost)?;
         *slot = Some(open);
         Ok(reply)
@@ -114,7 +134,7 @@ impl Refusal {
 impl Open {
     fn over(stream: Box<dyn Stream>) -> Self {
         let (reader, writer) = tokio::io::split(stream);
-        Self { lines: BufReader::new(reader).lines(), writer, last: 0 }
+        Self { lines: BufReader::new(reader).lines(), writer, last: 0, is_introduced: false }
     }
 
     /// Returns the connection, unless the server has closed the connection since the last call.

@@ -2,10 +2,12 @@
 //! of the one running server. This module knows methods only by name, and must not know how the
 //! server is reached.
 
+mod agent;
 mod answer;
 mod argument;
 pub(crate) mod http;
 mod link;
+mod marked;
 mod project;
 mod prompts;
 mod push;
@@ -23,12 +25,15 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, ServerInitializeError};
 use rmcp::{RoleServer, ServerHandler, ServiceExt};
+use serde::de::IgnoredAny;
+use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub(crate) use self::link::{Dial, Dialing, Stream};
 pub(crate) use self::project::Projects;
 pub(crate) use self::push::{AgentSession, Push};
 
+use self::agent::Agent;
 use self::link::Link;
 use self::tools::context::Given;
 use self::tools::{Asked, Tool};
@@ -78,7 +83,12 @@ impl Bridge {
     }
 
     fn asked<'a>(&'a self, context: &'a RequestContext<RoleServer>) -> Asked<'a> {
+        self.introduce(|| context.client_info());
         Asked { link: &self.link, projects: &self.projects, given: &self.given, context }
+    }
+
+    fn introduce(&self, told: impl FnOnce() -> Option<Implementation>) {
+        self.link.introduce(|| Agent { project: self.projects.usual(), ..Agent::new(told()) });
     }
 }
 
@@ -156,6 +166,12 @@ impl ServerHandler for Bridge {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         prompts::get(&self.asked(&context), request).await.map(Into::into)
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        self.introduce(|| context.peer.peer_info().map(|told| told.client_info.clone()));
+        // If the server cannot be reached, the first tool says so.
+        let _ = self.link.call::<IgnoredAny>("ping", json!({})).await;
     }
 
     async fn on_roots_list_changed(&self, _: NotificationContext<RoleServer>) {

@@ -80,6 +80,12 @@ impl Projects {
         Self { named: None, folder: None, roots: Mutex::new(None) }
     }
 
+    /// Returns the folder of the project that does not depend on requests, if there is one.
+    pub(super) fn usual(&self) -> Option<String> {
+        let folder = self.named.as_deref().or(self.folder.as_deref())?;
+        Some(Project::of(folder).directory())
+    }
+
     /// Forgets the client's roots, so that the client is asked again.
     pub(super) async fn forget_roots(&self) {
         *self.roots.lock().await = None;

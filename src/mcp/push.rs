@@ -7,13 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use super::answer::{Trouble, count};
 use super::link::{Dial, Link};
+use super::marked::{Now, left_out, named, rendered};
 use super::project::Project;
-use super::tools::context::{Now, left_out, named, rendered};
 use crate::visible::visible_lines;
 
 /// Maximum number of characters of a push, as JSON. Claude Code cuts off more than 10,000.
@@ -45,16 +45,43 @@ pub(crate) struct Push {
     pub(crate) text: String,
 }
 
-#[derive(Serialize, Deserialize)]
+/// What a session has, and what goes with its next prompt.
+#[derive(Deserialize)]
+pub(super) struct Pushed {
+    number: u64,
+    items: Vec<Item>,
+    next: Vec<Due>,
+}
+
+#[derive(Deserialize)]
 struct Item {
     id: String,
     digest: String,
 }
 
+/// An item that the user sends with the next prompt, once.
 #[derive(Deserialize)]
-struct Pushed {
+struct Due {
     number: u64,
-    items: Vec<Item>,
+    manager: String,
+    id: String,
+}
+
+/// What the user sends with a prompt, once, as a text.
+#[derive(Default)]
+pub(super) struct Sent {
+    pub(super) text: String,
+    numbers: Vec<u64>,
+    ids: BTreeSet<String>,
+    tokens: u64,
+}
+
+/// The items that a push shows.
+#[derive(Default)]
+pub(super) struct Shown {
+    pub(super) ids: Vec<String>,
+    /// Tokens of the items.
+    pub(super) tokens: u64,
 }
 
 #[derive(Deserialize)]
@@ -90,47 +117,80 @@ impl AgentSession<'_> {
     ) -> Result<Option<Push>, String> {
         let link = Link::new(dial);
         let project = Project::of(folder);
-        let pushed = match self.try_push(&link, &project).await {
-            Err(Trouble::Lost) => self.try_push(&link, &project).await,
+        let mut received = self.received;
+        let pushed = match self.try_push(&link, &project, &mut received).await {
+            // What was to go with this prompt may have gone with another one meanwhile.
+            Err(Trouble::Lost | Trouble::Refused(_)) => {
+                self.try_push(&link, &project, &mut received).await
+            }
             pushed => pushed,
         };
         pushed.map_err(|trouble| trouble.to_string())
     }
 
-    async fn try_push(&self, link: &Link, project: &Project) -> Result<Option<Push>, Trouble> {
-        let text = self.facts(link).await.unwrap_or_default();
-        let asked = json!({
-            "agent": self.agent, "agent_session": self.id, "number": self.received,
-        });
-        let before: Pushed = link.call("pushed_context", asked).await?;
+    /// Pushes once. `received` is the number of the last push that the agent received; if it is not
+    /// known, it becomes that of the latest one, since the push made here may be recorded and lost.
+    async fn try_push(
+        &self,
+        link: &Link,
+        project: &Project,
+        received: &mut Option<u64>,
+    ) -> Result<Option<Push>, Trouble> {
+        let facts = self.facts(link).await.unwrap_or_default();
+        let before = self.before(link, project, *received).await?;
+        received.get_or_insert(before.number);
         let now = Now::of(link, project).await?;
-        let change = Change::between(self.is_anew, &before.items, &now);
-        let items = match change.is_nothing() {
-            true => String::new(),
-            false => change.text(link, project, &now, LONGEST - length(&text)).await?,
+        let sent = before.sent(link, (LONGEST - length(&facts)) * 2 / 3).await?;
+        let change = Change::between(self.is_anew, &before.items, &now, &sent);
+        let room = LONGEST - length(&facts) - length(&sent.text);
+        let (items, shown) = match change.is_nothing() {
+            true => Default::default(),
+            false => change.text(link, project, &now, room).await?,
         };
-        let text = visible_lines(&(text + &items)).into_owned();
-        let is_recorded = change.now != change.before;
+        let text = visible_lines(&(facts + &sent.text + &items)).into_owned();
+        let is_recorded = change.now != change.before || !sent.numbers.is_empty();
         if text.is_empty() && !is_recorded {
             return Ok(None);
         }
         let number = match is_recorded || self.is_anew {
-            true => Some(self.record(link, before.number, &change.now).await?),
+            true => Some(self.record(link, project, &before, &now, shown, &sent).await?),
             false => None,
         };
         Ok(Some(Push { number, text }))
     }
 
-    async fn record(
+    /// Asks what the session has after the push `received`, and what goes with its next prompt.
+    pub(super) async fn before(
         &self,
         link: &Link,
-        after: u64,
-        now: &BTreeMap<String, String>,
+        project: &Project,
+        received: Option<u64>,
+    ) -> Result<Pushed, Trouble> {
+        let asked = json!({
+            "agent": self.agent, "agent_session": self.id, "project": project.directory(),
+            "number": received,
+        });
+        link.call("pushed_context", asked).await
+    }
+
+    /// Records a push that gives the session the items of `now`. Returns its number. Fails if
+    /// something of `sent` went with another prompt meanwhile.
+    pub(super) async fn record(
+        &self,
+        link: &Link,
+        project: &Project,
+        before: &Pushed,
+        now: &Now,
+        shown: Shown,
+        sent: &Sent,
     ) -> Result<u64, Trouble> {
-        let each = now.iter().map(|(id, digest)| Item { id: id.clone(), digest: digest.clone() });
-        let items: Vec<Item> = each.collect();
+        let items =
+            digests(now).into_iter().map(|(id, digest)| json!({ "id": id, "digest": digest }));
         let record = json!({
-            "agent": self.agent, "agent_session": self.id, "after": after, "items": items,
+            "agent": self.agent, "agent_session": self.id, "after": before.number,
+            "items": items.collect::<Vec<_>>(), "project": project.directory(),
+            "shown": shown.ids.iter().chain(&sent.ids).collect::<Vec<_>>(),
+            "tokens": shown.tokens + sent.tokens, "next": sent.numbers,
         });
         let Recorded { number } = link.call("record_push", record).await?;
         Ok(number)
@@ -160,6 +220,60 @@ impl AgentSession<'_> {
     }
 }
 
+impl Pushed {
+    /// Returns what goes with the next prompt as a text of at most `room` characters of JSON.
+    pub(super) async fn sent(&self, link: &Link, room: usize) -> Result<Sent, Trouble> {
+        if self.next.is_empty() {
+            return Ok(Sent::default());
+        }
+        let mut managers: Vec<String> = self.next.iter().map(|due| due.manager.clone()).collect();
+        managers.sort();
+        managers.dedup();
+        let ids: BTreeSet<String> = self.next.iter().map(|due| due.id.clone()).collect();
+        let head = "Sent by the user with this prompt";
+        let frame = |text: &str| format!("{head}:\n\n{}\n\n", text.trim_end());
+        let fitting = fitting(link, &managers, &Vec::from_iter(&ids), room, frame).await;
+        let (text, tokens) = fitting.unwrap_or_else(|| {
+            let names = Vec::from_iter(ids.iter().map(String::as_str)).join(", ");
+            (format!("{head}, but too long to show: {names}; call the tool `read`.\n\n"), 0)
+        });
+        Ok(Sent { text, numbers: self.next.iter().map(|due| due.number).collect(), ids, tokens })
+    }
+}
+
+impl Sent {
+    pub(super) fn is_nothing(&self) -> bool {
+        self.numbers.is_empty()
+    }
+}
+
+/// Renders items in a frame, within `room` characters of JSON, with smaller and smaller budgets.
+/// Returns the text and the tokens of the items; `None` if they do not fit.
+async fn fitting(
+    link: &Link,
+    managers: &[String],
+    ids: &[&String],
+    room: usize,
+    frame: impl Fn(&str) -> String,
+) -> Option<(String, u64)> {
+    let mut budget = room as u64 / 3;
+    for _ in 0..TRIES {
+        let shown = rendered(link, managers, Some(ids), budget).await;
+        budget /= 2;
+        let Ok(shown) = shown else { continue };
+        let text = frame(&(shown.text + &named(&left_out(&shown.report))));
+        if length(&text) <= room {
+            return Some((text, shown.tokens));
+        }
+    }
+    None
+}
+
+/// Returns the digests of items as they are recorded.
+fn digests(now: &Now) -> BTreeMap<String, String> {
+    now.digests.iter().map(|(id, digest)| (id.clone(), format!("{digest:016x}"))).collect()
+}
+
 /// The difference between what an agent has and what is marked now.
 struct Change {
     before: BTreeMap<String, String>,
@@ -171,13 +285,13 @@ struct Change {
 }
 
 impl Change {
-    fn between(is_anew: bool, had: &[Item], now: &Now) -> Self {
+    /// Returns the difference, without the items that are `sent` with the prompt anyway.
+    fn between(is_anew: bool, had: &[Item], now: &Now, sent: &Sent) -> Self {
         let before: BTreeMap<String, String> =
             had.iter().map(|item| (item.id.clone(), item.digest.clone())).collect();
-        let now: BTreeMap<String, String> =
-            now.digests.iter().map(|(id, digest)| (id.clone(), format!("{digest:016x}"))).collect();
+        let now = digests(now);
         let is_known = |id: &String, digest: &String| {
-            !is_anew && before.get(id).is_some_and(|it| it == digest)
+            sent.ids.contains(id) || !is_anew && before.get(id).is_some_and(|it| it == digest)
         };
         let changed =
             now.iter().filter(|(id, digest)| !is_known(id, digest)).map(|(id, _)| id.clone());
@@ -192,33 +306,28 @@ impl Change {
     }
 
     /// Returns the change as a text of at most `room` characters of JSON. If the items do not fit,
-    /// they are cut, and the text says how to get all.
+    /// they are cut, and the text says how to get all. Returns also what the text shows.
     async fn text(
         &self,
         link: &Link,
         project: &Project,
         now: &Now,
         room: usize,
-    ) -> Result<String, Trouble> {
+    ) -> Result<(String, Shown), Trouble> {
         let gone = self.gone_text();
         let head = format!("Marked by the user in the editor for {}", project.label());
         if self.changed.is_empty() {
-            return Ok(format!("{head}:\n{gone}"));
+            return Ok((format!("{head}:\n{gone}"), Shown::default()));
         }
         let ids: Vec<&String> = self.changed.iter().collect();
-        let mut budget = room as u64 / 3;
-        for _ in 0..TRIES {
-            let shown = rendered(link, &now.managers, Some(&ids), budget).await;
-            budget /= 2;
-            let Ok(shown) = shown else { continue };
-            let cut = named(&left_out(&shown.report));
-            let text = format!("{head}, new or changed:\n\n{}{cut}{gone}", shown.text);
-            if length(&text) <= room {
-                return Ok(text);
-            }
-        }
-        let items = count(ids.len(), "item");
-        Ok(format!("{head}: {items} new or changed, too long to show; call the tool `context`.\n"))
+        let frame = |text: &str| format!("{head}, new or changed:\n\n{text}{gone}");
+        let fitting = fitting(link, &now.managers, &ids, room, frame).await;
+        let (text, tokens) = fitting.unwrap_or_else(|| {
+            let items = count(ids.len(), "item");
+            let advice = "too long to show; call the tool `context`";
+            (format!("{head}: {items} new or changed, {advice}.\n"), 0)
+        });
+        Ok((text, Shown { ids: Vec::from_iter(self.changed.iter().cloned()), tokens }))
     }
 
     fn gone_text(&self) -> String {

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::access::Access;
 use super::answerer::{Answerer, NoModel};
 use super::client::Client;
+use super::connected::Agents;
 use super::editors::Editors;
 use super::keyed::Keyed;
 use super::peer::Peer;
@@ -33,6 +34,8 @@ pub struct Tools {
     pub repl: ReplSettings,
     /// Editors that can be asked for unsaved text.
     pub editors: Editors,
+    /// Agents that are connected now.
+    pub agents: Agents,
 }
 
 /// Lets methods use the services directly.
@@ -80,6 +83,7 @@ impl Tools {
             backups_kept: 0,
             repl: ReplSettings::default(),
             editors: Editors::default(),
+            agents: Agents::default(),
         }
     }
 }
@@ -174,6 +178,8 @@ names! {
         ProvidersChanged => "providers-changed",
         /// A chat waits for an approval, or no longer does.
         ApprovalsChanged => "approvals-changed",
+        /// An agent came or left, was given something, or something waits for its next prompt.
+        AgentsChanged => "agents-changed",
         /// Somebody wants the unsaved text of editors. Subscribers answer with `give-text`.
         TextWanted => "text-wanted",
         /// Note-taking for a turn failed.

@@ -12,6 +12,7 @@ mod call;
 mod chat;
 mod client;
 mod configure;
+mod connected;
 mod context;
 mod count;
 mod editors;

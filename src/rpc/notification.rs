@@ -85,6 +85,19 @@ pub(crate) struct ProvidersChanged<'a> {
     pub(crate) provider: &'a str,
 }
 
+/// An agent came or left, a session of an agent was given something, or something waits for a
+/// prompt or no longer does. `list-agents` returns how it is.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct AgentsChanged<'a> {
+    /// Method that made the change; `introduce-agent` if an agent came or left.
+    pub(crate) method: &'a str,
+    /// Name of the agent; empty if it is not one only.
+    pub(crate) agent: &'a str,
+    /// Id of the agent's session; empty if it is not one only.
+    pub(crate) agent_session: &'a str,
+}
+
 /// Somebody wants the unsaved text of editors. Send what changed in live items with `update-items`,
 /// and then answer with `give-text`.
 #[derive(Serialize, JsonSchema)]
@@ -174,6 +187,7 @@ pub(super) fn schema_of(topic: Topic, generator: &mut SchemaGenerator) -> Schema
         Topic::MemoriesChanged => generator.subschema_for::<MemoriesChanged<'_>>(),
         Topic::ProvidersChanged => generator.subschema_for::<ProvidersChanged<'_>>(),
         Topic::ApprovalsChanged => generator.subschema_for::<ApprovalsChanged<'_>>(),
+        Topic::AgentsChanged => generator.subschema_for::<AgentsChanged<'_>>(),
         Topic::TextWanted => generator.subschema_for::<TextWanted<'_>>(),
         Topic::ContextPruned => generator.subschema_for::<ContextPruned<'_>>(),
         Topic::ContextSummarized => generator.subschema_for::<ContextSummarized<'_>>(),

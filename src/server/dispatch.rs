@@ -129,8 +129,10 @@ pub(super) async fn dispatch(
     while let Some(next) = waiting.recv().await {
         dispatcher.run(next).await;
     }
+    let (tools, client) = (Arc::clone(server.tools()), dispatcher.client);
     let forget = move |engine: &mut Engine| {
         engine.forget_caller(caller);
+        tools.agents.forget(engine, &client);
         Ok(())
     };
     // If the engine has ended, there is nothing to forget.

@@ -6,8 +6,9 @@ use std::collections::hash_map::Entry;
 use crate::engine::{Event, Statistics};
 use crate::ids::{CheckpointId, MemoryId, SessionId};
 use crate::rpc::notification::{
-    ApprovalsChanged, CheckpointCreated, ContextChanged, ContextPruned, ContextSummarized,
-    ManagementFailed, MemoriesChanged, ProvidersChanged, SessionChanged, TextWanted, WindowBuilt,
+    AgentsChanged, ApprovalsChanged, CheckpointCreated, ContextChanged, ContextPruned,
+    ContextSummarized, ManagementFailed, MemoriesChanged, ProvidersChanged, SessionChanged,
+    TextWanted, WindowBuilt,
 };
 use crate::rpc::present::MessageShown;
 use crate::rpc::{Subscription, Topic};
@@ -84,6 +85,7 @@ pub(super) fn is_wanted(event: &Event, wanted: &Subscription) -> bool {
             Event::ContextChanged { manager, .. } => has(managers, manager),
             Event::MemoriesChanged { .. }
             | Event::ProvidersChanged { .. }
+            | Event::AgentsChanged { .. }
             | Event::TextWanted { .. } => true,
             Event::SessionChanged { session, .. }
             | Event::WindowBuilt { session, .. }
@@ -106,6 +108,7 @@ fn topic(event: &Event) -> Option<Topic> {
         Event::MemoriesChanged { .. } => Topic::MemoriesChanged,
         Event::ProvidersChanged { .. } => Topic::ProvidersChanged,
         Event::ApprovalsChanged { .. } => Topic::ApprovalsChanged,
+        Event::AgentsChanged { .. } => Topic::AgentsChanged,
         Event::TextWanted { .. } => Topic::TextWanted,
         Event::ContextPruned { .. } => Topic::ContextPruned,
         Event::ContextSummarized { .. } => Topic::ContextSummarized,
@@ -121,7 +124,10 @@ pub(super) fn notification(event: &Event) -> Option<Outgoing> {
 }
 
 fn says_how_it_is(event: &Event) -> bool {
-    use Event::{ContextChanged, MemoriesChanged, ProvidersChanged, SessionChanged, WindowBuilt};
+    use Event::{
+        AgentsChanged, ContextChanged, MemoriesChanged, ProvidersChanged, SessionChanged,
+        WindowBuilt,
+    };
     matches!(
         event,
         ContextChanged { .. }
@@ -129,6 +135,7 @@ fn says_how_it_is(event: &Event) -> bool {
             | WindowBuilt { .. }
             | MemoriesChanged { .. }
             | ProvidersChanged { .. }
+            | AgentsChanged { .. }
     )
 }
 
@@ -160,6 +167,9 @@ fn params(event: &Event) -> Option<Value> {
         Event::ApprovalsChanged { session, approval, is_open } => {
             let (approval, open) = (*approval, *is_open);
             Value::of(&ApprovalsChanged { of: session.into(), approval, open })
+        }
+        Event::AgentsChanged { method, agent, session } => {
+            Value::of(&AgentsChanged { method, agent, agent_session: session })
         }
         Event::TextWanted { question, path } => {
             Value::of(&TextWanted { question: *question, path: path.as_deref() })

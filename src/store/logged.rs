@@ -102,8 +102,7 @@ impl<S: Store> LoggedStore<S> {
         self.go_direct()
     }
 
-    /// Returns the other store for a write that may be dropped, or `None` while nothing can be
-    /// written.
+    /// Returns the other store for a write that may be dropped; `None` if nothing can be written.
     fn noting(&mut self) -> Result<Option<&mut S>, StoreError> {
         match self.refusal.is_some() || self.trouble.is_some() {
             true => Ok(None),
@@ -182,8 +181,7 @@ impl<S: Store> LoggedStore<S> {
         long || self.inner.is_behind()
     }
 
-    /// Moves pending entries to the other store. The log keeps the entries until that store is
-    /// settled.
+    /// Moves pending entries to the other store. The log keeps them until that store is settled.
     fn move_pending(&mut self) -> Result<(), StoreError> {
         if self.pending.is_empty() || self.direct {
             return Ok(());
@@ -263,6 +261,10 @@ impl<S: Store> Store for LoggedStore<S> {
 
     fn next_step(&mut self, manager: &str, way: Way) -> Result<Option<Change>, StoreError> {
         self.go_direct()?.next_step(manager, way)
+    }
+
+    fn step_mark(&mut self, manager: &str) -> Result<u64, StoreError> {
+        self.go_direct()?.step_mark(manager)
     }
 
     fn recall(&mut self, key: &str) -> Result<Option<String>, StoreError> {

@@ -275,10 +275,54 @@ pub struct PushState {
 /// What a session of an agent was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushRow {
+    /// Name of the agent.
+    pub agent: String,
+    /// Id that the agent gives the session.
+    pub session: String,
     /// State after the latest push.
     pub latest: PushState,
     /// State before the latest push.
     pub earlier: PushState,
+    /// Time of the latest push, in Unix seconds; 0 if unknown.
+    pub at: i64,
+    /// Folder of the project; empty if unknown.
+    pub project: String,
+    /// Tokens of the items that the latest push showed.
+    pub tokens: u64,
+}
+
+/// An item that goes with the next prompt of a session of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NextPush {
+    /// Number; never used twice.
+    pub number: u64,
+    /// Manager of the item.
+    pub manager: String,
+    /// Number of the item.
+    pub item: u64,
+    /// Name of the agent; empty for any.
+    pub agent: String,
+    /// Id of the agent's session; empty for any.
+    pub session: String,
+    /// Folder of the project; empty for any.
+    pub project: String,
+    /// Time of the wish, in Unix seconds.
+    pub at: i64,
+    /// Mark of the change of the manager that `undo` would undo then; 0 if there was none.
+    pub change: u64,
+}
+
+/// An item that went with a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TakenPush {
+    /// Name of the agent.
+    pub agent: String,
+    /// Id of the agent's session.
+    pub session: String,
+    /// Number of the item.
+    pub item: u64,
+    /// Time of the push, in Unix seconds.
+    pub at: i64,
 }
 
 impl Default for PushState {

@@ -24,6 +24,8 @@ fn calls(folder: &str, exported: &str) -> Vec<(&'static str, String)> {
         ("freeze-items", of_m(":id \"ctx-1\"")),
         ("update-items", of_m(":items ((:id \"ctx-1\" :content \"z\"))")),
         ("refresh-context", of_m("")),
+        ("push-next", of_m(":id \"ctx-1\"")),
+        ("cancel-push", ":number 1".to_owned()),
         ("save-set", of_m(":name \"s\"")),
         ("remove-context", of_m(":id \"ctx-1\"")),
         ("load-set", of_m(":name \"s\"")),

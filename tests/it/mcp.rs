@@ -226,6 +226,41 @@ fn an_agent_gets_what_is_marked_and_then_only_what_changed() {
 }
 
 #[test]
+fn the_editor_sees_an_agent_and_sends_it_an_item_once() {
+    let home = Home::new();
+    let server = home.listening(&[]);
+    let mut emacs = server.unix(Dialect::Native);
+    emacs.ok("subscribe", "(:topics (:agents-changed))");
+    for is_of_today in [false, true] {
+        let mut agent = match is_of_today {
+            true => Agent::without_session(&home),
+            false => Agent::with(&home, &[]),
+        };
+        if !is_of_today {
+            assert_eq!(emacs.notification("agents-changed")["method"], "introduce-agent");
+        }
+        has(&agent.tool("context", json!({})), &["revision"]);
+        let shown = &emacs.ok("list-agents", "nil")["connected"][0];
+        let root = key(&home);
+        let expected =
+            json!({ "name": "test", "version": "1", "project": root.trim_end_matches('/') });
+        assert_eq!(*shown, expected);
+        let id = emacs.add("elsewhere", "of another place");
+        let since = revision(&agent.tool("context", json!({})));
+        let wish = format!("(:id {id:?} :manager \"elsewhere\" :directory {root:?})");
+        emacs.ok("push-next", &wish);
+        let text = agent.tool("context", json!({ "since": since }));
+        has(&text, &["unchanged since", "Sent by the user", "of another place"]);
+        let text = agent.tool("context", json!({ "since": since }));
+        assert!(!text.contains("another place"), "{text}");
+        let session = emacs.ok("list-agents", "nil")["sessions"][0].take();
+        assert_eq!((&session["agent"], &session["items"][0]["id"]), (&json!("test"), &json!(id)));
+        drop(agent);
+        until("the agent is gone", || is_nil(&emacs.ok("list-agents", "nil")["connected"]));
+    }
+}
+
+#[test]
 fn what_does_not_fit_is_named_and_explained() {
     let home = Home::new();
     let server = home.listening(&[]);

@@ -1,21 +1,25 @@
 //! The tool `context`: the marked items of a project, or the changes since an earlier answer.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value as Json, json};
 
-use super::{Asked, edits, layers};
+use super::Asked;
+use crate::mcp::agent::agent_of;
 use crate::mcp::answer::{Trouble, count};
-use crate::mcp::link::Link;
+use crate::mcp::marked::{Now, Verdict, left_out, named, rendered};
 use crate::mcp::project::Project;
+use crate::mcp::push::{AgentSession, Sent, Shown};
 
 /// Default budget, in tokens.
 const DEFAULT_BUDGET: u64 = 8_000;
 /// Number of answers that are remembered, to find the changes since then.
 const ANSWERS_KEPT: usize = 64;
+/// Maximum number of characters of what the user sends with a prompt.
+const MOST_SENT: usize = 30_000;
 
 #[derive(Deserialize, JsonSchema, Default)]
 #[serde(deny_unknown_fields)]
@@ -35,9 +39,22 @@ impl Arguments {
     }
 }
 
-/// The answers that this agent was given, newest last.
-#[derive(Default)]
-pub(in crate::mcp) struct Given(Mutex<VecDeque<Answer>>);
+/// What this agent was given.
+pub(in crate::mcp) struct Given {
+    /// Name of the conversation, which no other process gives.
+    name: String,
+    /// The answers, newest last.
+    answers: Mutex<VecDeque<Answer>>,
+    /// Numbers of the last recorded answers, by agent and session.
+    recorded: Mutex<HashMap<(String, String), u64>>,
+}
+
+impl Default for Given {
+    fn default() -> Self {
+        let name = format!("mcp-{:08x}", RandomState::new().hash_one(()) as u32);
+        Self { name, answers: Mutex::default(), recorded: Mutex::default() }
+    }
+}
 
 #[derive(Clone)]
 struct Answer {
@@ -49,55 +66,49 @@ struct Answer {
     left_out: Vec<Verdict>,
 }
 
-/// The outcome of rendering an item.
-#[derive(Deserialize, Clone)]
-pub(in crate::mcp) struct Verdict {
-    pub(super) id: String,
-    pub(super) fate: String,
-    pub(super) tokens: u64,
-    pub(super) reason: String,
-}
-
-#[derive(Deserialize)]
-struct Listed {
-    id: String,
-    content: String,
-    metadata: Json,
-    covered_by: Option<String>,
-}
-
-#[derive(Deserialize)]
-pub(in crate::mcp) struct Rendered {
-    pub(in crate::mcp) text: String,
-    tokens: u64,
-    pub(in crate::mcp) report: Vec<Verdict>,
-}
-
-/// The items of a project at a revision.
-pub(in crate::mcp) struct Now {
-    pub(in crate::mcp) managers: Vec<String>,
-    pub(in crate::mcp) digests: HashMap<String, u64>,
-    revision: u64,
-    /// True if an editor did not send its changes in time.
-    is_late: bool,
-}
-
 pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Result<String, Trouble> {
     let project = asked.project(given.project.as_deref()).await?;
-    let budget = given.budget.unwrap_or(DEFAULT_BUDGET);
     let now = Now::of(asked.link, &project).await?;
+    let agent = agent_of(asked.context).name;
+    let id = format!("{}-{}", asked.given.name, project.label());
+    let received = asked.given.recorded().get(&(agent.clone(), id.clone())).copied().or(Some(0));
+    let session =
+        AgentSession { agent: &agent, id: &id, received, is_anew: false, compacted: None };
+    let pushed = session.before(asked.link, &project, received).await?;
+    let mut sent = pushed.sent(asked.link, MOST_SENT).await?;
+    let (answer, shown) = answer_about(asked, &project, &now, &given).await?;
+    if !shown.ids.is_empty() || !sent.is_nothing() {
+        match session.record(asked.link, &project, &pushed, &now, shown, &sent).await {
+            Ok(number) => drop(asked.given.recorded().insert((agent, id), number)),
+            // It went with another prompt meanwhile.
+            Err(Trouble::Refused(_)) if !sent.is_nothing() => sent = Sent::default(),
+            Err(trouble) => return Err(trouble),
+        }
+    }
+    let sent = if sent.is_nothing() { String::new() } else { format!("\n{}", sent.text) };
+    let late = "\nThe editor did not answer, so text that is not saved may be missing.\n";
+    Ok(answer + &sent + if now.is_late { late } else { "" })
+}
+
+/// Answers with all items, or with what changed, and tells which items the answer shows.
+async fn answer_about(
+    asked: &Asked<'_>,
+    project: &Project,
+    now: &Now,
+    given: &Arguments,
+) -> Result<(String, Shown), Trouble> {
+    let budget = given.budget.unwrap_or(DEFAULT_BUDGET);
     let before = given.since.map(|since| (since, asked.given.at(since, &project.key())));
-    let answer = match before {
-        Some((since, Some(before))) => changes(asked, &project, &now, budget, since, &before).await,
+    match before {
+        Some((since, Some(before))) => changes(asked, project, now, budget, since, &before).await,
         Some((since, None)) => {
             let unknown =
                 format!("Revision {since} is not known here any more, so these are all items.\n\n");
-            whole(asked, &project, &now, budget).await.map(|text| unknown + &text)
+            let (text, shown) = whole(asked, project, now, budget).await?;
+            Ok((unknown + &text, shown))
         }
-        None => whole(asked, &project, &now, budget).await,
-    }?;
-    let late = "\nThe editor did not answer, so text that is not saved may be missing.\n";
-    Ok(answer + if now.is_late { late } else { "" })
+        None => whole(asked, project, now, budget).await,
+    }
 }
 
 /// Renders the items of a project again, within the budget of the latest answer, and returns the
@@ -114,14 +125,13 @@ async fn whole(
     project: &Project,
     now: &Now,
     budget: u64,
-) -> Result<String, Trouble> {
+) -> Result<(String, Shown), Trouble> {
     let head = format!("revision {} · project {}", now.revision, project.label());
     if now.digests.is_empty() {
-        asked.given.keep(now.answer(project, budget, Vec::new()));
-        return Ok(format!(
-            "{head} · nothing is marked (0 tokens). The user marks items in Emacs; `search` finds \
-             sessions and memories.\n"
-        ));
+        asked.given.keep(Answer::at(now, project, budget, Vec::new()));
+        let nothing = "nothing is marked (0 tokens). The user marks items in Emacs; `search` finds \
+                       sessions and memories.";
+        return Ok((format!("{head} · {nothing}\n"), Shown::default()));
     }
     let rendered = rendered(asked.link, &now.managers, None, budget).await?;
     let left_out = left_out(&rendered.report);
@@ -132,8 +142,8 @@ async fn whole(
         rendered.text,
         named(&left_out)
     );
-    asked.given.keep(now.answer(project, budget, left_out));
-    Ok(text)
+    asked.given.keep(Answer::at(now, project, budget, left_out));
+    Ok((text, Shown { ids: now.digests.keys().cloned().collect(), tokens: rendered.tokens }))
 }
 
 async fn changes(
@@ -143,7 +153,7 @@ async fn changes(
     budget: u64,
     since: u64,
     before: &Answer,
-) -> Result<String, Trouble> {
+) -> Result<(String, Shown), Trouble> {
     let mut changed: Vec<&String> = now
         .digests
         .iter()
@@ -155,7 +165,8 @@ async fn changes(
     gone.retain(|id| !now.digests.contains_key(*id));
     gone.sort_unstable();
     if changed.is_empty() && gone.is_empty() {
-        return Ok(format!("unchanged since {since} (0 tokens of items)\n"));
+        let text = format!("unchanged since {since} (0 tokens of items)\n");
+        return Ok((text, Shown::default()));
     }
     let head = format!("revision {} · changes since {since}", now.revision);
     let removed = match gone.is_empty() {
@@ -163,8 +174,8 @@ async fn changes(
         false => format!("\nNo longer marked: {}\n", gone.join(", ")),
     };
     if changed.is_empty() {
-        asked.given.keep(now.answer(project, budget, before.left_out.clone()));
-        return Ok(format!("{head} · 0 tokens\n{removed}"));
+        asked.given.keep(Answer::at(now, project, budget, before.left_out.clone()));
+        return Ok((format!("{head} · 0 tokens\n{removed}"), Shown::default()));
     }
     let rendered = rendered(asked.link, &now.managers, Some(&changed), budget).await?;
     let left_out = left_out(&rendered.report);
@@ -175,69 +186,16 @@ async fn changes(
         rendered.text,
         named(&left_out)
     );
-    asked.given.keep(now.answer(project, budget, left_out));
-    Ok(text)
+    asked.given.keep(Answer::at(now, project, budget, left_out));
+    let ids = changed.into_iter().cloned().collect();
+    Ok((text, Shown { ids, tokens: rendered.tokens }))
 }
 
-pub(in crate::mcp) async fn rendered(
-    link: &Link,
-    managers: &[String],
-    ids: Option<&[&String]>,
-    budget: u64,
-) -> Result<Rendered, Trouble> {
-    let mut params = json!({ "managers": managers, "max_tokens": budget });
-    if let Some(ids) = ids {
-        params["ids"] = json!(ids);
+impl Answer {
+    fn at(now: &Now, project: &Project, budget: u64, left_out: Vec<Verdict>) -> Self {
+        let (revision, digests) = (now.revision, now.digests.clone());
+        Self { revision, project: project.key(), budget, digests, left_out }
     }
-    link.call("render_items", params).await
-}
-
-pub(in crate::mcp) fn left_out(report: &[Verdict]) -> Vec<Verdict> {
-    report.iter().filter(|verdict| verdict.fate != "kept").cloned().collect()
-}
-
-/// Names the items that were left out or cut, in one line; empty if there are none.
-pub(in crate::mcp) fn named(left_out: &[Verdict]) -> String {
-    let each: Vec<_> =
-        left_out.iter().map(|verdict| format!("{} ({})", verdict.id, verdict.fate)).collect();
-    match each.is_empty() {
-        true => String::new(),
-        false => {
-            format!("\nNot whole: {}. `explain` says why; `read` shows an item.\n", each.join(", "))
-        }
-    }
-}
-
-impl Now {
-    /// Asks editors for their changes and lists the project's items, which brings live items up to
-    /// date with their files. Both may change the revision, so it is read last.
-    pub(in crate::mcp) async fn of(link: &Link, project: &Project) -> Result<Self, Trouble> {
-        let is_late = edits(link).await?;
-        let (managers, _) = layers(link, project).await?;
-        let items: Option<Vec<Listed>> =
-            link.call("list_items", json!({ "managers": managers })).await?;
-        let (managers, revision) = layers(link, project).await?;
-        let shown = items.into_iter().flatten().filter(|item| item.covered_by.is_none());
-        let digests = shown.map(|item| (item.id.clone(), digest(&item))).collect();
-        Ok(Self { managers, digests, revision, is_late })
-    }
-
-    fn answer(&self, project: &Project, budget: u64, left_out: Vec<Verdict>) -> Answer {
-        let (revision, digests) = (self.revision, self.digests.clone());
-        Answer { revision, project: project.key(), budget, digests, left_out }
-    }
-}
-
-/// Returns a hash of the parts of an item that a model sees: the text, the place and the staleness.
-fn digest(item: &Listed) -> u64 {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(item.content.as_bytes());
-    for member in ["filename", "start_line", "end_line", "stale"] {
-        hasher.update(b"\0").update(item.metadata[member].to_string().as_bytes());
-    }
-    let mut first = [0; 8];
-    hasher.finalize_xof().fill(&mut first);
-    u64::from_le_bytes(first)
 }
 
 impl Given {
@@ -260,6 +218,11 @@ impl Given {
 
     /// Locks the answers. A panic cannot leave them inconsistent: each change is one step.
     fn answers(&self) -> MutexGuard<'_, VecDeque<Answer>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks the numbers of the recorded answers, like the answers.
+    fn recorded(&self) -> MutexGuard<'_, HashMap<(String, String), u64>> {
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -16,13 +16,13 @@ use rmcp::RoleServer;
 use rmcp::model::{JsonObject, ToolAnnotations};
 use rmcp::service::RequestContext;
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 
 use self::context::Given;
 use super::answer::Trouble;
 use super::link::Link;
+use super::marked::{edits, layers};
 use super::project::{Project, Projects};
 
 /// Everything that a call needs besides its arguments.
@@ -155,23 +155,6 @@ fn arguments<T: DeserializeOwned>(given: JsonObject) -> Result<T, Trouble> {
     serde_json::from_value(Json::Object(given)).map_err(wrong)
 }
 
-#[derive(Deserialize)]
-struct EditorsAsked {
-    late: u64,
-}
-
-/// The open layers of a project.
-#[derive(Deserialize)]
-struct Opened {
-    layers: Vec<Layer>,
-}
-
-#[derive(Deserialize)]
-struct Layer {
-    manager: String,
-    version: u64,
-}
-
 impl Asked<'_> {
     async fn project(&self, asked: Option<&str>) -> Result<Project, Trouble> {
         self.projects.choose(asked, self.context).await
@@ -184,21 +167,6 @@ impl Asked<'_> {
     async fn edits(&self) -> Result<bool, Trouble> {
         edits(self.link).await
     }
-}
-
-/// Returns the managers of the project's layers, from the most general to the most specific, and
-/// the newest of their versions.
-async fn layers(link: &Link, project: &Project) -> Result<(Vec<String>, u64), Trouble> {
-    let place = json!({ "directory": project.directory() });
-    let Opened { layers } = link.call("open_layers", place).await?;
-    let newest = layers.iter().map(|layer| layer.version).max().unwrap_or(0);
-    Ok((layers.into_iter().map(|layer| layer.manager).collect(), newest))
-}
-
-/// Lets editors send what is not saved. Returns whether one did not answer in time.
-async fn edits(link: &Link) -> Result<bool, Trouble> {
-    let EditorsAsked { late } = link.call("ask_editors", json!({})).await?;
-    Ok(late > 0)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::context::manager::MAX_CAPACITY;
 use crate::files::{DEFAULT_MAX_TREE_ENTRIES, LARGEST_RECORDING, MAX_NAMED_SKIPS, MOST_RECORDINGS};
 use crate::provider::{MAX_ANSWER_BYTES, MAX_MODEL_LIST_BYTES};
 use crate::recorded::{LARGEST_MESSAGE, LONGEST_LINE};
-use crate::rpc::agents::{MAX_DIGEST_BYTES, MAX_PUSHED_ITEMS};
+use crate::rpc::agents::{self, MAX_DIGEST_BYTES, MAX_PUSHED_ITEMS, MAX_WAITING};
 use crate::rpc::limits::{
     CALLS_ASIDE, CALLS_ELSEWHERE, EDITOR_PATIENCE_MS, LISTS_KEPT, MAX_BATCH, MAX_CANCEL_BYTES,
     MAX_EXPLAINED, PAGE_BYTES, WAITING_CALLS, WAITING_INPUTS,
@@ -86,6 +86,10 @@ pub(in crate::rpc) struct LimitsShown {
     max_pushed_items: usize,
     /// Maximum size of the id and of the digest of an item in `record-push`, in bytes.
     max_digest_bytes: usize,
+    /// Maximum number of items that wait for the next prompts of agents.
+    max_waiting_pushes: usize,
+    /// Maximum number of sessions of `list-agents`, in all pages.
+    max_listed_agent_sessions: u64,
     /// Maximum number of providers.
     max_providers: usize,
     /// Minimum number of changes of a manager that can be undone.
@@ -171,6 +175,8 @@ impl From<Limits> for LimitsShown {
             max_explained_windows: MAX_EXPLAINED,
             max_pushed_items: MAX_PUSHED_ITEMS,
             max_digest_bytes: MAX_DIGEST_BYTES,
+            max_waiting_pushes: MAX_WAITING,
+            max_listed_agent_sessions: agents::MAX_LISTED,
             max_providers: MOST_PROVIDERS,
             undo_steps: UNDO_DEPTH,
             keys_remembered: REMEMBERED_REQUESTS,

@@ -146,6 +146,18 @@ pub(super) fn next_step(
     resolved(db, db.value(&sql, params![manager, Change::FOLLOW])?)
 }
 
+/// Returns a mark of the change that the next undo is about: a hash, since numbers of changes are
+/// given again after an undo. Changes name the versions of items, so that no two are the same.
+pub(super) fn step_mark(db: &Connection, manager: i64) -> Result<u64, StoreError> {
+    let sql = "SELECT seq || change FROM journal
+               WHERE manager = ?1 AND json_extract(change, '$.method') <> ?2
+               ORDER BY seq DESC LIMIT 1";
+    let text: Option<String> = db.value(sql, params![manager, Change::FOLLOW])?;
+    let hash = text.map_or([0; 32], |text| *blake3::hash(text.as_bytes()).as_bytes());
+    // What SQLite keeps is signed.
+    Ok(u64::from_le_bytes(hash.first_chunk().copied().unwrap_or_default()) >> 1)
+}
+
 fn resolved(db: &Connection, text: Option<String>) -> Result<Option<Change>, StoreError> {
     text.map(|text| parse(&text)?.resolve(db)).transpose()
 }

@@ -199,6 +199,13 @@ impl Store for SqliteStore {
         }
     }
 
+    fn step_mark(&mut self, manager: &str) -> Result<u64, StoreError> {
+        match self.known(manager)? {
+            Some(Known { id, .. }) => journal::step_mark(&self.db, id),
+            None => Ok(0),
+        }
+    }
+
     fn recall(&mut self, key: &str) -> Result<Option<String>, StoreError> {
         self.db.value("SELECT outcome FROM request WHERE key = ?1", [key])
     }

@@ -1,42 +1,126 @@
-//! Rows for what sessions of agents were given.
+//! Rows for what sessions of agents were given, and for what goes with their next prompts.
 
-use rusqlite::params;
+use rusqlite::{Row, params};
 
 use super::super::StoreError;
-use super::super::session::{PushRow, PushState};
-use super::sql::Statements;
+use super::super::session::{NextPush, PushRow, PushState, TakenPush};
+use super::sql::{Columns, Statements, columns};
 use super::{Reading, Writing};
 
 /// Number of sessions of agents whose record is kept.
 const KEPT: u64 = 1_000;
+/// Number of items that went with prompts whose record is kept.
+const TAKEN_KEPT: u64 = 1_000;
+
+const PUSH: &str =
+    "SELECT agent, session, number, items, earlier_number, earlier_items, at, project,
+                           tokens FROM push";
+
+columns!(NextPush { number, manager, item, agent, session, project, at, change });
+columns!(TakenPush { agent, session, item, at });
 
 impl Reading<'_> {
     /// Returns what a session of an agent was given, if anything.
     pub fn push(&self, agent: &str, session: &str) -> Result<Option<PushRow>, StoreError> {
-        let sql = "SELECT number, items, earlier_number, earlier_items FROM push
-                   WHERE agent = ?1 AND session = ?2";
-        self.db.row(sql, [agent, session], |row| {
-            Ok(PushRow {
-                latest: PushState { number: row.get(0)?, items: row.get(1)? },
-                earlier: PushState { number: row.get(2)?, items: row.get(3)? },
-            })
-        })
+        let sql = format!("{PUSH} WHERE agent = ?1 AND session = ?2");
+        self.db.row(&sql, [agent, session], push_of)
     }
+
+    /// Returns what the sessions of agents were given, those that were given something last first.
+    pub fn pushes(&self, limit: u64) -> Result<Vec<PushRow>, StoreError> {
+        self.db.rows(&format!("{PUSH} ORDER BY rowid DESC LIMIT ?1"), [limit], push_of)
+    }
+
+    /// Returns what waits for the next prompts, the oldest first.
+    pub fn next_pushes(&self) -> Result<Vec<NextPush>, StoreError> {
+        let columns = NextPush::list();
+        let sql = format!("SELECT {columns} FROM next_push WHERE taken IS NULL ORDER BY number");
+        self.db.rows(&sql, [], NextPush::of)
+    }
+
+    /// Returns what goes with the next prompt of a session that received the push `received` last:
+    /// what waits for it, and what went with later pushes, which it did not receive.
+    pub fn due_pushes(
+        &self,
+        agent: &str,
+        session: &str,
+        project: &str,
+        received: u64,
+    ) -> Result<Vec<NextPush>, StoreError> {
+        let columns = NextPush::list();
+        let sql = format!(
+            "SELECT {columns} FROM next_push
+             WHERE (taken IS NULL AND agent IN ('', ?1) AND session IN ('', ?2)
+                    AND project IN ('', ?3))
+                OR (taken > ?4 AND taker = ?1 AND taker_session = ?2) ORDER BY number"
+        );
+        self.db.rows(&sql, params![agent, session, project, received], NextPush::of)
+    }
+
+    /// Returns the items that went with prompts because somebody wished it, the oldest first.
+    pub fn taken_pushes(&self) -> Result<Vec<TakenPush>, StoreError> {
+        let sql = "SELECT taker, taker_session, item, taken_at FROM next_push
+                   WHERE taken IS NOT NULL ORDER BY taken_at, number";
+        self.db.rows(sql, [], TakenPush::of)
+    }
+}
+
+fn push_of(row: &Row<'_>) -> rusqlite::Result<PushRow> {
+    Ok(PushRow {
+        agent: row.get(0)?,
+        session: row.get(1)?,
+        latest: PushState { number: row.get(2)?, items: row.get(3)? },
+        earlier: PushState { number: row.get(4)?, items: row.get(5)? },
+        at: row.get(6)?,
+        project: row.get(7)?,
+        tokens: row.get(8)?,
+    })
 }
 
 impl Writing<'_> {
     /// Records what a session of an agent was given, and forgets the sessions that were given
     /// something the longest ago.
-    pub fn note_push(&self, agent: &str, session: &str, row: &PushRow) -> Result<(), StoreError> {
+    pub fn note_push(&self, row: &PushRow) -> Result<(), StoreError> {
         let sql = "INSERT OR REPLACE INTO push
-                   (agent, session, number, items, earlier_number, earlier_items)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let PushRow { latest, earlier } = row;
+                   (agent, session, number, items, earlier_number, earlier_items, at, project, tokens)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+        let PushRow { agent, session, latest, earlier, at, project, tokens } = row;
         let (number, items) = (latest.number, &latest.items);
-        self.db
-            .change(sql, params![agent, session, number, items, earlier.number, earlier.items])?;
+        let (before, had) = (earlier.number, &earlier.items);
+        let values = params![agent, session, number, items, before, had, at, project, tokens];
+        self.db.change(sql, values)?;
         let oldest = "DELETE FROM push WHERE rowid <=
                       (SELECT rowid FROM push ORDER BY rowid DESC LIMIT 1 OFFSET ?1)";
-        self.db.change(oldest, [KEPT]).map(drop)
+        if self.db.change(oldest, [KEPT])? > 0 {
+            // The numbers of a session that was forgotten begin anew.
+            let orphans = "DELETE FROM next_push WHERE taken IS NOT NULL AND NOT EXISTS
+                (SELECT 1 FROM push WHERE agent = taker AND session = taker_session)";
+            self.db.change(orphans, [])?;
+        }
+        Ok(())
+    }
+
+    /// Stores an item that goes with a next prompt.
+    pub fn add_next_push(&self, next: &NextPush) -> Result<(), StoreError> {
+        let values = rusqlite::params_from_iter(next.values());
+        self.db.change(&NextPush::insertion("next_push", &[]), values).map(drop)
+    }
+
+    /// Deletes an item that waits for a prompt. Returns whether it waited.
+    pub fn drop_next_push(&self, number: u64) -> Result<bool, StoreError> {
+        let sql = "DELETE FROM next_push WHERE number = ?1 AND taken IS NULL";
+        Ok(self.db.change(sql, [number])? > 0)
+    }
+
+    /// Records that an item goes with this push, and forgets those that went the longest ago.
+    pub fn take_next_push(&self, number: u64, by: &PushRow) -> Result<(), StoreError> {
+        let sql = "UPDATE next_push SET taker = ?2, taker_session = ?3, taken = ?4, taken_at = ?5
+                   WHERE number = ?1";
+        let PushRow { agent, session, latest, at, .. } = by;
+        self.db.change(sql, params![number, agent, session, latest.number, at])?;
+        let oldest = "DELETE FROM next_push WHERE number <=
+                      (SELECT number FROM next_push WHERE taken IS NOT NULL
+                       ORDER BY number DESC LIMIT 1 OFFSET ?1) AND taken IS NOT NULL";
+        self.db.change(oldest, [TAKEN_KEPT]).map(drop)
     }
 }

@@ -1,0 +1,33 @@
+//! The agent on the other side, as it introduced itself.
+
+use rmcp::RoleServer;
+use rmcp::model::Implementation;
+use rmcp::service::RequestContext;
+use serde::Serialize;
+
+/// Maximum number of characters of a name or version.
+const LONGEST: usize = 100;
+
+/// The introduction of an agent, as the server takes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Agent {
+    pub(super) name: String,
+    pub(super) version: String,
+    /// Folder of the agent's project, if known.
+    pub(super) project: Option<String>,
+}
+
+/// Returns the agent of a request.
+pub(super) fn agent_of(context: &RequestContext<RoleServer>) -> Agent {
+    Agent::new(context.client_info())
+}
+
+impl Agent {
+    /// Creates an agent from what a client tells of itself, if it tells anything.
+    pub(super) fn new(told: Option<Implementation>) -> Self {
+        let short = |text: String| text.chars().take(LONGEST).collect::<String>();
+        let (name, version) = told.map(|told| (told.name, told.version)).unwrap_or_default();
+        let name = if name.is_empty() { "mcp".to_owned() } else { short(name) };
+        Self { name, version: short(version), project: None }
+    }
+}

@@ -1,0 +1,179 @@
+//! The list of agents: who is connected, what their sessions were given, and what waits.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::record::items_of;
+use crate::ids::ItemId;
+use crate::rpc::call::Call;
+use crate::rpc::connected::ConnectedAgent;
+use crate::rpc::params::not_negative;
+use crate::rpc::{Finish, Step};
+use crate::store::session::{NextPush, PushRow, TakenPush};
+use crate::wire::message::WireError;
+
+/// Maximum number of sessions in a list.
+pub(in crate::rpc) const MAX_LISTED: u64 = 1_000;
+/// Default number of sessions in a list.
+const LISTED: u64 = 50;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct ListAgents {
+    /// Maximum number of sessions; defaults to 50, at most 1,000.
+    limit: Option<i64>,
+    /// Leave out the items of the sessions.
+    brief: Option<bool>,
+}
+
+/// The agents.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct AgentsListed {
+    /// Agents that are connected now.
+    connected: Vec<ConnectedAgent>,
+    /// Sessions that were given something, the latest first.
+    sessions: Vec<AgentSession>,
+    /// Items that these sessions were shown, each with the session that was shown it last.
+    sent: Vec<SentItem>,
+    /// Items that wait for a prompt, the oldest first.
+    waiting: Vec<WaitingItem>,
+}
+
+/// What a session of an agent was given.
+#[derive(Serialize, JsonSchema)]
+struct AgentSession {
+    /// Name of the agent.
+    agent: String,
+    /// Id that the agent gives the session.
+    agent_session: String,
+    /// Number of the latest push.
+    number: u64,
+    /// Time of the latest push, in Unix seconds; 0 if unknown.
+    at: i64,
+    /// Folder of the project; empty if unknown.
+    project: String,
+    /// Tokens of the items that the latest push showed; 0 if unknown.
+    tokens: u64,
+    /// Number of items that the session was shown.
+    count: usize,
+    /// Items that the session was shown; absent if the call is brief.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<Vec<ShownItem>>,
+}
+
+/// An item that a session of an agent was shown.
+#[derive(Serialize, JsonSchema)]
+struct ShownItem {
+    /// Id of the item.
+    id: String,
+    /// Time at which it was last shown, in Unix seconds; 0 if unknown.
+    at: i64,
+}
+
+/// An item, and the session of an agent that was shown it last.
+#[derive(Serialize, JsonSchema)]
+struct SentItem {
+    /// Id of the item.
+    id: String,
+    /// Name of the agent.
+    agent: String,
+    /// Id of the agent's session.
+    agent_session: String,
+    /// Time at which it was shown, in Unix seconds; 0 if unknown.
+    at: i64,
+}
+
+/// An item that waits for a prompt.
+#[derive(Serialize, JsonSchema)]
+struct WaitingItem {
+    /// Number, for `cancel-push`.
+    number: u64,
+    /// Manager of the item.
+    manager: String,
+    /// Id of the item.
+    id: ItemId,
+    /// Name of the agent; empty for any.
+    agent: String,
+    /// Id of the agent's session; empty for any.
+    agent_session: String,
+    /// Folder of the project; empty for any.
+    project: String,
+    /// Time since which the item waits, in Unix seconds.
+    at: i64,
+}
+
+pub(super) fn list_agents(call: Call, given: ListAgents) -> Result<Step, WireError> {
+    let limit = not_negative("limit", given.limit)?.unwrap_or(LISTED).min(MAX_LISTED);
+    Step::then(move |engine| {
+        let (pushes, taken) = engine.pushes(limit)?;
+        let waiting = engine.next_pushes()?;
+        Ok(Finish::later(move || {
+            let mut sessions: Vec<_> =
+                pushes.into_iter().map(|row| AgentSession::of(row, &taken)).collect();
+            let sent = sent(&sessions);
+            if given.brief == Some(true) {
+                sessions.iter_mut().for_each(|session| session.items = None);
+            }
+            Ok(AgentsListed {
+                connected: call.tools.agents.connected(),
+                sessions,
+                sent,
+                waiting: waiting.into_iter().map(WaitingItem::from).collect(),
+            })
+        }))
+    })
+}
+
+/// Returns the items of sessions, each with the session that was shown it last.
+fn sent(sessions: &[AgentSession]) -> Vec<SentItem> {
+    let mut sent: BTreeMap<&str, (&AgentSession, i64)> = BTreeMap::new();
+    for session in sessions {
+        for ShownItem { id, at } in session.items.iter().flatten() {
+            let newest = sent.entry(id).or_insert((session, *at));
+            if newest.1 < *at {
+                *newest = (session, *at);
+            }
+        }
+    }
+    let item = |(id, (session, at)): (&&str, &(&AgentSession, i64))| SentItem {
+        id: (*id).to_owned(),
+        agent: session.agent.clone(),
+        agent_session: session.agent_session.clone(),
+        at: *at,
+    };
+    sent.iter().map(item).collect()
+}
+
+impl AgentSession {
+    /// Returns the session of a record, with the items that went with its prompts once.
+    fn of(row: PushRow, taken: &[TakenPush]) -> Self {
+        let PushRow { agent, session, latest, at, project, tokens, .. } = row;
+        let shown = items_of(&latest.items).into_iter();
+        let mut items: Vec<_> = shown.map(|item| ShownItem { id: item.id, at: item.at }).collect();
+        for once in taken.iter().filter(|once| once.agent == agent && once.session == session) {
+            let id = ItemId(once.item).to_string();
+            match items.iter_mut().find(|item| item.id == id) {
+                Some(item) => item.at = item.at.max(once.at),
+                None => items.push(ShownItem { id, at: once.at }),
+            }
+        }
+        Self {
+            agent,
+            agent_session: session,
+            number: latest.number,
+            at,
+            project,
+            tokens,
+            count: items.len(),
+            items: Some(items),
+        }
+    }
+}
+
+impl From<NextPush> for WaitingItem {
+    fn from(next: NextPush) -> Self {
+        let NextPush { number, manager, item, agent, session, project, at, .. } = next;
+        Self { number, manager, id: ItemId(item), agent, agent_session: session, project, at }
+    }
+}

@@ -1,0 +1,106 @@
+//! What goes with the next prompts of agents, once.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::text;
+use crate::engine::{EngineError, Wish};
+use crate::files::{project_root, true_name};
+use crate::ids::ItemId;
+use crate::rpc::call::Call;
+use crate::rpc::error::param_error;
+use crate::rpc::params::{ManagerName, Short, ids};
+use crate::rpc::{Finish, Step};
+use crate::store::session::NextPush;
+use crate::wire::message::WireError;
+
+/// Maximum number of items that wait for prompts.
+pub(in crate::rpc) const MAX_WAITING: usize = 100;
+
+/// An item that goes with the next prompt of a session.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DueItem {
+    /// Number for `record-push`.
+    number: u64,
+    /// Manager of the item.
+    manager: String,
+    /// Id of the item.
+    id: ItemId,
+}
+
+impl From<NextPush> for DueItem {
+    fn from(NextPush { number, manager, item, .. }: NextPush) -> Self {
+        Self { number, manager, id: ItemId(item) }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct PushNext {
+    /// Id of the item.
+    id: Option<ItemId>,
+    /// Ids of several items.
+    ids: Option<Vec<ItemId>>,
+    manager: Option<ManagerName>,
+    /// Name of the agent; defaults to any.
+    agent: Option<Short>,
+    /// Id of the agent's session; defaults to any.
+    agent_session: Option<Short>,
+    /// Folder of the project in which the agent must work, or a folder in it; defaults to any.
+    directory: Option<Short>,
+}
+
+/// What waits for a prompt now.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct PushesNext {
+    /// Number of each item, for `cancel-push`.
+    numbers: Vec<u64>,
+}
+
+pub(super) fn push_next(_: Call, given: PushNext) -> Result<Step, WireError> {
+    let ids = ids(given.id, given.ids)?;
+    let manager = given.manager.unwrap_or_default().0;
+    let (agent, session) = (text(given.agent), text(given.agent_session));
+    let project = given.directory.map_or_else(String::new, |folder| project_of(&folder));
+    Step::then(move |engine| {
+        if engine.next_pushes()?.len() + ids.len() > MAX_WAITING {
+            let message = format!("would let more than {MAX_WAITING} items wait for prompts");
+            return Ok(Finish::Refused(param_error("ids", &message)));
+        }
+        let wish = |item| Wish {
+            manager: manager.clone(),
+            item,
+            agent: agent.clone(),
+            session: session.clone(),
+            project: project.clone(),
+        };
+        let numbers = ids.into_iter().map(|item| engine.push_next(wish(item)));
+        Ok(Finish::now(&PushesNext { numbers: numbers.collect::<Result<_, EngineError>>()? }))
+    })
+}
+
+/// Returns the project of a folder as the bridges of agents name it.
+fn project_of(folder: &str) -> String {
+    let folder = true_name(Path::new(folder));
+    project_root(&folder).unwrap_or(folder).to_string_lossy().into_owned()
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct CancelPush {
+    /// Number from `push-next`.
+    number: u64,
+}
+
+/// The outcome of cancelling what waited for a prompt.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct PushCancelled {
+    /// True if it still waited.
+    cancelled: bool,
+}
+
+pub(super) fn cancel_push(_: Call, given: CancelPush) -> Result<Step, WireError> {
+    Step::state(move |engine| {
+        engine.cancel_push(given.number).map(|cancelled| PushCancelled { cancelled })
+    })
+}

@@ -1,0 +1,162 @@
+//! What sessions of agents were given.
+
+use std::collections::{HashMap, HashSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::next::DueItem;
+use super::text;
+use crate::engine::{EngineError, NewPush};
+use crate::rpc::call::Call;
+use crate::rpc::error::param_error;
+use crate::rpc::params::{Short, not_negative};
+use crate::rpc::{Finish, Step};
+use crate::wire::message::WireError;
+
+/// Maximum number of items in a record.
+pub(in crate::rpc) const MAX_PUSHED_ITEMS: usize = 10_000;
+/// Maximum length of an id or a digest, in bytes.
+pub(in crate::rpc) const MAX_DIGEST_BYTES: usize = 128;
+
+/// An item that an agent has.
+#[derive(Deserialize, JsonSchema)]
+struct PushedItem {
+    /// Id of the item.
+    id: String,
+    /// Digest of what the agent was shown of the item; at most 128 bytes, in a form of the caller's.
+    digest: String,
+}
+
+/// An item that an agent has, as it is recorded.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "RecordedItem")]
+pub(super) struct RecordedItem {
+    /// Id of the item.
+    pub(super) id: String,
+    /// Digest of what the agent was shown of the item.
+    digest: String,
+    /// Time at which the agent was last shown the item, in Unix seconds; 0 if unknown.
+    #[serde(default)]
+    pub(super) at: i64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct PushedCall {
+    /// Name of the agent, such as `claude`.
+    agent: Short,
+    /// Id that the agent gives its session.
+    agent_session: Short,
+    /// Folder of the project; what waits for prompts in another project is not told.
+    project: Option<Short>,
+    /// Number of the last push that the agent received; defaults to the latest.
+    number: Option<i64>,
+}
+
+/// What a session of an agent was given.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PushedContext")]
+pub(super) struct Pushed {
+    /// Number of the push; 0 if none is known.
+    number: u64,
+    /// The items that the agent has.
+    items: Vec<RecordedItem>,
+    /// Items that are to go with the next prompt, once.
+    next: Vec<DueItem>,
+}
+
+pub(super) fn pushed_context(_: Call, given: PushedCall) -> Result<Step, WireError> {
+    let number = not_negative("number", given.number)?;
+    let project = text(given.project);
+    Step::state(move |engine| {
+        let (state, due) = engine.pushed(&given.agent, &given.agent_session, &project, number)?;
+        let next = due.into_iter().map(DueItem::from).collect();
+        Ok::<_, EngineError>(Pushed { number: state.number, items: items_of(&state.items), next })
+    })
+}
+
+/// Returns the items of a record. A record in another form is as good as none.
+pub(super) fn items_of(record: &str) -> Vec<RecordedItem> {
+    serde_json::from_str(record).unwrap_or_default()
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct RecordPush {
+    /// Name of the agent, such as `claude`.
+    agent: Short,
+    /// Id that the agent gives its session.
+    agent_session: Short,
+    /// Number of the last push that the agent received; defaults to 0, for none.
+    after: Option<i64>,
+    /// All items that the agent has after this push, at most 10,000.
+    items: Vec<PushedItem>,
+    /// Folder of the project.
+    project: Option<Short>,
+    /// Ids of the items that this push shows; defaults to those that are new or have another
+    /// digest.
+    shown: Option<Vec<String>>,
+    /// Tokens of the items that this push shows.
+    tokens: Option<i64>,
+    /// Numbers of `:next` of `pushed-context` whose items this push has. They go with no other
+    /// push, unless this one is not received.
+    next: Option<Vec<u64>>,
+}
+
+/// A recorded push.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RecordedPush")]
+pub(super) struct Recorded {
+    /// Number of the push.
+    number: u64,
+}
+
+pub(super) fn record_push(_: Call, given: RecordPush) -> Result<Step, WireError> {
+    let after = not_negative("after", given.after)?.unwrap_or(0);
+    let tokens = not_negative("tokens", given.tokens)?.unwrap_or(0);
+    check(&given.items)?;
+    let (agent, session) = (given.agent.0, given.agent_session.0);
+    let project = text(given.project);
+    let next = given.next.unwrap_or_default();
+    Step::then(move |engine| {
+        let (before, _) = engine.pushed(&agent, &session, &project, Some(after))?;
+        let items = recorded(given.items, given.shown, items_of(&before.items), engine.now());
+        let items = serde_json::to_string(&items).unwrap_or_default();
+        let push = NewPush { agent, session, after, items, project, tokens, next };
+        Ok(match engine.record_push(push)? {
+            Some(number) => Finish::now(&Recorded { number }),
+            None => Finish::Refused(param_error("next", "names an item that waits no longer")),
+        })
+    })
+}
+
+fn check(items: &[PushedItem]) -> Result<(), WireError> {
+    if items.len() > MAX_PUSHED_ITEMS {
+        return Err(param_error("items", &format!("must be at most {MAX_PUSHED_ITEMS}")));
+    }
+    if items.iter().any(|item| item.id.len().max(item.digest.len()) > MAX_DIGEST_BYTES) {
+        let message = format!("must have ids and digests of at most {MAX_DIGEST_BYTES} bytes");
+        return Err(param_error("items", &message));
+    }
+    Ok(())
+}
+
+/// Returns the items with the times at which the agent was shown them: those that are shown `now`,
+/// and the others when they were shown `before`.
+fn recorded(
+    items: Vec<PushedItem>,
+    shown: Option<Vec<String>>,
+    before: Vec<RecordedItem>,
+    now: i64,
+) -> Vec<RecordedItem> {
+    let shown: Option<HashSet<String>> = shown.map(HashSet::from_iter);
+    let mut before: HashMap<String, RecordedItem> =
+        before.into_iter().map(|item| (item.id.clone(), item)).collect();
+    let record = |PushedItem { id, digest }: PushedItem| {
+        let known = before.remove(&id).filter(|known| match &shown {
+            Some(shown) => !shown.contains(&id),
+            None => known.digest == digest,
+        });
+        RecordedItem { at: known.map_or(now, |known| known.at), id, digest }
+    };
+    items.into_iter().map(record).collect()
+}

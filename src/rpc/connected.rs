@@ -1,0 +1,66 @@
+//! The agents that are connected now, each by a bridge of its own.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::client::Client;
+use crate::engine::Engine;
+
+/// Method by which an agent's bridge introduces the agent.
+const INTRODUCE: &str = "introduce-agent";
+
+/// The connections of agents, in the order in which they came.
+#[derive(Default)]
+pub struct Agents(Mutex<Vec<(Weak<Client>, ConnectedAgent)>>);
+
+/// An agent that is connected.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(super) struct ConnectedAgent {
+    /// Name of the agent, as it told it.
+    pub(super) name: String,
+    /// Version of the agent; empty if it told none.
+    pub(super) version: String,
+    /// Folder of the agent's project; empty if unknown.
+    pub(super) project: String,
+}
+
+impl Agents {
+    /// Records the agent of a connection, and tells so. Returns the number of agents now.
+    pub(super) fn note(
+        &self,
+        engine: &mut Engine,
+        client: &Arc<Client>,
+        agent: ConnectedAgent,
+    ) -> usize {
+        engine.tell_agents(INTRODUCE, agent.name.clone(), String::new());
+        let client = Arc::downgrade(client);
+        let mut agents = self.known();
+        agents.retain(|(known, _)| known.strong_count() > 0 && !known.ptr_eq(&client));
+        agents.push((client, agent));
+        agents.len()
+    }
+
+    /// Forgets the agent of a connection that has ended, and tells so.
+    pub(crate) fn forget(&self, engine: &mut Engine, client: &Arc<Client>) {
+        let client = Arc::downgrade(client);
+        let mut agents = self.known();
+        if let Some(place) = agents.iter().position(|(known, _)| known.ptr_eq(&client)) {
+            let (_, agent) = agents.remove(place);
+            engine.tell_agents(INTRODUCE, agent.name, String::new());
+        }
+    }
+
+    /// Returns the agents that are connected now.
+    pub(super) fn connected(&self) -> Vec<ConnectedAgent> {
+        let agents = self.known();
+        let alive = agents.iter().filter(|(client, _)| client.strong_count() > 0);
+        alive.map(|(_, agent)| agent.clone()).collect()
+    }
+
+    /// Locks the state. A panic cannot leave it inconsistent: each change is one step.
+    fn known(&self) -> MutexGuard<'_, Vec<(Weak<Client>, ConnectedAgent)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
