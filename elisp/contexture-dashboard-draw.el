@@ -81,7 +81,9 @@ NAME tells it apart from others; HELP says what it does."
   (setq data (contexture--visible-data data))
   (cond ((null data) "")
         ((plist-get data :gone) (contexture-dashboard--gone))
-        ((null (plist-get data :session)) (contexture-dashboard--empty))
+        ((null (plist-get data :session))
+         (concat (contexture-dashboard--empty)
+                 (contexture-dashboard--agents (plist-get data :agents))))
         (t (concat (contexture-dashboard--session data)
                    (contexture-dashboard--fullness data)
                    (contexture-dashboard--settings (plist-get data :settings))
@@ -91,7 +93,8 @@ NAME tells it apart from others; HELP says what it does."
                    (contexture-dashboard--window data)
                    (contexture-dashboard--managing data)
                    (contexture-dashboard--checkpoints (plist-get data :checkpoints))
-                   (contexture-dashboard--usage (plist-get data :usage))))))
+                   (contexture-dashboard--usage (plist-get data :usage))
+                   (contexture-dashboard--agents (plist-get data :agents))))))
 
 (defun contexture-dashboard--gone ()
   "Return the text of the dashboard when its session is deleted."
@@ -442,6 +445,58 @@ USAGE is the result of `usage-log'."
                   (contexture-session--number (plist-get it :budget))
                   (contexture-session--number (plist-get it :messages))))
         windows "")))))
+
+;;;; Agents
+
+(defun contexture-dashboard--agents (agents)
+  "Return the section on AGENTS, the result of `list-agents'.
+It is empty if no agent ever came."
+  (let ((sessions (plist-get agents :sessions))
+        (connected (plist-get agents :connected))
+        (waiting (plist-get agents :waiting)))
+    (if (not (or sessions connected waiting)) ""
+      (concat
+       (contexture-dashboard--heading "Agents")
+       (if connected
+           (format "  Connected: %s\n"
+                   (mapconcat #'contexture-dashboard--connected-agent connected ", "))
+         "")
+       (if waiting
+           (format "  With the next prompt: %s\n"
+                   (contexture--count (length waiting) "item"))
+         "")
+       (if sessions
+           (propertize (format "  %-12s %-16s %-16s %-16s %6s %8s\n" "Agent" "Session"
+                               "Project" "Given" "Items" "Tokens")
+                       'face 'shadow)
+         "")
+       (mapconcat #'contexture-dashboard--agent-session sessions "")))))
+
+(defun contexture-dashboard--connected-agent (agent)
+  "Return a phrase for AGENT, which is connected: its name, version and project."
+  (let ((version (plist-get agent :version))
+        (project (plist-get agent :project)))
+    (concat (plist-get agent :name)
+            (if (equal version "") "" (concat " " version))
+            (if (equal project "") ""
+              (format " (%s)" (contexture-dashboard--folder project))))))
+
+(defun contexture-dashboard--agent-session (session)
+  "Return a line for SESSION of an agent: what it was given last, and when."
+  (let ((at (plist-get session :at))
+        (tokens (plist-get session :tokens)))
+    (format "  %s %s %s %-16s %6s %8s\n"
+            (contexture-session--fit (plist-get session :agent) 12)
+            (contexture-session--fit (plist-get session :agent-session) 16)
+            (contexture-session--fit
+             (contexture-dashboard--folder (plist-get session :project)) 16)
+            (if (> at 0) (contexture-session--time at) "")
+            (contexture-session--number (plist-get session :count))
+            (if (> tokens 0) (contexture-session--number tokens) ""))))
+
+(defun contexture-dashboard--folder (path)
+  "Return the name of the folder PATH, which may be empty."
+  (file-name-nondirectory (directory-file-name path)))
 
 (provide 'contexture-dashboard-draw)
 ;;; contexture-dashboard-draw.el ends here

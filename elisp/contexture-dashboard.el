@@ -125,7 +125,7 @@ that session."
 (defun contexture-dashboard--start ()
   "Follow the session, and show its state."
   (contexture-watch #'contexture-dashboard--changed
-                    (append '(management-failed window-built)
+                    (append '(agents-changed management-failed window-built)
                             contexture-session--topics))
   (add-hook 'contexture-connected-hook #'contexture-dashboard--connected)
   (add-hook 'contexture-disconnected-hook #'contexture-dashboard--disconnected)
@@ -173,16 +173,19 @@ that session."
 (defun contexture-dashboard--concerns-p (method params)
   "Return non-nil if METHOD with PARAMS concerns what this buffer shows.
 If no session was chosen, news that another one is current does, too."
-  (if (eq method 'context-changed)
-      (contexture--of-context-p
-       (plist-get params :manager)
-       (contexture-dashboard--context (plist-get contexture-dashboard--data :session)))
-    (or (equal (plist-get params :id) contexture-session--shown)
-        (and (not contexture-dashboard--fixed)
-             (or (null contexture-session--shown)
-                 (member (plist-get params :method)
-                         '("open-session" "switch-session" "fork-session"
-                           "import-session")))))))
+  (pcase method
+    ('agents-changed t)
+    ('context-changed
+     (contexture--of-context-p
+      (plist-get params :manager)
+      (contexture-dashboard--context (plist-get contexture-dashboard--data :session))))
+    (_
+     (or (equal (plist-get params :id) contexture-session--shown)
+         (and (not contexture-dashboard--fixed)
+              (or (null contexture-session--shown)
+                  (member (plist-get params :method)
+                          '("open-session" "switch-session" "fork-session"
+                            "import-session"))))))))
 
 (defun contexture-dashboard--connected ()
   "Update from the server that was just connected."
@@ -253,8 +256,17 @@ During an update, or just after it, a change is only noted."
      :error
      (lambda (problem)
        (if (contexture-session--none-open-p problem)
-           (contexture-dashboard--finish buffer '(:session nil))
+           (contexture-dashboard--ask-agents buffer)
          (contexture-dashboard--fail buffer problem))))))
+
+(defun contexture-dashboard--ask-agents (buffer)
+  "Ask about agents alone, since no session is open, and show that in BUFFER."
+  (cl-flet ((finish (agents)
+              (contexture-dashboard--finish buffer (list :session nil :agents agents))))
+    (contexture-request-async
+     'list-agents '(:limit 8 :brief t)
+     :success #'finish
+     :error (lambda (_) (finish nil)))))
 
 (defun contexture-dashboard--questions (session)
   "Return the calls about SESSION, each as (NAME METHOD . PARAMS)."
@@ -266,6 +278,7 @@ During an update, or just after it, a change is only noted."
       (:reports explain-window ,@params)
       (:usage usage-log ,@params :limit 5)
       (:views list-notes ,@params :limit 5 :brief t)
+      (:agents list-agents :limit 8 :brief t)
       (:items list-items
               ,@(contexture--context-params (contexture-dashboard--context session))
               :brief t))))

@@ -29,6 +29,7 @@
                  ("contexture-tree"
                   contexture-add-directory contexture-add-project contexture-cancel)
                  ("contexture-menu" contexture-menu contexture-session-menu)
+                 ("contexture-agents" contexture-send-to-agent)
                  ("contexture-session"
                   contexture-session-open contexture-session-new
                   contexture-session-switch contexture-session-rename
@@ -113,6 +114,7 @@
     (define-key map "L" #'contexture-load-set)
     (define-key map "D" #'contexture-drop-set)
     (define-key map "m" #'contexture-switch)
+    (define-key map "N" #'contexture-send-to-agent)
     (define-key map "q" #'contexture-cancel)
     (define-key map "g" #'contexture-refresh)
     (define-key map "C" #'contexture-set-capacity)

@@ -39,11 +39,16 @@
 
 (defvar-local contexture-list--made nil
   "Cache of the rows of the items shown.
-The car is what the rows depend on: the minute and the columns.  The cdr
-is a hash table from an item to its row and its pair of id and line.")
+The car is what the rows depend on: the minute, the columns and what
+agents have.  The cdr is a hash table from an item to its row and its
+pair of id and line.")
 
 (defvar-local contexture-list--width nil
   "Width of the window that the columns were computed for.")
+
+(defvar-local contexture-list--sent nil
+  "Table of what agents have, if the items have a column for it, or nil.
+It is the value of `contexture-agents--table'.")
 
 (defvar-local contexture-list--dated nil
   "Non-nil if the columns have room for the dates of states.")
@@ -56,6 +61,8 @@ is a hash table from an item to its row and its pair of id and line.")
 
 (defvar-local contexture-list--loaded nil
   "Non-nil once the items have been fetched.")
+
+(defvar contexture-agents--table)
 
 (defvar-local contexture-list--conversation nil
   "Conversation that sends this context, as (ID . NAME), or nil.")
@@ -108,7 +115,7 @@ is a hash table from an item to its row and its pair of id and line.")
   "Return pairs of id and line for ITEMS, or one pair with a remark if none.
 Items that were drawn in this minute keep their lines."
   (let* ((now (truncate (float-time)))
-         (key (list (/ now 60) tabulated-list-format))
+         (key (list (/ now 60) tabulated-list-format contexture-list--sent))
          (known (if (equal key (car contexture-list--made))
                     (cdr contexture-list--made)
                   (make-hash-table :test #'eq)))
@@ -148,7 +155,7 @@ Items that were drawn in this minute keep their lines."
 (defun contexture-list--make-row (item now template)
   "Return the row of ITEM at the time NOW, and its id and line.
 TEMPLATE is the format string of the line."
-  (let ((row (contexture-list--row item now)))
+  (let ((row (contexture-list--row item now contexture-list--sent)))
     (cons row (cons (car row)
                     (contexture-list--line row tabulated-list-format template)))))
 
@@ -167,12 +174,15 @@ removes them)"))
 (defun contexture-list--draw-heading ()
   "Draw the column headings on the first line, if they changed."
   (let ((width (window-width (get-buffer-window nil t)))
-        (dated (and (cl-some #'contexture-list--dated-p contexture-list--items) t)))
+        (dated (and (cl-some #'contexture-list--dated-p contexture-list--items) t))
+        (sent (contexture-list--sent-table)))
     (unless (and (eql width contexture-list--width)
-                 (eq dated contexture-list--dated))
+                 (eq dated contexture-list--dated)
+                 (eq (null sent) (null contexture-list--sent)))
       (setq contexture-list--width width
             contexture-list--dated dated
-            tabulated-list-format (contexture-list--format width dated))))
+            tabulated-list-format (contexture-list--format width dated sent)))
+    (setq contexture-list--sent sent))
   (let ((heading (contexture-list--heading tabulated-list-format
                                            tabulated-list-sort-key))
         (new (= (point-min) (point-max))))
@@ -188,6 +198,14 @@ removes them)"))
     (when new
       (setq contexture-list--rows nil)
       (goto-char (point-max)))))
+
+(defun contexture-list--sent-table ()
+  "Return what agents have, if they have any of the items, or nil."
+  (and contexture-agents--table
+       (cl-some (lambda (item)
+                  (gethash (plist-get item :id) contexture-agents--table))
+                contexture-list--items)
+       contexture-agents--table))
 
 (defun contexture-list--draw-rows (rows)
   "Replace the lines below the heading with those of ROWS.

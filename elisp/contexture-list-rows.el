@@ -35,6 +35,13 @@
   "Face of an item whose file is gone."
   :group 'contexture)
 
+(defconst contexture-list--sent-width 12
+  "Width of the column of what agents have.")
+
+(defvar contexture-agents--table)
+
+(declare-function contexture-agents--short "contexture-agents" (agent))
+
 (defvar contexture-list--heading-map
   (let ((map (make-sparse-keymap)))
     (define-key map [mouse-1] 'contexture-list-sort)
@@ -46,9 +53,10 @@
 
 ;;;; Cells
 
-(defun contexture-list--row (item now)
+(defun contexture-list--row (item now &optional sent)
   "Return the row that shows ITEM at the time NOW, in Unix seconds.
-It is a list of the id and a vector with the text of each column."
+It is a list of the id and a vector with the text of each column.  SENT,
+if non-nil, is a table of what agents have, for a column of its own."
   (let* ((metadata (plist-get item :metadata))
          (state (contexture-list--state item))
          (face (pcase state
@@ -56,14 +64,48 @@ It is a list of the id and a vector with the text of each column."
                  ("missing" 'contexture-list-missing)))
          (source (contexture-list--source metadata)))
     (list (plist-get item :id)
-          (vector (contexture-list--pin-mark item)
-                  (contexture-list--kind item)
-                  (if face (propertize source 'face face) source)
-                  (contexture-list--lines metadata)
-                  (contexture-list--tokens (plist-get item :tokens))
-                  (contexture-list--age
-                   (- now (or (plist-get item :timestamp) now)))
-                  (contexture-list--state-cell item state face)))))
+          (vconcat
+           (list (contexture-list--pin-mark item)
+                 (contexture-list--kind item)
+                 (if face (propertize source 'face face) source)
+                 (contexture-list--lines metadata)
+                 (contexture-list--tokens (plist-get item :tokens))
+                 (contexture-list--age
+                  (- now (or (plist-get item :timestamp) now))))
+           (and sent (list (contexture-list--sent-cell
+                            (gethash (plist-get item :id) sent) now)))
+           (list (contexture-list--state-cell item state face))))))
+
+(defvar contexture-list--sent-cells (make-hash-table :test #'equal)
+  "Hash table from (AGENT . AGE) to the cell that shows them.
+A thousand cells would take as long as all the rest of their lines.")
+
+(defun contexture-list--sent-cell (sent now)
+  "Return the cell for SENT, who has an item or gets it next, or nil.
+NOW is the time, in Unix seconds."
+  (pcase sent
+    ('nil "")
+    (`(next . "") (propertize "next" 'face 'contexture-list-pinned
+                              'help-echo "Goes with the next prompt of an agent"))
+    (`(next . ,agent)
+     (propertize (concat "next " (contexture-agents--short agent))
+                 'face 'contexture-list-pinned
+                 'help-echo (format "Goes with the next prompt of %s"
+                                    (contexture--visible agent))))
+    (`(,agent . ,at)
+     (let ((key (cons agent (if (> at 0) (contexture-list--age (- now at)) ""))))
+       (or (gethash key contexture-list--sent-cells)
+           (puthash key (contexture-list--make-sent-cell (car key) (cdr key))
+                    contexture-list--sent-cells))))))
+
+(defun contexture-list--make-sent-cell (agent age)
+  "Return the cell for what AGENT was sent, AGE ago, both strings."
+  (propertize (string-trim-right
+               (concat (truncate-string-to-width
+                        (contexture-agents--short agent)
+                        (- contexture-list--sent-width 1 (length age)))
+                       " " age))
+              'help-echo (format "%s has this" (contexture--visible agent))))
 
 (defun contexture-list--state-cell (item state face)
   "Return the cell of ITEM's STATE with FACE, or nil.
@@ -148,20 +190,25 @@ A symbol comes first, since a narrow column may cut the rest."
 
 ;;;; Columns
 
-(defun contexture-list--format (width &optional dated)
+(defun contexture-list--format (width &optional dated sent)
   "Return the columns for a window of WIDTH; the source gets what is left.
-With DATED, the column of states has room for a date.
+With DATED, the column of states has room for a date; with SENT, there is
+a column for what agents have.
 Each column has room for its heading and an arrow; the column of types
 has room for the longest type if possible."
   (let ((types (if (< width 90) 13 17))
-        (states (if dated 16 7)))
-    (vector '("" 1 nil)
-            (list "Type" types t)
-            (list "Source" (max 12 (- width types states 34)) t)
-            '("Lines" 10 t)
-            '("Tokens" 8 t :right-align t)
-            '("Age" 5 t)
-            (list "State" states t))))
+        (states (if dated 16 7))
+        (sents (and sent `(("Sent" ,contexture-list--sent-width t)))))
+    (vconcat `(("" 1 nil)
+               ("Type" ,types t)
+               ("Source" ,(max 12 (- width types states 34
+                                     (if sent (1+ contexture-list--sent-width) 0)))
+                t)
+               ("Lines" 10 t)
+               ("Tokens" 8 t :right-align t)
+               ("Age" 5 t))
+             sents
+             `(("State" ,states t)))))
 
 (defun contexture-list--template (columns)
   "Return the format string of a line with COLUMNS.
@@ -181,12 +228,12 @@ It has the text properties that `tabulated-list-mode' needs."
   (pcase-let* ((`(,id ,cells) row)
                (width (cadr (aref columns 2)))
                (source (aref cells 2))
-               (line (format template (aref cells 0) (aref cells 1)
-                             (if (> (string-width source) width)
-                                 (truncate-string-to-width source width nil nil t)
-                               source)
-                             (aref cells 3) (aref cells 4)
-                             (aref cells 5) (aref cells 6))))
+               (texts (append cells nil))
+               (line (progn
+                       (when (> (string-width source) width)
+                         (setf (nth 2 texts)
+                               (truncate-string-to-width source width nil nil t)))
+                       (apply #'format template texts))))
     (add-text-properties 0 (length line)
                          (list 'tabulated-list-id id 'tabulated-list-entry cells)
                          line)
@@ -256,6 +303,12 @@ SORT-KEY is as in the variable `tabulated-list-sort-key'."
                (or (plist-get (plist-get item :metadata) :start-line) 0)))
     ("Tokens" (lambda (item) (or (plist-get item :tokens) 0)))
     ("Age" (lambda (item) (- (or (plist-get item :timestamp) 0))))
+    ("Sent" (lambda (item)
+              (pcase (and contexture-agents--table
+                          (gethash (plist-get item :id) contexture-agents--table))
+                ('nil 1)
+                (`(next . ,_) most-negative-fixnum)
+                (`(,_ . ,at) (- at)))))
     ("State" #'contexture-list--state)
     (_ (contexture--user-error "There is no column %s" column))))
 

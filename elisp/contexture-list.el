@@ -18,6 +18,7 @@
 
 ;;; Code:
 
+(require 'contexture-agents)
 (require 'contexture-list-draw)
 (eval-when-compile (require 'subr-x))
 
@@ -52,6 +53,7 @@
     (define-key map "e" #'contexture-list-edit)
     (define-key map "g" #'contexture-list-refresh)
     (define-key map "Z" #'contexture-list-freeze)
+    (define-key map "N" #'contexture-send-to-agent)
     (define-key map [remap undo] #'contexture-undo)
     (define-key map [remap undo-only] #'contexture-undo)
     (define-key map [remap undo-redo] #'contexture-redo)
@@ -101,6 +103,8 @@ with \\[contexture-redo].
 
 \\[contexture-list-move-up] and \\[contexture-list-move-down] move an item.
 `Z' freezes items, so that they no longer follow their sources.
+`N' sends items with the next prompt of an agent; the column of what was
+sent appears with the first item that an agent has.
 `>' moves items to the next, more special layer, and `<' to the one before.
 `S' sorts by a column and `o' goes back to the order of the context.
 The keys behind `/' restrict the list to a type, a state, or a match in
@@ -154,11 +158,13 @@ another one is offered."
 (defun contexture-list--watch ()
   "Make this buffer follow its context."
   (contexture-watch #'contexture-list--changed)
+  (contexture-agents--follow (current-buffer) #'contexture-list--draw)
   (add-hook 'contexture-connected-hook #'contexture-list--update-buffer))
 
 (defun contexture-list--unwatch ()
   "Undo what `contexture-list--watch' did."
   (contexture-unwatch #'contexture-list--changed)
+  (contexture-agents--unfollow (current-buffer))
   (remove-hook 'contexture-connected-hook #'contexture-list--update-buffer))
 
 (defun contexture-list--changed (method params)

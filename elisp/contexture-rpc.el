@@ -74,7 +74,7 @@ They take effect after `contexture-disconnect'."
     clear-manager undo redo refresh-items configure-manager drop-manager save-set
     load-set drop-set open-session rename-session delete-session restore-session
     import-session import-sessions add-message pin-message checkpoint rollback
-    undo-rollback record-push undo-session redo-session fork-session
+    undo-rollback record-push push-next cancel-push undo-session redo-session fork-session
     restore-revision prune-session summarize-session process-turn
     report-usage remember ground-query forget trust-project distrust-project
     take-notes chat approve configure-provider remove-provider backup batch

@@ -215,15 +215,17 @@ report; REVERSES says what the opposite command does."
      :success
      (lambda (result)
        (contexture--message
-        "%s %s in %s (%s); %s %s it" did
+        "%s %s in %s (%s)%s" did
         (contexture-sets--change-name (plist-get result what)
                                       (plist-get result :change))
         (contexture--label manager)
         (contexture--size (plist-get result :count)
                           (plist-get result :total-tokens))
-        (substitute-command-keys
-         (if (eq method 'undo) "\\[contexture-redo]" "\\[contexture-undo]"))
-        reverses)))))
+        (if (equal (plist-get result what) "push-next") ""
+          (format "; %s %s it"
+                  (substitute-command-keys (if (eq method 'undo) "\\[contexture-redo]"
+                                             "\\[contexture-undo]"))
+                  reverses)))))))
 
 (defun contexture-sets--change-name (method change)
   "Return a phrase for the change by METHOD.
@@ -264,6 +266,7 @@ CHANGE is what the server tells of it, or nil."
     ("drop-set" "the dropping of a set")
     ("configure-manager" "a change of capacity")
     ("drop-manager" "the dropping of the context")
+    ("push-next" "a sending to an agent")
     (other other)))
 
 ;;;; Refreshing and making room

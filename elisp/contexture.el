@@ -274,9 +274,10 @@ written since."
 
 ;;;; Adding
 
-(defun contexture--add (params &optional method)
+(defun contexture--add (params &optional method then)
   "Call METHOD with PARAMS to add something, and tell the user.
-METHOD is `add-item' by default."
+METHOD is `add-item' by default.  THEN is called instead of telling, with
+the name of the context and the item."
   (let ((command this-command)
         (prefix current-prefix-arg))
     (contexture--with-layers
@@ -292,7 +293,8 @@ METHOD is `add-item' by default."
           `(:manager ,manager ,@params :brief t)
           :success (lambda (item)
                      (contexture-live--added manager item (plist-get params :content))
-                     (contexture--tell-added manager item replaced))
+                     (if then (funcall then manager item)
+                       (contexture--tell-added manager item replaced)))
           :error (apply-partially #'contexture--tell-refused manager))
          (setq replaced contexture--last-replaced))))))
 

@@ -1,0 +1,265 @@
+;;; contexture-agents.el --- What agents have, and what they get next  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Knows what the sessions of agents were sent, for the list and the
+;; dashboard: the server tells of every change, so nothing is asked for at
+;; fixed times, and nothing at all while no buffer shows it.
+;;
+;; `contexture-send-to-agent' lets an item or the region go with the next
+;; prompt of an agent, once.
+
+;;; Code:
+
+(require 'contexture)
+(eval-when-compile (require 'subr-x))
+
+(declare-function contexture-list--item-with "contexture-list" (id))
+(declare-function contexture-list--manager-of "contexture-list" (id))
+(declare-function contexture-list--ids "contexture-list" ())
+(declare-function contexture-sets--read-item "contexture-sets" (prompt ask))
+
+(defvar contexture-agents--known nil
+  "What the server last told of agents, the result of `list-agents', or nil.")
+
+(defvar contexture-agents--table nil
+  "Hash table from the id of an item to who has it or gets it next, or nil.
+A value is (AGENT . TIME) for what was sent, (next . AGENT) for what
+waits.  It is nil if no agent was ever sent anything.")
+
+(defvar contexture-agents--followers nil
+  "Alist from each buffer that shows what agents have to its function.")
+
+(defvar contexture-agents--asking nil
+  "Non-nil while the server is asked; `again' if something changed meanwhile.")
+
+;;;; Following
+
+(defun contexture-agents--follow (buffer redraw)
+  "Call REDRAW in BUFFER, without arguments, when agents got something."
+  (unless contexture-agents--followers
+    (contexture-agents--forget)
+    (contexture-watch #'contexture-agents--told '(agents-changed))
+    (add-hook 'contexture-connected-hook #'contexture-agents--update)
+    (add-hook 'contexture-disconnected-hook #'contexture-agents--forget))
+  (setf (alist-get buffer contexture-agents--followers) redraw)
+  (contexture-agents--update))
+
+(defun contexture-agents--unfollow (buffer)
+  "Stop calling a function in BUFFER when agents got something."
+  (setq contexture-agents--followers
+        (assq-delete-all buffer contexture-agents--followers))
+  (unless contexture-agents--followers
+    (contexture-unwatch #'contexture-agents--told)
+    (remove-hook 'contexture-connected-hook #'contexture-agents--update)
+    (remove-hook 'contexture-disconnected-hook #'contexture-agents--forget)))
+
+(defun contexture-agents--forget ()
+  "Forget what was known of agents: the next server may know others."
+  (setq contexture-agents--known nil
+        contexture-agents--table nil
+        contexture-agents--asking nil))
+
+(defun contexture-agents--told (method _params)
+  "Ask again if METHOD is that of a change of agents."
+  (when (eq method 'agents-changed)
+    (contexture-agents--update)))
+
+(defun contexture-agents--update ()
+  "Ask the server about agents.  During an answer, a change is only noted."
+  (if contexture-agents--asking
+      (setq contexture-agents--asking 'again)
+    (setq contexture-agents--asking t)
+    (contexture-request-async
+     'list-agents '(:brief t)
+     :success #'contexture-agents--answered
+     ;; An earlier server knows no agents.
+     :error (lambda (_) (contexture-agents--answered nil)))))
+
+(defun contexture-agents--answered (answer)
+  "Keep ANSWER and show it where it is followed."
+  (let ((again (eq contexture-agents--asking 'again))
+        (changed (not (equal answer contexture-agents--known))))
+    (setq contexture-agents--asking nil)
+    (when (and changed contexture-agents--followers)
+      (setq contexture-agents--known answer
+            contexture-agents--table (contexture-agents--make-table answer))
+      (pcase-dolist (`(,buffer . ,redraw) contexture-agents--followers)
+        (if (buffer-live-p buffer)
+            (with-current-buffer buffer (funcall redraw))
+          (contexture-agents--unfollow buffer))))
+    (when (and again contexture-agents--followers)
+      (contexture-agents--update))))
+
+(defun contexture-agents--make-table (answer)
+  "Return the value of `contexture-agents--table' for ANSWER."
+  (when-let* ((entries
+               (append (cl-loop for sent in (plist-get answer :sent)
+                                collect (cons (plist-get sent :id)
+                                              (cons (plist-get sent :agent)
+                                                    (plist-get sent :at))))
+                       (cl-loop for waiting in (plist-get answer :waiting)
+                                collect (cons (plist-get waiting :id)
+                                              (cons 'next (plist-get waiting :agent))))))
+              (table (make-hash-table :test #'equal :size (length entries))))
+    (pcase-dolist (`(,id . ,value) entries table)
+      (puthash id value table))))
+
+;;;; Words
+
+(defun contexture-agents--short (agent)
+  "Return the first word of the name AGENT, which may have more."
+  (contexture--visible (car (split-string agent "[-_ ]" t))))
+
+(defun contexture-agents--session-name (session)
+  "Return a name for SESSION, of `list-agents', with its project."
+  (let ((project (plist-get session :project))
+        (id (plist-get session :agent-session)))
+    (contexture--visible
+     (concat (plist-get session :agent)
+             (if (equal id "") ""
+               (concat " " (truncate-string-to-width id 16 nil nil t)))
+             (if (equal project "") ""
+               (concat " in " (file-name-nondirectory
+                               (directory-file-name project))))))))
+
+;;;; Sending with the next prompt
+
+;;;###autoload
+(defun contexture-send-to-agent (&optional choose)
+  "Send the region, or the item at point, with the next prompt of an agent.
+It goes once, also if the agent has it already, and with whichever agent
+of this project is prompted first; outside of a project, with any.  With
+a prefix argument CHOOSE, choose an agent or one of its sessions.
+
+The region is added to this buffer's context first.  In a list of items,
+send the marked items, or the one at point.  If they wait already, they
+no longer do; `contexture-undo' right after it does the same."
+  (interactive "P")
+  (let ((target (contexture-agents--target choose)))
+    (cond ((derived-mode-p 'contexture-list-mode)
+           (contexture-agents--send-listed target)
+           (setq deactivate-mark t))
+          ((or (use-region-p) (contexture-sources--block-selection))
+           (contexture--add (contexture-agents--region) nil
+                            (lambda (manager item)
+                              (contexture-agents--toggle
+                               (list (contexture-agents--wish manager item)) target)))
+           (setq deactivate-mark t))
+          (t
+           (let ((item (contexture-sets--read-item "Send item" nil)))
+             (contexture-agents--toggle
+              (list (contexture-agents--wish (plist-get item :manager) item))
+              target))))))
+
+(autoload 'contexture-sets--read-item "contexture-sets")
+
+(defun contexture-agents--region ()
+  "Return parameters that add the text of the region, or the rectangle."
+  (pcase (contexture-sources--block-selection)
+    (`(,beg ,end . ,_) (contexture-sources--capture-rectangle beg end))
+    (_ (contexture--capture (region-beginning) (region-end) :region))))
+
+(defun contexture-agents--wish (manager item)
+  "Return what `contexture-agents--toggle' needs of ITEM in MANAGER."
+  (list :manager (or manager (contexture-current-manager))
+        :id (plist-get item :id)
+        :name (contexture--description (plist-get item :metadata))))
+
+(defun contexture-agents--send-listed (target)
+  "Send the items that a command in this list applies to, to TARGET."
+  (contexture-agents--toggle
+   (mapcar (lambda (id)
+             (contexture-agents--wish (contexture-list--manager-of id)
+                                      (contexture-list--item-with id)))
+           (contexture-list--ids))
+   target))
+
+(defun contexture-agents--target (choose)
+  "Return to whom something goes: (NAME . PARAMS), chosen if CHOOSE."
+  (if choose
+      (contexture-agents--read-target)
+    (let ((root (and (not (file-remote-p default-directory))
+                     (contexture--project-root))))
+      (if root
+          (list (format "an agent in %s"
+                        (file-name-nondirectory (directory-file-name root)))
+                :directory root)
+        (list "an agent")))))
+
+(defun contexture-agents--read-target ()
+  "Ask to whom something goes, and return that as (NAME . PARAMS)."
+  (let* ((sessions (plist-get (contexture--ask 'list-agents '(:brief t)) :sessions))
+         (agents (delete-dups (mapcar (lambda (it) (plist-get it :agent)) sessions)))
+         (targets
+          (append '(("any agent"))
+                  (mapcar (lambda (agent)
+                            (list (contexture--visible agent) :agent agent))
+                          agents)
+                  (mapcar (lambda (it)
+                            (list (contexture-agents--session-name it)
+                                  :agent (plist-get it :agent)
+                                  :agent-session (plist-get it :agent-session)))
+                          sessions)))
+         (name (completing-read (format-prompt "Send to" "any agent")
+                                (mapcar #'car targets) nil t nil nil "any agent")))
+    (assoc name targets)))
+
+(defun contexture-agents--toggle (wishes target)
+  "Let the items of WISHES go to TARGET, or no longer if they all wait.
+WISHES are plists with `:manager', `:id' and `:name'."
+  (contexture--request-patiently
+   'list-agents '(:brief t)
+   :success
+   (lambda (answer)
+     (let ((waiting (cl-remove-if-not
+                     (lambda (it)
+                       (cl-find (plist-get it :id) wishes :test #'equal
+                                :key (lambda (wish) (plist-get wish :id))))
+                     (plist-get answer :waiting))))
+       (if (cl-every (lambda (wish)
+                       (cl-find (plist-get wish :id) waiting :test #'equal
+                                :key (lambda (it) (plist-get it :id))))
+                     wishes)
+           (contexture-agents--cancel wishes waiting)
+         (contexture-agents--send wishes target))))))
+
+(defun contexture-agents--send (wishes target)
+  "Let the items of WISHES go with the next prompt of TARGET."
+  (pcase-let ((`(,name . ,params) target))
+    (setq contexture--last-changed (plist-get (car (last wishes)) :manager))
+    (contexture-request-batch-async
+     (mapcar (lambda (wish)
+               `(push-next :manager ,(plist-get wish :manager)
+                           :id ,(plist-get wish :id) ,@params))
+             wishes)
+     :atomic t
+     :success (lambda (_)
+                (contexture--message
+                 "%s %s with the next prompt of %s; the same command cancels it"
+                 (contexture-agents--names wishes) (if (cdr wishes) "go" "goes") name)))))
+
+(defun contexture-agents--cancel (wishes waiting)
+  "Let the items of WISHES go with no prompt; WAITING are their entries."
+  (contexture-request-batch-async
+   (mapcar (lambda (it) `(cancel-push :number ,(plist-get it :number))) waiting)
+   :success (lambda (_)
+              (contexture--message "%s no longer %s for a prompt"
+                                   (contexture-agents--names wishes)
+                                   (if (cdr wishes) "wait" "waits")))))
+
+(defun contexture-agents--names (wishes)
+  "Return a phrase for the items of WISHES."
+  (if (cdr wishes)
+      (contexture--count (length wishes) "item")
+    (plist-get (car wishes) :name)))
+
+(provide 'contexture-agents)
+;;; contexture-agents.el ends here
