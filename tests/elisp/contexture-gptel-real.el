@@ -5,8 +5,7 @@
 ;;; Commentary:
 
 ;; Loaded by contexture-gptel-tests.el into an Emacs of its own.  gptel
-;; asks a model that this Emacs plays itself: an HTTP server on the
-;; loopback interface, which keeps what it was asked.
+;; asks a model of the test.
 
 ;;; Code:
 
@@ -14,7 +13,6 @@
 (require 'contexture-gptel)
 (require 'gptel)
 (require 'gptel-openai)
-(require 'json)
 
 (defconst contexture-gptel-real-curl (and (executable-find "curl") t)
   "Whether gptel can use curl.
@@ -24,56 +22,19 @@ Without it, it cannot send text that is not ASCII.")
   (if contexture-gptel-real-curl "(marked λ)" "(marked l)")
   "A text to mark.")
 
-(defvar contexture-gptel-real-asked nil
-  "The requests that the model received, newest first.")
-
-(defconst contexture-gptel-real-answer
-  "{\"choices\": [{\"message\": {\"role\": \"assistant\", \"content\": \"Because.\"}, \
-\"finish_reason\": \"stop\"}]}"
-  "What the model answers.")
-
-(defun contexture-gptel-real-filter (process text)
-  "Collect TEXT from PROCESS, and answer when it is a whole request."
-  (let ((heard (concat (process-get process 'heard) text)))
-    (process-put process 'heard heard)
-    (when (and (string-match "\r\n\r\n" heard)
-               (let ((body (match-end 0)))
-                 (and (string-match "^content-length: *\\([0-9]+\\)" heard)
-                      (>= (- (length heard) body)
-                          (string-to-number (match-string 1 heard)))
-                      (push (json-parse-string (decode-coding-string
-                                                (substring heard body) 'utf-8)
-                                               :object-type 'plist
-                                               :array-type 'list)
-                            contexture-gptel-real-asked))))
-      (process-send-string
-       process (format "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\
-Content-Length: %d\r\nConnection: close\r\n\r\n%s"
-                       (length contexture-gptel-real-answer)
-                       contexture-gptel-real-answer))
-      (process-send-eof process))))
-
 (defmacro contexture-gptel-real-with-model (&rest body)
-  "Run BODY with gptel asking a model in this Emacs."
+  "Run BODY with gptel asking a model of this test, which always says \"Because.\"."
   (declare (indent 0) (debug t))
-  `(let* ((listener (make-network-process
-                     :name "model" :server t :host "127.0.0.1" :service t
-                     :family 'ipv4 :coding 'binary :noquery t
-                     :filter #'contexture-gptel-real-filter))
-          (case-fold-search t)
-          (contexture-gptel-real-asked nil)
-          (process-environment (cons "no_proxy=127.0.0.1" process-environment))
-          (gptel-use-curl contexture-gptel-real-curl)
-          (gptel-stream nil)
-          (gptel-model 'played)
-          (gptel-backend
-           (gptel-make-openai "played"
-             :protocol "http" :models '(played) :key "none"
-             :host (format "127.0.0.1:%d" (process-contact listener :service)))))
-     (contexture-test-with-server
-       (unwind-protect (progn ,@body)
-         (contexture-gptel-mode -1)
-         (delete-process listener)))))
+  `(contexture-ert-with-model (lambda (_) "Because.")
+     (let ((gptel-use-curl contexture-gptel-real-curl)
+           (gptel-stream nil)
+           (gptel-model 'played)
+           (gptel-backend
+            (gptel-make-openai "played" :protocol "http" :models '(played) :key "none"
+                               :host (contexture-ert-model-host))))
+       (contexture-test-with-server
+         (unwind-protect (progn ,@body)
+           (contexture-gptel-mode -1))))))
 
 (defun contexture-gptel-real-ask (text)
   "Send TEXT with gptel from this buffer; return what the model was asked.
@@ -81,6 +42,7 @@ That is an alist of roles and texts."
   (goto-char (point-max))
   (insert text)
   (let ((before (how-many "Because\\." (point-min) (point-max)))
+        (asked (length (contexture-ert-shown)))
         (answered (make-symbol "answered")))
     (set answered nil)
     (let ((note (lambda (&rest _) (set answered t))))
@@ -88,11 +50,11 @@ That is an alist of roles and texts."
       (gptel-send)
       (contexture-test-until (symbol-value answered))
       (remove-hook 'gptel-post-response-functions note t))
-    (should (= (1+ before) (how-many "Because\\." (point-min) (point-max)))))
-  (should (= 1 (length contexture-gptel-real-asked)))
+    (should (= (1+ before) (how-many "Because\\." (point-min) (point-max))))
+    (should (= (1+ asked) (length (contexture-ert-shown)))))
   (mapcar (lambda (message)
             (cons (plist-get message :role) (plist-get message :content)))
-          (plist-get (pop contexture-gptel-real-asked) :messages)))
+          (plist-get (plist-get (car (last (contexture-ert-shown))) :body) :messages)))
 
 (defun contexture-gptel-real-times (text messages)
   "Return how often TEXT is in MESSAGES."
