@@ -16,9 +16,9 @@
 
 (require 'cl-lib)
 (require 'ert)
+(require 'seq)
 (require 'contexture-connection)
 (require 'contexture-ert-exchange)
-(require 'contexture-ert-model)
 (require 'contexture-ert-wait)
 (eval-when-compile (require 'subr-x))
 
@@ -132,34 +132,16 @@ PATTERN stands for that method:
   "Number of messages to show of a test that failed.")
 
 (defun contexture-ert--explanation (log)
-  "Return what explains why a test failed: the conversation and LOG.
+  "Return what explains why a test failed: the messages and LOG.
 LOG is what the server wrote to stderr."
   (concat
    (contexture-ert--paragraph
-    "Messages" (cl-loop for (direction line) in (contexture-ert--last-lines)
-                        collect (concat (if (eq direction 'sent) "> " "< ") line)))
+    "Messages"
+    (mapcar (pcase-lambda (`(,direction ,line))
+              (concat (if (eq direction 'sent) "> " "< ") line))
+            (reverse (seq-take contexture-ert--lines contexture-ert--shown-lines))))
    (contexture-ert--paragraph
-    "The server wrote" (split-string (string-trim log) "\n" t))
-   (contexture-ert--paragraph
-    "The model was shown"
-    (and contexture-ert--model
-         (mapcar (lambda (shown)
-                   (format "%S" (contexture-ert--plist-without shown :body)))
-                 (contexture-ert-shown))))))
-
-(defun contexture-ert--last-lines ()
-  "Return the last messages of the test, the oldest first."
-  (reverse (seq-take contexture-ert--lines contexture-ert--shown-lines)))
-
-(defun contexture-ert--paragraph (title lines)
-  "Return TITLE and LINES as text, or the empty string if there are none."
-  (if lines
-      (concat title ":\n"
-              (mapconcat (lambda (line)
-                           (concat "  " (truncate-string-to-width line 400 nil nil t)))
-                         lines "\n")
-              "\n")
-    ""))
+    "The server wrote" (split-string (string-trim log) "\n" t))))
 
 (provide 'contexture-ert-message)
 ;;; contexture-ert-message.el ends here

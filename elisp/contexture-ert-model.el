@@ -26,6 +26,7 @@
 (require 'cl-lib)
 (require 'ert)
 (require 'contexture-ert-api)
+(require 'contexture-ert-exchange)
 (require 'contexture-ert-http)
 (require 'contexture-ert-wait)
 
@@ -93,7 +94,8 @@ and port, and `contexture-ert-model-url' the base of the address."
         (progn
           (when (and (boundp 'contexture--connection) (contexture-running-p))
             (contexture-provider--tell-all contexture--connection))
-          (funcall function))
+          (contexture-ert--explaining
+           (lambda () (contexture-ert--model-explanation model)) function))
       (contexture-ert--hang-up model))
     (when (contexture-ert--model-problem model)
       (ert-fail (contexture-ert--model-problem model)))
@@ -134,6 +136,14 @@ Each request is a property list of :prompt, the last text; :system;
 names; :model; :stream; :api, `openai' or `anthropic'; and :body, the
 whole request as it came."
   (reverse (contexture-ert--model-shown (or model contexture-ert--model))))
+
+(defun contexture-ert--model-explanation (model)
+  "Return as text what MODEL was shown, for a test that failed."
+  (contexture-ert--paragraph
+   "The model was shown"
+   (mapcar (lambda (shown)
+             (format "%S" (contexture-ert--plist-without shown :body)))
+           (contexture-ert-shown model))))
 
 ;;;; Answering
 

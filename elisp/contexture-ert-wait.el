@@ -23,10 +23,6 @@
   :type 'number
   :group 'contexture-ert)
 
-(defvar contexture-ert-explain-functions nil
-  "Functions that return what to show when a wait or a test fails.
-Each returns a list of strings and is called without arguments.")
-
 ;;;; Waiting
 
 (defmacro contexture-ert-wait-for (form &rest keys)
@@ -51,6 +47,28 @@ returns a list, and FORM."
       ;; Output ends this pause at once; the pause is short so that timers run.
       (accept-process-output nil 0.01))
     value))
+
+;;;; Explaining
+
+(defun contexture-ert--explaining (explain function)
+  "Call FUNCTION; if it fails, have ERT show what EXPLAIN returns, a text."
+  (let* ((info (cons "" ""))
+         ;; As `ert-info' does, but with a text that is made when it is needed.
+         (ert--infos (cons info ert--infos))
+         done)
+    (unwind-protect (prog1 (funcall function) (setq done t))
+      (unless done
+        (setcdr info (funcall explain))))))
+
+(defun contexture-ert--paragraph (title lines)
+  "Return TITLE and LINES as text, or the empty string if there are none."
+  (if lines
+      (concat title ":\n"
+              (mapconcat (lambda (line)
+                           (concat "  " (truncate-string-to-width line 400 nil nil t)))
+                         lines "\n")
+              "\n")
+    ""))
 
 ;;;; Steps
 

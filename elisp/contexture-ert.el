@@ -209,7 +209,7 @@ Those that a test binds itself are left out, as are those of tests."
          (kill-ring nil))
     (contexture-ert--cleaning-up
      contexture-ert--home
-     (lambda () (contexture-ert--explaining function)))))
+     (lambda () (contexture-ert--showing-messages function)))))
 
 (defun contexture-ert--buffer-context ()
   "Return the name of this buffer, which is that of its only context in tests."
@@ -241,17 +241,13 @@ Those that a test binds itself are left out, as are those of tests."
       (contexture-ert--remove-new snapshot)
       (ignore-errors (delete-directory folder t)))))
 
-(defun contexture-ert--explaining (function)
+(defun contexture-ert--showing-messages (function)
   "Call FUNCTION; if it fails, have ERT show the messages of the test."
-  (let* ((info (cons "" ""))
-         ;; As `ert-info' does, but with a text that is made when it is needed.
-         (ert--infos (cons info ert--infos))
-         (log (with-current-buffer (get-buffer-create contexture--log-buffer)
-                (copy-marker (point-max))))
-         done)
-    (unwind-protect (prog1 (funcall function) (setq done t))
-      (unless done
-        (setcdr info (contexture-ert--explanation (contexture-ert--log-after log)))))))
+  (let ((log (with-current-buffer (get-buffer-create contexture--log-buffer)
+               (copy-marker (point-max)))))
+    (contexture-ert--explaining
+     (lambda () (contexture-ert--explanation (contexture-ert--log-after log)))
+     function)))
 
 (defun contexture-ert--log-after (position)
   "Return what the server has written since POSITION, a marker."
