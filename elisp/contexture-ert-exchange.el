@@ -22,6 +22,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'contexture-ert-wait)
 (require 'contexture-wire)
 (eval-when-compile (require 'subr-x))
 
@@ -190,7 +191,7 @@ A key whose value is nil counts as absent."
            (line (contexture-ert--renumbered
                   (cadr entry) (contexture-ert--exchange-ids exchange)))
            (say (lambda ()
-                  (process-send-string process (concat line "\n"))
+                  (contexture-ert--send process (concat line "\n"))
                   line)))
       (if (contexture-ert--exchange-stepwise exchange)
           (setf (contexture-ert--exchange-held exchange)
@@ -212,7 +213,7 @@ The rest of LINE stays as it is, byte for byte."
 
 (defun contexture-ert--say (process message)
   "Send MESSAGE, a property list, to PROCESS."
-  (process-send-string process (car (contexture--encode message))))
+  (contexture-ert--send process (car (contexture--encode message))))
 
 (defun contexture-ert--otherwise (exchange entry line)
   "Return a message that Emacs sent LINE where EXCHANGE has ENTRY (or nil)."

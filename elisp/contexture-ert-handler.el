@@ -233,7 +233,7 @@ ACTS are as in `contexture-ert-with-handler'."
 
 (defun contexture-ert--handler-send (process text)
   "Send PROCESS TEXT, unless it has hung up."
-  (contexture-ert--http-send process (if (multibyte-string-p text)
+  (contexture-ert--send process (if (multibyte-string-p text)
                                          (encode-coding-string text 'utf-8)
                                        text)))
 

@@ -16,6 +16,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'contexture-ert-wait)
 (eval-when-compile (require 'subr-x))
 
 (defun contexture-ert--http-listen (function)
@@ -52,29 +53,14 @@ If PROCESS waits for a word before it sends the body, tell it to go on."
                      (string-to-number (match-string 1 head))
                    0)))
     (when (and (string-match "^expect: *100" head) (= (length heard) start))
-      (contexture-ert--http-send process "HTTP/1.1 100 Continue\r\n\r\n"))
+      (contexture-ert--send process "HTTP/1.1 100 Continue\r\n\r\n"))
     (and (>= (length heard) (+ start length))
          (substring heard start (+ start length)))))
-
-(defun contexture-ert--http-send (process bytes)
-  "Send BYTES to PROCESS, unless it has hung up.
-First read what it sent: a batch Emacs that writes to a connection which
-the other side reset would end by SIGPIPE."
-  (when (contexture-ert--http-open-p process)
-    (condition-case nil
-        (process-send-string process bytes)
-      (error (delete-process process)))))
-
-(defun contexture-ert--http-open-p (process)
-  "Return non-nil if the other side of PROCESS has not hung up."
-  (when (process-live-p process)
-    (accept-process-output process 0 nil 0))
-  (process-live-p process))
 
 (defun contexture-ert--http-answer (process status body)
   "Answer PROCESS with STATUS, a number, and BODY, a text in JSON."
   (let ((bytes (encode-coding-string body 'utf-8)))
-    (contexture-ert--http-send
+    (contexture-ert--send
      process (format "HTTP/1.1 %d Answer\r\nContent-Type: application/json\r\n\
 Content-Length: %d\r\nConnection: close\r\n\r\n%s"
                      status (length bytes) bytes))
@@ -82,19 +68,19 @@ Content-Length: %d\r\nConnection: close\r\n\r\n%s"
 
 (defun contexture-ert--http-begin (process)
   "Begin an answer to PROCESS that is a stream of events."
-  (contexture-ert--http-send
+  (contexture-ert--send
    process "HTTP/1.1 200 Answer\r\nContent-Type: text/event-stream\r\n\
 Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"))
 
 (defun contexture-ert--http-chunk (process text)
   "Send TEXT to PROCESS as a part of its answer."
   (let ((bytes (encode-coding-string text 'utf-8)))
-    (contexture-ert--http-send
+    (contexture-ert--send
      process (format "%x\r\n%s\r\n" (length bytes) bytes))))
 
 (defun contexture-ert--http-end (process)
   "End the answer to PROCESS."
-  (contexture-ert--http-send process "0\r\n\r\n")
+  (contexture-ert--send process "0\r\n\r\n")
   (delete-process process))
 
 (provide 'contexture-ert-http)

@@ -11,7 +11,8 @@
 
 ;; Waiting until something is so, and steps: places at which a model or a
 ;; server of a test stands until the test lets it go on.  So no test has to
-;; sleep, and none depends on how fast the machine is.
+;; sleep, and none depends on how fast the machine is.  And what all such
+;; servers need: a way to write that cannot end Emacs.
 
 ;;; Code:
 
@@ -93,6 +94,30 @@ The one that was reached first comes first.")
   (let ((step (contexture-ert-await-step name)))
     (setq contexture-ert--steps (delq step contexture-ert--steps))
     (funcall (cdr step))))
+
+;;;; Writing
+
+(defun contexture-ert--send (process text)
+  "Send TEXT to PROCESS, a client of a server of the test, unless it hung up.
+A batch Emacs that wrote to a connection which the other side closed would
+end by SIGPIPE."
+  (when (contexture-ert--open-p process)
+    (condition-case nil
+        (process-send-string process text)
+      (error (delete-process process)))))
+
+(defun contexture-ert--open-p (process)
+  "Return non-nil if the other side of PROCESS has not hung up.
+To find out, read what it sent; its filter gets that later, so that
+nothing overtakes the message that is being answered."
+  (when (process-live-p process)
+    (let ((filter (process-filter process)) chunks)
+      (set-process-filter process (lambda (_ chunk) (push chunk chunks)))
+      (accept-process-output process 0 nil 0)
+      (set-process-filter process filter)
+      (when chunks
+        (run-at-time 0 nil filter process (apply #'concat (nreverse chunks))))))
+  (process-live-p process))
 
 (provide 'contexture-ert-wait)
 ;;; contexture-ert-wait.el ends here

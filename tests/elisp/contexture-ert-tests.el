@@ -145,6 +145,24 @@ Fail unless that Emacs ends by itself."
         (dotimes (_ 100) (contexture-request-async 'ping))
         (princ "survived"))))))
 
+(ert-deftest contexture-ert-a-replay-whose-client-is-gone-ends-no-batch-emacs ()
+  (contexture-ert-with-files nil
+    (let ((file (contexture-ert-tests--exchange
+                 "> (:id 1 :method ping)" "< (:id 1 :result :pong)"
+                 "< (:method \"x\")" "< (:method \"y\")")))
+      (should
+       (string-search
+        "survived"
+        (contexture-ert-tests--in-batch
+         `(progn
+            (contexture-ert-with-replay ,file
+              :stepwise t
+              (contexture-request-async 'ping nil :error #'ignore)
+              (contexture-ert-wait-for
+                  (contexture-ert--exchange-held contexture-ert--exchange))
+              (contexture-disconnect))
+            (princ "survived"))))))))
+
 (ert-deftest contexture-ert-kills-and-stops-the-server-at-once ()
   (contexture-ert-with-server
     (contexture-request 'ping)
