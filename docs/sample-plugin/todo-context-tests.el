@@ -131,7 +131,7 @@ Return what the model was shown."
                     (cl-letf (((symbol-function 'y-or-n-p)
                                (lambda (text) (push text asked) allowed)))
                       (todo-context-tests--ask)))))
-      (should (= (length asked) 1))
+      (should (equal asked (list "Let the model read the item ctx-1? ")))
       (should (= (length shown) 2))
       (should (eq (plist-get (car (last (plist-get (cadr shown) :messages))) :role)
                   'tool)))))
