@@ -485,6 +485,26 @@ Fail unless that Emacs ends by itself."
       (should (string-match-p ":metadata :y: recorded 2, now 3" changed))
       (should (string-match-p "which the recording has in line 3" early)))))
 
+;; The command runs this test inside of another one.
+(defvar contexture-ert-tests--file nil
+  "File of the exchange that is recorded again.")
+
+(ert-deftest contexture-ert-records-again ()
+  (contexture-ert-with-files nil
+    (let* ((contexture-ert-tests--file
+            (contexture-ert-tests--exchange "; Said before." "> (:id 1 :method undo)"))
+           (test (make-ert-test
+                  :name 'contexture-ert-tests--again
+                  :body (lambda ()
+                          (contexture-ert-with-replay contexture-ert-tests--file
+                            (contexture-ert-tests--add "x")))))
+           (inhibit-message t))
+      (should (ert-test-failed-p (ert-run-test test)))
+      (should (= 1 (ert-stats-completed-expected (contexture-ert-record-again test))))
+      (should (string-prefix-p "; Said before.\n> (:id 1 :method \"add-context\""
+                               (contexture-ert-tests--text contexture-ert-tests--file)))
+      (should (ert-test-passed-p (ert-run-test test))))))
+
 ;;;; The recorded exchanges of tests/wire
 
 (defun contexture-ert-tests--play (entry)
