@@ -38,79 +38,28 @@
 
 ;;;; The model
 
-(defvar contexture-story-test-asked nil
-  "Bodies of the requests that the model received, newest first.")
-
-(defconst contexture-story-test-stream
-  "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\
-\"content\":\"Understood.\"}}]}\n\n\
-data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n\
-data: [DONE]\n\n"
-  "What the model answers to those who read a stream.")
-
-(defconst contexture-story-test-answer
-  "{\"choices\":[{\"message\":{\"role\":\"assistant\",\"content\":\"Understood.\"},\
-\"finish_reason\":\"stop\"}]}"
-  "What the model answers to others.")
-
-(defun contexture-story-test-hear (process text)
-  "Collect TEXT from PROCESS, and answer when it is a whole request."
-  (let ((heard (concat (process-get process 'heard) text))
-        (case-fold-search t))
-    (process-put process 'heard heard)
-    (when (string-match "\r\n\r\n" heard)
-      (let ((body (match-end 0)))
-        (when (and (string-match "^content-length: *\\([0-9]+\\)" heard)
-                   (>= (- (length heard) body)
-                       (string-to-number (match-string 1 heard))))
-          (push (json-parse-string
-                 (decode-coding-string (substring heard body) 'utf-8)
-                 :object-type 'plist :array-type 'list)
-                contexture-story-test-asked)
-          (process-send-string process (contexture-story-test-reply))
-          (process-send-eof process))))))
-
-(defun contexture-story-test-reply ()
-  "Return the whole reply to the last request."
-  (pcase-let ((`(,type . ,answer)
-               (if (eq t (plist-get (car contexture-story-test-asked) :stream))
-                   (cons "text/event-stream" contexture-story-test-stream)
-                 (cons "application/json" contexture-story-test-answer))))
-    (format "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nConnection: close\r\n\r\n%s"
-            type answer)))
-
-(defvar contexture-story-test-port nil
-  "Port of the model.")
-
 (defmacro contexture-story-test-with-model (&rest body)
   "Run BODY with a server that keeps its state and asks a model in this Emacs."
   (declare (indent 0) (debug t))
-  `(let* ((listener (make-network-process
-                    :name "model" :server t :host "127.0.0.1" :service t
-                    :family 'ipv4 :coding 'binary :noquery t
-                    :filter #'contexture-story-test-hear))
-         (contexture-story-test-port (process-contact listener :service))
-         (contexture-story-test-asked nil)
-         (process-environment (cons "no_proxy=127.0.0.1" process-environment)))
-     (unwind-protect
-         (contexture-repl-test--afresh
-          (lambda ()
-            (let ((contexture-scope 'project)
-                  (contexture--told-elsewhere nil)
-                  (contexture--layers nil))
-              (setq contexture-server-args
-                    (append contexture-server-args
-                            (list "--config" (contexture-story-test-config))))
-              ,@body)))
-       (delete-process listener))))
+  `(contexture-ert-with-model (lambda (_) "Understood.")
+     (contexture-repl-test--afresh
+      (lambda ()
+        (let ((contexture-scope 'project)
+              (contexture--told-elsewhere nil)
+              (contexture--layers nil)
+              (contexture-providers nil))
+          (setq contexture-server-args
+                (append contexture-server-args
+                        (list "--config" (contexture-story-test-config))))
+          ,@body)))))
 
 (defun contexture-story-test-config ()
   "Write a configuration with the model; return the file's name."
   (contexture-ert-write-file
    "config.toml"
    (format "[[providers]]\nname = \"play\"\nkind = \"openai\"\nmodel = \"played\"\n\
-url = \"http://127.0.0.1:%d/v1\"\n"
-           contexture-story-test-port)))
+url = \"%s/v1\"\n"
+           (contexture-ert-model-url))))
 
 ;;;; Ways of asking
 
@@ -121,15 +70,16 @@ url = \"http://127.0.0.1:%d/v1\"\n"
   "Ask as one does from BUFFER; return the text that the model received."
   (with-current-buffer buffer
     (save-window-excursion
-      (setq contexture-story-test-asked nil)
-      (pcase contexture-story-test-way
-        ('conversation (contexture-story-test-ask-in-conversation))
-        ('gptel (contexture-story-test-ask-with-gptel))
-        (_ (contexture-story-test-ask-in-repl)))
-      (should (= (length contexture-story-test-asked) 1))
-      (mapconcat (lambda (message) (format "%s" (plist-get message :content)))
-                 (plist-get (car contexture-story-test-asked) :messages)
-                 "\n"))))
+      (let ((before (length (contexture-ert-shown))))
+        (pcase contexture-story-test-way
+          ('conversation (contexture-story-test-ask-in-conversation))
+          ('gptel (contexture-story-test-ask-with-gptel))
+          (_ (contexture-story-test-ask-in-repl)))
+        (pcase-let ((`(,shown . ,others) (nthcdr before (contexture-ert-shown))))
+          (should (and shown (null others)))
+          (mapconcat (lambda (message) (format "%s" (plist-get message :content)))
+                     (plist-get (plist-get shown :body) :messages)
+                     "\n"))))))
 
 (defun contexture-story-test-ask-in-conversation ()
   "Ask in the conversation of this buffer's project."
@@ -158,8 +108,7 @@ Skip the test if the first is not set."
               gptel-model 'played
               gptel-backend (funcall 'gptel-make-openai "played"
                                      :protocol "http" :models '(played) :key "none"
-                                     :host (format "127.0.0.1:%d"
-                                                   contexture-story-test-port)))
+                                     :host (contexture-ert-model-host)))
   (let* ((answered nil)
          (note (lambda (&rest _) (setq answered t))))
     (add-hook 'gptel-post-response-functions note nil t)
