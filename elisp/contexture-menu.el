@@ -58,7 +58,7 @@ type a prefix argument before any of them."
     ("w" "copy" contexture-copy)
     ("i" "insert" contexture-insert)
     ("m" "switch context" contexture-switch)
-    ("N" "send to an agent" contexture-send-to-agent)
+    ("N" "send to agent" contexture-send-to-agent)
     ("M" contexture-mode :description contexture-menu--marks)]
    ["Change"
     ("x" "remove item" contexture-remove)

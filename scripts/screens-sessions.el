@@ -73,5 +73,16 @@
   (screens-sessions--say :user "What is new in 0.2?")
   (contexture-session-switch "parser rewrite"))
 
+(defun screens-sessions-serve ()
+  "Do what an agent's bridge and its hook do."
+  (let ((id (plist-get (car (contexture-request 'list-items '(:manager "*session 1*")))
+                       :id)))
+    (contexture-request 'introduce-agent '(:name "claude-code" :version "2.1.3"
+                                                 :project "/home/me/src/parser"))
+    (contexture-request
+     'record-push `(:agent "claude" :agent-session "3f2a91" :project "/home/me/src/parser"
+                    :items ((:id ,id :digest "a")) :tokens 12))
+    (contexture-request 'push-next (list :id id :manager "*session 1*" :agent "claude"))))
+
 (provide 'screens-sessions)
 ;;; screens-sessions.el ends here
