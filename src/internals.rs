@@ -26,7 +26,7 @@ pub mod curation {
         pub use crate::curation::config::{TurnConfig, Value};
     }
     pub mod ledger {
-        pub use crate::curation::ledger::Ledger;
+        pub use crate::curation::ledger::{Kind, Ledger};
     }
     pub mod prune {
         pub use crate::curation::prune::prune;

@@ -11,6 +11,7 @@ mod coding;
 mod dialogue;
 mod evidence;
 mod fresh;
+mod given_back;
 mod log;
 mod phrases;
 mod public;

@@ -4,29 +4,30 @@
 //!
 //! Sessions are private, so none is part of the project: `SESSIONS` names a folder with them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use contexture::internals::curation::strategy::{ALL, Aim, Shown, Strategy};
 use contexture::internals::curation::unit::History;
-use contexture::internals::recorded;
+use contexture::internals::recorded::{self, RecordedMessage};
 use contexture::internals::session::message::{Message, Role};
 use regex::Regex;
 
 use crate::baseline;
+use crate::given_back;
 use crate::log::Log;
 use crate::table::{percent, print};
 
 const SHARES: &[f64] = &[0.055, 0.10, 0.11, 0.20];
 /// Places in a session at which it is cut.
-const CUTS: &[f64] = &[0.5, 0.75];
+pub(crate) const CUTS: &[f64] = &[0.5, 0.75];
 /// Number of messages after the cut whose specifics are wanted.
-const NEXT: usize = 30;
+pub(crate) const NEXT: usize = 30;
 /// Least number of messages after the cut.
 const LEAST_NEXT: usize = 20;
 /// Least size of the history before the cut, in tokens.
-const LEAST_TOKENS: u64 = 8000;
+pub(crate) const LEAST_TOKENS: u64 = 8000;
 /// Maximum share of the history that cannot be left out.
 const MOST_FIXED: f64 = 0.08;
 /// Least number of wanted specifics.
@@ -49,28 +50,17 @@ pub(crate) fn measure() -> anyhow::Result<()> {
         return Ok(());
     };
     let specifics = Regex::new(SPECIFICS)?;
-    let (mut cuts, mut sessions) = (Vec::new(), HashMap::<String, Vec<_>>::new());
-    for path in files(Path::new(&folder))? {
-        let Ok(read) = recorded::read(BufReader::new(std::fs::File::open(&path)?)) else {
-            continue;
-        };
-        let id = read.about.id.clone().unwrap_or_else(|| path.display().to_string());
-        let longest = sessions.entry(id).or_default();
-        if read.messages.len() > longest.len() {
-            *longest = read.messages;
-        }
-    }
-    let mut ids: Vec<&String> = sessions.keys().collect();
-    ids.sort_unstable();
-    for id in &ids {
+    let sessions = sessions(Path::new(&folder))?;
+    let mut cuts = Vec::new();
+    for messages in &sessions {
         for share in CUTS {
-            cuts.extend(cut(&sessions[*id], *share, &specifics)?);
+            cuts.extend(cut(messages, *share, &specifics)?);
         }
     }
     let title = format!(
         "Specifics kept with a line, {} cuts of {} recorded sessions",
         cuts.len(),
-        ids.len()
+        sessions.len()
     );
     let mut rows = vec![
         row("newest that fit", &cuts, |_, history, budget| {
@@ -97,7 +87,34 @@ pub(crate) fn measure() -> anyhow::Result<()> {
         }
     }
     let head = ["window in share of the history", "5.5 %", "10 %", "11 %", "20 %"];
-    print(&title, &head, &rows)
+    print(&title, &head, &rows)?;
+    given_back::measure(&sessions)
+}
+
+/// Reads the sessions in a folder. Of several recordings of one session, the longest counts.
+fn sessions(folder: &Path) -> anyhow::Result<Vec<Vec<RecordedMessage>>> {
+    let mut sessions = BTreeMap::<String, Vec<RecordedMessage>>::new();
+    for path in files(folder)? {
+        let Ok(read) = recorded::read(BufReader::new(std::fs::File::open(&path)?)) else {
+            continue;
+        };
+        let id = read.about.id.clone().unwrap_or_else(|| path.display().to_string());
+        let longest = sessions.entry(id).or_default();
+        if read.messages.len() > longest.len() {
+            *longest = read.messages;
+        }
+    }
+    Ok(sessions.into_values().collect())
+}
+
+/// Returns the length of a session up to a cut, which parts no call from its results. Returns
+/// `None` if too few messages are left.
+pub(crate) fn length_at(messages: &[RecordedMessage], share: f64) -> Option<usize> {
+    let mut length = (messages.len() as f64 * share) as usize;
+    while messages.get(length).is_some_and(|message| message.role == Role::Tool) {
+        length += 1;
+    }
+    (messages.len() >= length + LEAST_NEXT).then_some(length)
 }
 
 fn baseline_masked(cut: &Cut, history: &History<'_>, budget: u64) -> Vec<String> {
@@ -147,18 +164,8 @@ fn row(
     row
 }
 
-fn cut(
-    messages: &[recorded::RecordedMessage],
-    share: f64,
-    specifics: &Regex,
-) -> anyhow::Result<Option<Cut>> {
-    let mut length = (messages.len() as f64 * share) as usize;
-    while messages.get(length).is_some_and(|message| message.role == Role::Tool) {
-        length += 1;
-    }
-    if messages.len() < length + LEAST_NEXT {
-        return Ok(None);
-    }
+fn cut(messages: &[RecordedMessage], share: f64, specifics: &Regex) -> anyhow::Result<Option<Cut>> {
+    let Some(length) = length_at(messages, share) else { return Ok(None) };
     let mut log = Log::new("estimate")?;
     messages.iter().take(length + NEXT).for_each(|message| log.record(message));
     let history = History::new(log.messages[..length].iter().collect(), &log.measure);

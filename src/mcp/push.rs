@@ -18,8 +18,9 @@ use crate::visible::visible_lines;
 
 /// Maximum number of characters of a push, as JSON. Claude Code cuts off more than 10,000.
 const LONGEST: usize = 9_700;
-/// Maximum size of what is given back after a compaction, in tokens.
-const GIVEN_BACK: u64 = 1_200;
+/// Maximum sizes of what is given back after a compaction, in tokens: of the statements, and of the
+/// commands, paths and figures, which agents' own summaries lose first.
+const GIVEN_BACK: [u64; 2] = [450, 1_500];
 /// Number of budgets that are tried for the items.
 const TRIES: u32 = 4;
 
@@ -102,6 +103,7 @@ struct ImportedFile {
 #[derive(Deserialize)]
 struct Ledger {
     ledger: String,
+    used: String,
 }
 
 impl AgentSession<'_> {
@@ -203,18 +205,21 @@ impl AgentSession<'_> {
         let imported: Result<Imported, Trouble> =
             link.call("import_sessions", json!({ "paths": [transcript] })).await;
         let session = imported.ok()?.files.into_iter().next()?.id?;
-        let mut tokens = GIVEN_BACK;
+        let [mut stated, mut used] = GIVEN_BACK;
         for _ in 0..TRIES {
-            let asked = json!({ "session": session, "max_tokens": tokens });
-            let Ledger { ledger } = link.call("session_ledger", asked).await.ok()?;
+            let asked = json!({ "session": session, "max_tokens": stated, "used_tokens": used });
+            let facts: Ledger = link.call("session_ledger", asked).await.ok()?;
+            let parts: Vec<&str> =
+                [&*facts.used, &facts.ledger].into_iter().filter(|part| !part.is_empty()).collect();
             let text = format!(
                 "Facts of this session from before its compaction, as Contexture recorded them:\n\
-                 \n{ledger}\n\n"
+                 \n{}\n\n",
+                parts.join("\n\n")
             );
-            if !ledger.is_empty() && length(&text) <= LONGEST * 2 / 3 {
+            if !parts.is_empty() && length(&text) <= LONGEST * 3 / 4 {
                 return Some(text);
             }
-            tokens = tokens * 2 / 3;
+            (stated, used) = (stated * 2 / 3, used * 2 / 3);
         }
         None
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::call::Call;
 use super::params::{InSession, not_negative};
 use super::{Finish, Step};
-use crate::curation::ledger::Ledger;
+use crate::curation::ledger::{Kind, Ledger};
 use crate::ids::SessionId;
 use crate::session::message::Message;
 use crate::wire::message::WireError;
@@ -21,6 +21,9 @@ pub(super) struct SessionLedgerCall {
     session: Option<InSession>,
     #[schemars(description = format!("Maximum number of tokens; defaults to {DEFAULT_TOKENS}."))]
     max_tokens: Option<i64>,
+    /// Maximum number of tokens of a further text, `:used`: the commands, paths and figures that
+    /// the work used, which `:ledger` then leaves out, except figures. Without it, there is none.
+    used_tokens: Option<i64>,
 }
 
 /// The facts of a session.
@@ -39,10 +42,15 @@ pub(super) struct LedgerShown {
     tokens: u64,
     /// Number of entries that did not fit.
     left_out: u64,
+    /// Commands, paths and figures that the work used, those used often and lately first, as
+    /// Markdown; only with `:used-tokens`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    used: Option<String>,
 }
 
 pub(super) fn session_ledger(_: Call, given: SessionLedgerCall) -> Result<Step, WireError> {
     let tokens = not_negative("max-tokens", given.max_tokens)?.unwrap_or(DEFAULT_TOKENS);
+    let used_tokens = not_negative("used-tokens", given.used_tokens)?;
     Step::then(move |engine| {
         let context = engine.session_context(given.session.as_deref(), None)?;
         let session = engine.session(context.row.id)?;
@@ -50,7 +58,12 @@ pub(super) fn session_ledger(_: Call, given: SessionLedgerCall) -> Result<Step, 
         let messages: Vec<Arc<Message>> = session.log().iter().filter(is_active).cloned().collect();
         Ok(Finish::later(move || {
             let measure = &context.costs.measure;
-            let ledger = Ledger::of(messages.iter().map(|message| &**message));
+            let messages: Vec<&Message> = messages.iter().map(|message| &**message).collect();
+            let mut ledger = Ledger::of(messages.iter().copied());
+            let used = used_tokens.map(|tokens| ledger.used(&messages, tokens, measure));
+            if used.is_some() {
+                ledger = ledger.without(&[Kind::Command, Kind::Path]);
+            }
             let ledger = ledger.within(tokens, measure);
             let text = ledger.render();
             Ok(LedgerShown {
@@ -60,6 +73,7 @@ pub(super) fn session_ledger(_: Call, given: SessionLedgerCall) -> Result<Step, 
                 tokens: measure.text(&text),
                 ledger: text,
                 left_out: ledger.left_out,
+                used,
             })
         }))
     })

@@ -22,7 +22,7 @@ const OF_AN_OUTPUT: usize = 20;
 /// Maximum length of a line, in bytes. Longer lines are data, not text.
 const LONGEST_LINE: usize = 2000;
 /// Number of bytes read from one output of a tool, half of them from each end.
-const READ_OF_AN_OUTPUT: usize = 32 * 1024;
+pub(super) const READ_OF_AN_OUTPUT: usize = 32 * 1024;
 /// Maximum length of an argument, in bytes. Longer arguments are contents of files.
 const LONGEST_ARGUMENT: usize = 400;
 
@@ -195,6 +195,13 @@ fn argument(call: &ToolCall, name: &str, value: &Value, place: Place, book: &mut
             take_command(line.trim(), place, book);
         }
     } else if text.len() <= LONGEST_ARGUMENT {
+        if is_shell(&call.name) {
+            // Some recordings show a command between backquotes, after a description.
+            text.split('`')
+                .skip(1)
+                .step_by(2)
+                .for_each(|command| take_command(command, place, book));
+        }
         let named = ["path", "file", "dir", "uri"].iter().any(|part| name.contains(part));
         let whole = named && !text.contains(char::is_whitespace) && text.contains(['/', '.']);
         match whole {

@@ -23,6 +23,7 @@ mod same;
 mod sentence;
 mod statement;
 mod subject;
+mod used;
 
 use serde::{Deserialize, Serialize};
 
@@ -168,6 +169,13 @@ impl Ledger {
         newer.entries.into_iter().for_each(|entry| book.add(entry));
         book.left_out(newer.left_out);
         book.close()
+    }
+
+    /// Removes the entries of some kinds, which count as left out nowhere.
+    #[must_use]
+    pub fn without(mut self, kinds: &[Kind]) -> Self {
+        self.entries.retain(|entry| !kinds.contains(&entry.kind));
+        self
     }
 
     /// Returns whether the ledger has no entries.

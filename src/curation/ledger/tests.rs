@@ -203,3 +203,36 @@ fn a_stored_ledger_is_read_back() {
     let text = serde_json::to_string(&ledger).unwrap();
     assert_eq!(serde_json::from_str::<Ledger>(&text).unwrap(), ledger);
 }
+
+#[test]
+fn what_the_work_used_comes_first_and_fits() {
+    let measure = Measure::plain(Arc::new(Estimate));
+    let messages = [
+        message(1, "u", "Deploy to port 5433 as in docs/deploy.md, with `cargo test --lib`."),
+        message(2, "t", "src/seen/once.rs\nlistening on port 8080"),
+        message(3, "a", "src/main.rs and docs/deploy.md are done; port 5433 answers."),
+    ];
+    let messages: Vec<&Message> = messages.iter().collect();
+    let ledger = Ledger::of(messages.iter().copied());
+    let all = ledger.used(&messages, 1000, &measure);
+    let expected = "## Commands used\n- `cargo test --lib`\n\n\
+        ## Files used\ndocs/deploy.md, src/main.rs, src/seen/once.rs\n\n\
+        ## Figures\nport 5433, port 8080";
+    assert_eq!(all, expected);
+    for tokens in 0..measure.text(&all) {
+        let some = ledger.used(&messages, tokens, &measure);
+        assert!(measure.text(&some) <= tokens, "{tokens}: {some}");
+        assert!(!some.contains("8080") || some.contains("docs/deploy.md"), "{some}");
+    }
+    assert_eq!(Ledger::default().used(&[], 100, &measure), "");
+}
+
+#[test]
+fn commands_that_a_recording_shows_in_a_call_are_found() {
+    let shown = r#"{"shown": "Run the tests\n`go test ./pkg/...`"}"#;
+    let call = ToolCall { id: "1".into(), name: "Bash".into(), arguments: shown.into() };
+    let ran = Message { tool_calls: vec![call], ..message(1, "a", "") };
+    let commands = Ledger::of([&ran]).entries;
+    let commands = commands.iter().filter(|entry| entry.kind == Kind::Command);
+    assert_eq!(commands.map(|entry| &*entry.text).collect::<Vec<_>>(), ["go test ./pkg/..."]);
+}

@@ -1,0 +1,175 @@
+//! What is given back to an agent after a compaction: how many of the paths, commands and figures
+//! that it uses in its next messages, and that the session had before, are in the text.
+
+use std::collections::BTreeSet;
+
+use contexture::internals::curation::ledger::{Kind, Ledger};
+use contexture::internals::recorded::RecordedMessage;
+use contexture::internals::session::message::{Message, Role};
+use regex::Regex;
+use serde_json::Value as Json;
+
+use crate::baseline;
+use crate::log::Log;
+use crate::recorded::{CUTS, LEAST_TOKENS, NEXT, length_at};
+use crate::table::{percent, print};
+
+/// Size of what is given back, in tokens.
+const TOKENS: u64 = 2_000;
+/// What the hook gives back: statements, and what the work used, in tokens.
+const STATED: u64 = 450;
+const USED: u64 = 1_500;
+
+/// A session up to a cut, and what is used after it.
+struct Cut {
+    log: Log,
+    length: usize,
+    used: [BTreeSet<String>; 3],
+}
+
+/// Finds paths and figures, and commands in calls of shells.
+struct Kinds {
+    path: Regex,
+    figure: Regex,
+    span: Regex,
+    shell: Regex,
+}
+
+pub(crate) fn measure(sessions: &[Vec<RecordedMessage>]) -> anyhow::Result<()> {
+    let kinds = Kinds::new()?;
+    let mut cuts = Vec::new();
+    for messages in sessions {
+        for length in CUTS.iter().filter_map(|share| length_at(messages, *share)) {
+            cuts.extend(Cut::new(messages, length, &kinds)?);
+        }
+    }
+    let last = |cut: &Cut| last_tokens(&cut.log, cut.length);
+    let ledger = |cut: &Cut, tokens| {
+        let ledger = Ledger::of(&cut.log.messages[..cut.length]);
+        ledger.within(tokens, &cut.log.measure).render()
+    };
+    let rows = [
+        row("last 2,000 tokens of the transcript", &cuts, &kinds, last),
+        row("ledger, 2,000 tokens", &cuts, &kinds, |cut| ledger(cut, TOKENS)),
+        row("given back by `contexture hook`, 1,950 tokens", &cuts, &kinds, |cut| {
+            let messages: Vec<&Message> = cut.log.messages[..cut.length].iter().collect();
+            let ledger = Ledger::of(messages.iter().copied());
+            let used = ledger.used(&messages, USED, &cut.log.measure);
+            let ledger = ledger.without(&[Kind::Command, Kind::Path]);
+            format!("{used}\n{}", ledger.within(STATED, &cut.log.measure).render())
+        }),
+    ];
+    let title = format!("Used after a compaction and given back, {} cuts", cuts.len());
+    print(&title, &["given back", "paths", "commands", "figures", "all", "tokens"], &rows)
+}
+
+fn row(name: &str, cuts: &[Cut], kinds: &Kinds, text: impl Fn(&Cut) -> String) -> Vec<String> {
+    let (mut kept, mut used, mut tokens) = ([0; 3], [0; 3], 0);
+    for cut in cuts {
+        let text = text(cut);
+        tokens += cut.log.measure.text(&text);
+        let figures = kinds.figures(&text);
+        for (kind, all) in cut.used.iter().enumerate() {
+            let has = |it: &&String| match kind {
+                2 => figures.contains(it.as_str()),
+                _ => text.contains(it.as_str()),
+            };
+            used[kind] += all.len();
+            kept[kind] += all.iter().filter(has).count();
+        }
+    }
+    let shares =
+        (0..3).map(|kind| format!("{} of {}", percent(kept[kind], used[kind]), used[kind]));
+    let all = percent(kept.iter().sum(), used.iter().sum());
+    let mean = tokens / cuts.len().max(1) as u64;
+    std::iter::once(name.to_owned()).chain(shares).chain([all, mean.to_string()]).collect()
+}
+
+fn last_tokens(log: &Log, length: usize) -> String {
+    let texts: Vec<String> = log.messages[..length].iter().flat_map(baseline::texts).collect();
+    let text = texts.join("\n");
+    let mut lines: Vec<&str> = Vec::new();
+    let mut left = TOKENS;
+    for line in text.lines().rev() {
+        let cost = log.measure.text(line) + 1;
+        if cost > left {
+            break;
+        }
+        left -= cost;
+        lines.push(line);
+    }
+    lines.reverse();
+    lines.join("\n")
+}
+
+impl Cut {
+    fn new(
+        messages: &[RecordedMessage],
+        length: usize,
+        kinds: &Kinds,
+    ) -> anyhow::Result<Option<Self>> {
+        let mut log = Log::new("estimate")?;
+        messages.iter().take(length + NEXT).for_each(|message| log.record(message));
+        let (before, after) = log.messages.split_at(length);
+        if before.iter().map(|message| message.tokens).sum::<u64>() < LEAST_TOKENS {
+            return Ok(None);
+        }
+        let before = kinds.of(before.iter());
+        let after = kinds.of(after.iter().filter(|message| message.role == Role::Assistant));
+        let used = std::array::from_fn(|kind| &before[kind] & &after[kind]);
+        Ok(Some(Self { log, length, used }))
+    }
+}
+
+impl Kinds {
+    fn new() -> anyhow::Result<Self> {
+        Ok(Self {
+            path: Regex::new(PATH)?,
+            figure: Regex::new(FIGURE)?,
+            span: Regex::new("`([^`]+)`")?,
+            shell: Regex::new("(?i)shell|bash|exec|run|command|terminal")?,
+        })
+    }
+
+    /// Returns the paths, commands and figures of messages.
+    fn of<'a>(&self, messages: impl Iterator<Item = &'a Message>) -> [BTreeSet<String>; 3] {
+        let mut kinds = [BTreeSet::new(), BTreeSet::new(), BTreeSet::new()];
+        for message in messages {
+            for text in baseline::texts(message) {
+                kinds[0].extend(self.path.find_iter(&text).map(|it| it.as_str().to_owned()));
+                kinds[2].extend(self.figures(&text).into_iter().map(str::to_owned));
+            }
+            for call in &message.tool_calls {
+                if self.shell.is_match(&call.name) {
+                    kinds[1].extend(self.commands(&call.arguments));
+                }
+            }
+        }
+        kinds
+    }
+
+    fn figures<'a>(&self, text: &'a str) -> BTreeSet<&'a str> {
+        self.figure.find_iter(text).map(|it| it.as_str()).collect()
+    }
+
+    /// Returns the commands in the arguments of a call: its `command`, or what a recording shows of
+    /// it between backquotes.
+    fn commands(&self, arguments: &str) -> Vec<String> {
+        let Ok(fields) = serde_json::from_str::<Json>(arguments) else { return Vec::new() };
+        let named = fields["command"].as_str().or(fields["cmd"].as_str()).map(str::to_owned);
+        let shown = fields["shown"].as_str().unwrap_or_default();
+        let spans = self.span.captures_iter(shown).map(|span| span[1].to_owned());
+        let lines = named.into_iter().chain(spans).collect::<Vec<_>>().join("\n");
+        lines.lines().map(str::trim).filter(|line| line.contains(' ')).map(str::to_owned).collect()
+    }
+}
+
+/// Paths, and names of files. Written apart from the rules by which ledgers are made. Without the
+/// endings, `io.EOF` and `process.env` in code would count as files, and `os/exec` as a folder.
+const PATH: &str = r"(?x)
+    (?:~|\.{1,2})?/(?:[\w@+-][\w.@+-]*/)+[\w.@+-]*\w
+    | (?:[\w@+-][\w.@+-]*/)*[\w.@+-]*\w
+      \.(?:c|css|el|go|h|html|java|js|json|jsx|lock|md|mod|py|rb|rs|sh|sql|toml|ts|tsx|txt|ya?ml)\b";
+
+/// Figures of two digits or more, with a unit that follows.
+const FIGURE: &str = r"\b\d+(?:\.\d+)+\b|\b\d{2,}(?:\s?(?:%|(?:ms|s|MB|KB|GB|px|min)\b)|\b)";

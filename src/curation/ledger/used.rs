@@ -1,0 +1,190 @@
+//! The paths, commands and figures that the work used, in few tokens: what an agent loses in a
+//! compaction, and what it asks for first afterwards.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::Value as Json;
+
+use super::extract::READ_OF_AN_OUTPUT;
+use super::{Kind, Ledger, Voice, path};
+use crate::retrieval::words::ends;
+use crate::session::message::{Message, Role};
+use crate::tokens::Measure;
+
+// The weights were chosen on recorded sessions; `docs/benchmarks.md` says on which, and on which
+// they were judged.
+
+/// Weight of a mention in an output of a tool; words and calls have 3.
+const OF_OUTPUT: f64 = 0.5;
+const OF_WORDS: f64 = 3.0;
+/// Weight of a figure beside a path.
+const OF_FIGURE: f64 = 0.7;
+/// Number of messages after which a mention weighs e times less.
+const AGE: f64 = 60.0;
+/// Least weight of an old mention.
+const OLD: f64 = 0.02;
+/// Maximum weight of the mentions in one message.
+const MOST: f64 = 6.0;
+/// How much length counts against a thing: its weight is divided by the power of its length.
+const LENGTH: f64 = 0.8;
+/// Length that each thing has at least, in bytes.
+const LEAST_LENGTH: f64 = 4.0;
+
+/// Maximum number of things.
+const MOST_SHOWN: usize = 2000;
+
+/// Figures with the word before them and the unit after them.
+static FIGURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let units = "%|(?:ms|s|min|h|kB|KB|KiB|MB|MiB|GB|GiB|px)\\b";
+    let word = "(?:(?<word>[A-Za-z_][\\w-]{1,14})[ \\t\":=#]{1,3})?";
+    Regex::new(&format!("{word}\\b(?<figure>(?:\\d+(?:\\.\\d+)+|\\d{{2,}})(?: ?(?:{units})|\\b))"))
+        .ok()
+});
+
+/// A thing that the work used.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Thing {
+    kind: Kind,
+    text: String,
+}
+
+/// What is known of a thing.
+#[derive(Default)]
+struct Use {
+    weight: f64,
+    /// The word before a figure, where it was last.
+    word: Option<String>,
+}
+
+impl Ledger {
+    /// Returns the commands, paths and figures that `messages` used, as Markdown of at most
+    /// `tokens` tokens. What was used often, lately and by more than outputs of tools comes first.
+    /// This ledger, that of the same messages, gives the commands. Empty if there is nothing.
+    pub fn used(&self, messages: &[&Message], tokens: u64, measure: &Measure) -> String {
+        let mut uses = HashMap::new();
+        for (at, message) in messages.iter().enumerate() {
+            read(message, recency(messages.len() - at), &mut uses);
+        }
+        let newest = messages.last().map_or(0, |message| message.number);
+        for entry in self.entries.iter().filter(|entry| entry.kind == Kind::Command) {
+            let by = if entry.voice == Voice::Output { OF_OUTPUT } else { OF_WORDS };
+            let mentions = (by * f64::from(entry.times)).min(MOST);
+            let weight = mentions * recency((newest - entry.origin.min(newest)) as usize + 1);
+            let thing = Thing { kind: Kind::Command, text: entry.text.replace('\n', " ") };
+            uses.insert(thing, Use { weight, word: None });
+        }
+        let mut best: Vec<(Thing, Use)> = uses.into_iter().collect();
+        best.sort_by(|(a, of_a), (b, of_b)| {
+            worth(b, of_b).total_cmp(&worth(a, of_a)).then_with(|| a.text.cmp(&b.text))
+        });
+        within(&best, tokens, measure)
+    }
+}
+
+fn recency(age: usize) -> f64 {
+    (-(age as f64) / AGE).exp() + OLD
+}
+
+fn worth(thing: &Thing, used: &Use) -> f64 {
+    let figure = if thing.kind == Kind::Number { OF_FIGURE } else { 1.0 };
+    figure * used.weight / (thing.text.len() as f64 + LEAST_LENGTH).powf(LENGTH)
+}
+
+/// Reads the paths and figures of a message.
+fn read(message: &Message, recency: f64, uses: &mut HashMap<Thing, Use>) {
+    let by = if message.role == Role::Tool { OF_OUTPUT } else { OF_WORDS };
+    let mut mentions: HashMap<Thing, (f64, Option<String>)> = HashMap::new();
+    let arguments = message.tool_calls.iter().map(|call| spelled_out(&call.arguments));
+    for text in std::iter::once(Cow::Borrowed(&*message.content)).chain(arguments) {
+        for part in ends(&text, READ_OF_AN_OUTPUT) {
+            each_thing(part, |kind, text, word| {
+                let mention = mentions.entry(Thing { kind, text: text.to_owned() }).or_default();
+                mention.0 += by;
+                mention.1 = word.map(str::to_owned).or(mention.1.take());
+            });
+        }
+    }
+    for (thing, (weight, word)) in mentions {
+        let used = uses.entry(thing).or_default();
+        used.weight += weight.min(MOST) * recency;
+        used.word = word.or(used.word.take());
+    }
+}
+
+/// Returns the names and values in the arguments of a call, as text with their line breaks.
+fn spelled_out(arguments: &str) -> Cow<'_, str> {
+    fn each(value: &Json, text: &mut String) {
+        match value {
+            Json::Object(fields) => fields.iter().for_each(|(name, value)| {
+                text.push_str(name);
+                text.push(' ');
+                each(value, text);
+            }),
+            Json::Array(values) => values.iter().for_each(|value| each(value, text)),
+            Json::String(string) => text.push_str(string),
+            other => text.push_str(&other.to_string()),
+        }
+        text.push('\n');
+    }
+    let Ok(value) = serde_json::from_str(arguments) else { return Cow::Borrowed(arguments) };
+    let mut text = String::new();
+    each(&value, &mut text);
+    Cow::Owned(text)
+}
+
+/// Calls `take` with the kind and the text of each path and figure, and the word before a figure.
+fn each_thing(text: &str, mut take: impl FnMut(Kind, &str, Option<&str>)) {
+    for path in text.split_whitespace().filter_map(path::path) {
+        take(Kind::Path, path, None);
+    }
+    let figures = FIGURES.iter().flat_map(|figures| figures.captures_iter(text));
+    for found in figures {
+        let word = found.name("word").map(|word| word.as_str());
+        take(Kind::Number, &found["figure"], word);
+    }
+}
+
+/// Renders as many of the best as fit.
+fn within(best: &[(Thing, Use)], tokens: u64, measure: &Measure) -> String {
+    let shown: Vec<(Kind, String)> = best
+        .iter()
+        .take(MOST_SHOWN)
+        .map(|(thing, used)| (thing.kind, shown(thing, used)))
+        .collect();
+    let (mut fits, mut too_many) = (0, shown.len() + 1);
+    while fits + 1 < too_many {
+        let middle = usize::midpoint(fits, too_many);
+        match measure.text(&render(&shown[..middle])) <= tokens {
+            true => fits = middle,
+            false => too_many = middle,
+        }
+    }
+    render(&shown[..fits])
+}
+
+fn shown(thing: &Thing, used: &Use) -> String {
+    match (&used.word, thing.kind) {
+        (Some(word), Kind::Number) => format!("{word} {}", thing.text),
+        (_, Kind::Command) if !thing.text.contains('`') => format!("`{}`", thing.text),
+        _ => thing.text.clone(),
+    }
+}
+
+fn render(chosen: &[(Kind, String)]) -> String {
+    let of = |kind: Kind| -> Vec<&str> {
+        chosen.iter().filter(|(it, _)| *it == kind).map(|(_, shown)| &**shown).collect()
+    };
+    let (mut commands, mut paths, figures) = (of(Kind::Command), of(Kind::Path), of(Kind::Number));
+    commands.sort_unstable();
+    paths.sort_unstable();
+    let blocks = [
+        ("## Commands used\n- ", commands.join("\n- ")),
+        ("## Files used\n", paths.join(", ")),
+        ("## Figures\n", figures.join(", ")),
+    ];
+    let blocks = blocks.iter().filter(|(_, list)| !list.is_empty());
+    blocks.map(|(heading, list)| format!("{heading}{list}")).collect::<Vec<_>>().join("\n\n")
+}
