@@ -171,7 +171,7 @@ impl Ledger {
         book.close()
     }
 
-    /// Removes the entries of some kinds, which count as left out nowhere.
+    /// Removes the entries of some kinds. They do not count as left out.
     #[must_use]
     pub fn without(mut self, kinds: &[Kind]) -> Self {
         self.entries.retain(|entry| !kinds.contains(&entry.kind));

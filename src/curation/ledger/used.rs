@@ -17,8 +17,9 @@ use crate::tokens::Measure;
 // The weights were chosen on recorded sessions; `docs/benchmarks.md` says on which, and on which
 // they were judged.
 
-/// Weight of a mention in an output of a tool; words and calls have 3.
+/// Weight of a mention in an output of a tool.
 const OF_OUTPUT: f64 = 0.5;
+/// Weight of a mention in words or in a call.
 const OF_WORDS: f64 = 3.0;
 /// Weight of a figure beside a path.
 const OF_FIGURE: f64 = 0.7;
@@ -28,10 +29,10 @@ const AGE: f64 = 60.0;
 const OLD: f64 = 0.02;
 /// Maximum weight of the mentions in one message.
 const MOST: f64 = 6.0;
-/// How much length counts against a thing: its weight is divided by the power of its length.
+/// Exponent of the length of a thing, by which its weight is divided: short things go first.
 const LENGTH: f64 = 0.8;
-/// Length that each thing has at least, in bytes.
-const LEAST_LENGTH: f64 = 4.0;
+/// Bytes that are added to the length of each thing.
+const ADDED_LENGTH: f64 = 4.0;
 
 /// Maximum number of things.
 const MOST_SHOWN: usize = 2000;
@@ -62,7 +63,8 @@ struct Use {
 impl Ledger {
     /// Returns the commands, paths and figures that `messages` used, as Markdown of at most
     /// `tokens` tokens. What was used often, lately and by more than outputs of tools comes first.
-    /// This ledger, that of the same messages, gives the commands. Empty if there is nothing.
+    /// The commands are those of this ledger, which must be made from the same messages. Empty if
+    /// there is nothing.
     pub fn used(&self, messages: &[&Message], tokens: u64, measure: &Measure) -> String {
         let mut uses = HashMap::new();
         for (at, message) in messages.iter().enumerate() {
@@ -90,7 +92,7 @@ fn recency(age: usize) -> f64 {
 
 fn worth(thing: &Thing, used: &Use) -> f64 {
     let figure = if thing.kind == Kind::Number { OF_FIGURE } else { 1.0 };
-    figure * used.weight / (thing.text.len() as f64 + LEAST_LENGTH).powf(LENGTH)
+    figure * used.weight / (thing.text.len() as f64 + ADDED_LENGTH).powf(LENGTH)
 }
 
 /// Reads the paths and figures of a message.
