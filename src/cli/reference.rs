@@ -43,11 +43,13 @@ impl Reference<'_> {
         if !earlier.is_empty() {
             let _ = writeln!(text, "Earlier: {}.\n", earlier.join(", "));
         }
+        let schema = &self.document["methods"][method.name];
+        let params = &schema["params"]["properties"];
+        let param = |it: &Param| self.param(it, &params[it.name.replace('-', "_")]);
         text += &method.params().iter().map(param).collect::<String>();
         if !method.params().is_empty() {
             text.push('\n');
         }
-        let schema = &self.document["methods"][method.name];
         let _ = writeln!(text, "Result ({}): {}", self.kind(&schema["result"]), method.result);
         if let Some(lists) = method.lists_in_pages() {
             let lists: Vec<_> = lists.iter().map(|path| format!("`:{path}`")).collect();
@@ -68,12 +70,10 @@ impl Reference<'_> {
     }
 
     fn types(&self) -> String {
-        let shown = members(self.types).filter(|(name, of)| {
-            let is_param =
-                ["Metadata", "NewMessage", "NewToolCall", "Sections"].contains(&&***name);
+        let shown = members(self.types).filter(|(_, of)| {
             // The part of a type has no members of its own.
             let is_part = of.get("x-part-of").is_some();
-            of["properties"].is_object() && !is_param && !is_part
+            of["properties"].is_object() && !is_part
         });
         let section = |(name, of): (&String, &Json)| {
             format!("#### `{name}`\n\n{}\n\n{}", described(of), self.members(of))
@@ -143,13 +143,31 @@ impl Reference<'_> {
             .into_iter()
             .map(|name| match name {
                 "string" if is_keyword => "name".to_owned(),
-                "array" => format!("list of {}", self.kind(&schema["items"])),
+                "array" => match self.kind(&schema["items"]) {
+                    several if several.contains(" or ") => format!("list of ({several})"),
+                    one => format!("list of {one}"),
+                },
                 "object" => "plist".to_owned(),
                 "null" => "`nil`".to_owned(),
                 name => name.to_owned(),
             })
             .collect();
         kinds.join(" or ")
+    }
+
+    fn param(&self, param: &Param, schema: &Json) -> String {
+        let Param { name, doc, .. } = param;
+        // A type of the reference says more than `plist`.
+        let own = self.kind(schema).replace(" or `nil`", "");
+        let kind = if own.contains("](#") { &own } else { param.kind };
+        let need = if param.required { ", required" } else { "" };
+        let earlier = param.earlier.map(|name| format!(", earlier `:{name}`")).unwrap_or_default();
+        let names: Vec<_> = param.values.iter().map(|name| format!("`:{name}`")).collect();
+        let values = match names.is_empty() {
+            true => String::new(),
+            false => format!(" One of {}.", names.join(", ")),
+        };
+        format!("- `:{name}` ({kind}{need}{earlier}): {doc}{values}\n")
     }
 
     /// Returns a sentence with the values that a schema allows, or nothing if it lists no values.
@@ -172,21 +190,6 @@ impl Reference<'_> {
         let (name, target) = self.types.as_object()?.get_key_value(name)?;
         Some((name, target))
     }
-}
-
-fn param(param: &Param) -> String {
-    let need = if param.required { ", required" } else { "" };
-    let values = &param.values;
-    let list = match values.is_empty() {
-        true => String::new(),
-        false => {
-            let names: Vec<_> = values.iter().map(|name| format!("`:{name}`")).collect();
-            format!(" One of {}.", names.join(", "))
-        }
-    };
-    let earlier = param.earlier.map(|name| format!(", earlier `:{name}`")).unwrap_or_default();
-    let Param { name, kind, doc, .. } = param;
-    format!("- `:{name}` ({kind}{need}{earlier}): {doc}{list}\n")
 }
 
 /// Returns the values that a schema allows, whether it lists them under `enum`, `oneOf` or `const`.

@@ -39,7 +39,8 @@ pub(super) struct ConfigureParams {
     /// Command that prints the key; the server runs it when it needs the key. Not for clients over
     /// TCP.
     api_key_command: Option<String>,
-    /// Script for a scripted model to play, at most 16 MiB. Not for clients over TCP.
+    /// Absolute name of a file with the script that a scripted model plays, at most 16 MiB. Not for
+    /// clients over TCP.
     script: Option<PathBuf>,
     /// Window size in tokens to request from Ollama; defaults to Ollama's own.
     context: Option<u64>,
@@ -101,7 +102,11 @@ pub(super) fn configure_provider(call: Call, given: ConfigureParams) -> Result<S
         price_output: given.price_output,
     };
     let wrong = |wrong: BadSetting| {
-        let param = if wrong.setting == "url" { "base-url" } else { wrong.setting };
+        let param = match wrong.setting {
+            "url" => "base-url",
+            "max-tokens" => "answer-tokens",
+            setting => setting,
+        };
         param_error(param, &wrong.what)
     };
     let configured = Configured::open(&settings.checked().map_err(wrong)?).map_err(wrong)?;

@@ -263,7 +263,10 @@ impl Rest {
         most_bytes: usize,
     ) -> Value {
         let room = max_bytes.saturating_sub(FRAME_BYTES + dialect.length_of(&page));
-        let taken = cut::fill(&mut self.lists, room, self.page, self.newest_last, dialect);
+        // The first page of a result that is no list has its other members; later ones do not.
+        let has_all_room = matches!(&page, Value::Map(entries) if entries.len() <= 1);
+        let taken =
+            cut::fill(&mut self.lists, room, has_all_room, self.page, self.newest_last, dialect);
         for (path, items) in taken {
             fields::put_list(&mut page, path, items);
         }

@@ -277,13 +277,21 @@ pub(super) fn stored_count(
 #[schemars(rename = "Metadata", rename_all = "kebab-case", extend("additionalProperties" = true))]
 #[expect(dead_code, reason = "it only describes what metadata may be")]
 pub(super) struct KnownMetadata {
+    /// File that the text is from.
     filename: Option<String>,
+    /// Folder of the project. A file below it is shown by its name relative to it.
     project: Option<String>,
+    /// First line in the file, counted from 1.
     start_line: Option<u64>,
+    /// Last line in the file.
     end_line: Option<u64>,
+    /// Name of the language, or of the major mode of Emacs.
     language: Option<String>,
+    /// Symbol that the text defines.
     symbol: Option<String>,
+    /// Package of the symbol.
     package: Option<String>,
+    /// Way in which the text was chosen.
     origin: Option<Origin>,
 }
 
@@ -350,7 +358,7 @@ fn pairs(flat: Vec<Value>) -> Result<Vec<(Key, Value)>, WireError> {
 }
 
 fn not_a_plist() -> WireError {
-    param_error("metadata", "must be a plist such as (:filename \"a.el\" :start-line 3)")
+    param_error("metadata", "must be a property list, with names such as :start-line")
 }
 
 fn check_metadata(metadata: &Metadata) -> Result<(), WireError> {

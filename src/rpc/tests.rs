@@ -120,7 +120,7 @@ fn bad_parameters_are_refused_by_name() {
     check(
         "add-context",
         "(:content \"x\" :metadata (:a))",
-        "metadata must be a plist such as (:filename \"a.el\" :start-line 3)",
+        "metadata must be a property list, with names such as :start-line",
     );
     check(
         "add-context",
@@ -137,6 +137,11 @@ fn bad_parameters_are_refused_by_name() {
     check("configure-manager", "(:max-items 0)", "max-items must be from 1 to 1000, got 0");
     check("configure-manager", "(:max-items 1001)", "max-items must be from 1 to 1000, got 1001");
     check("clear-context", "(:manager \"\")", "manager must not be empty");
+    check(
+        "configure-provider",
+        "(:name \"p\" :kind :ollama :model \"m\" :answer-tokens 0)",
+        "answer-tokens must be 1 or more, got 0",
+    );
     check(
         "move-context",
         "(:id \"ctx-1\")",

@@ -23,6 +23,7 @@ impl<'de> Deserialize<'de> for ToolNames {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let names = match Value::deserialize(deserializer)? {
             Value::Nil | Value::Bool(false) => return Ok(Self(Some(Vec::new()))),
+            given if given.is_false() => return Ok(Self(Some(Vec::new()))),
             Value::Bool(true) => return Ok(Self(Some(ALL.iter().collect()))),
             Value::List(names) | Value::Vector(names) => names,
             other => {

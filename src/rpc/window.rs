@@ -29,33 +29,53 @@ use crate::wire::message::WireError;
 #[derive(Deserialize, JsonSchema, Default)]
 #[schemars(rename = "Sections")]
 pub(super) struct SectionTexts {
+    /// Schemas of the tools that the model may call.
     tool_schemas: Option<String>,
+    /// System prompt.
     system_prompt: Option<String>,
+    /// Design document.
     design_document: Option<String>,
+    /// Definitions of types.
     type_definitions: Option<String>,
+    /// Unit of code in work.
     current_unit: Option<String>,
+    /// Tests about that unit.
     relevant_tests: Option<String>,
+    /// Tests that failed.
     failures: Option<Vec<FailureText>>,
+    /// Units of code that were finished before.
     units: Option<Vec<UnitText>>,
+    /// Memories, as the `:grounding` of `process-turn` has them.
     grounding: Option<String>,
 }
 
+/// A test that failed.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "TestFailure")]
 struct FailureText {
+    /// Name of the test.
     name: String,
+    /// Message of the failure.
     error: Option<String>,
+    /// Value that the test expected.
     expected: Option<String>,
+    /// Value that it got.
     received: Option<String>,
+    /// Stack trace.
     stack: Option<String>,
 }
 
+/// A unit of code.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "CodeUnit")]
 struct UnitText {
+    /// Name of the unit.
     name: String,
+    /// File of the unit.
     path: Option<String>,
+    /// Code of the unit.
     code: Option<String>,
+    /// True if somebody approved the unit.
     approved: Option<bool>,
 }
 

@@ -148,7 +148,7 @@ impl Value {
 
     /// Returns whether the datum is `:false` or `:json-false`, which JSON libraries of Lisp use for
     /// false when `nil` stands for null.
-    fn is_false(&self) -> bool {
+    pub fn is_false(&self) -> bool {
         matches!(self, Self::Keyword(name) | Self::Symbol(name) if matches!(&**name, "false" | "json-false"))
     }
 

@@ -132,7 +132,7 @@ pub(super) fn update_item(call: Call, given: UpdateContext) -> Result<Step, Wire
 pub(super) struct RemoveContext {
     /// Id of the item.
     id: Option<ItemId>,
-    /// Ids of several items.
+    /// Ids of several items; `:id` or `:ids` is required.
     #[serde(default, deserialize_with = "given_list")]
     ids: Option<Vec<ItemId>>,
     manager: Option<ManagerName>,
@@ -148,7 +148,7 @@ pub(super) fn remove_items(_: Call, given: RemoveContext) -> Result<Step, WireEr
 pub(super) struct MoveContext {
     /// The item's id.
     id: ItemId,
-    /// New position, counted from 0.
+    /// New position, counted from 0. One of `:to`, `:before` and `:after` is required.
     to: Option<i64>,
     /// Id of the item to put it before.
     before: Option<ItemId>,
@@ -185,7 +185,7 @@ pub(super) fn move_item(_: Call, given: MoveContext) -> Result<Step, WireError> 
 pub(super) struct PinContext {
     /// Id of the item.
     id: Option<ItemId>,
-    /// Ids of several items.
+    /// Ids of several items; `:id` or `:ids` is required.
     #[serde(default, deserialize_with = "given_list")]
     ids: Option<Vec<ItemId>>,
     /// Defaults to `t`; `nil` unpins.

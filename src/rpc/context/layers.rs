@@ -323,7 +323,7 @@ fn text(path: &Path) -> String {
 pub(super) struct Transfer {
     /// Id of the item.
     id: Option<ItemId>,
-    /// Ids of several items.
+    /// Ids of several items; `:id` or `:ids` is required.
     #[serde(default, deserialize_with = "given_list")]
     ids: Option<Vec<ItemId>>,
     manager: Option<ManagerName>,

@@ -130,7 +130,7 @@ impl Counted {
 pub(super) struct FreezeItems {
     /// Id of the item.
     id: Option<ItemId>,
-    /// Ids of several items.
+    /// Ids of several items; `:id` or `:ids` is required.
     #[serde(default, deserialize_with = "params::given_list")]
     ids: Option<Vec<ItemId>>,
     /// Defaults to `t`; `nil` lets the items follow their files.

@@ -19,7 +19,7 @@ use crate::wire::message::WireError;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct RefreshContext {
     manager: Option<ManagerName>,
-    /// Ids of the items to read again; `nil` means all.
+    /// Ids of the items to read again; defaults to all.
     #[serde(default, deserialize_with = "given_list")]
     ids: Option<Vec<ItemId>>,
 }

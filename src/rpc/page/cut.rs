@@ -8,21 +8,25 @@ const TRUNCATED: &str = "truncated";
 /// Maximum number of attempts to shorten an entry. Each attempt shortens its longest part by the
 /// surplus.
 const ATTEMPTS: usize = 64;
+/// Number of bytes up to which a number, a name or a switch is never cut. Those that the server
+/// itself writes are shorter.
+const KEPT_WHOLE: usize = 64;
 
 /// A list and its place in the result.
 type At = (&'static str, Vec<Value>);
 
 /// Takes as many entries as fit `room` bytes: from the first list, then from the next, and at most
 /// `most` of each. Removes lists that are complete. The first entry is shortened if it does not
-/// fit.
+/// fit and `has_all_room`; otherwise the next page has more room for it.
 pub(super) fn fill(
     lists: &mut Vec<At>,
     room: usize,
+    has_all_room: bool,
     most: Option<usize>,
     newest_last: bool,
     dialect: Dialect,
 ) -> Vec<At> {
-    let (mut room, mut is_first) = (room, true);
+    let (mut room, mut may_shorten) = (room, has_all_room);
     let mut filled = Vec::new();
     while let Some((path, items)) = lists.first_mut() {
         let mut taken = Vec::new();
@@ -31,14 +35,14 @@ pub(super) fn fill(
         }
         while let Some(mut item) = items.pop() {
             let mut bytes = dialect.length_of(&item) + 1;
-            if bytes > room && is_first {
+            if bytes > room && may_shorten {
                 item = shortened(item, room, dialect);
                 bytes = dialect.length_of(&item) + 1;
             } else if bytes > room || most.is_some_and(|most| taken.len() >= most) {
                 items.push(item);
                 break;
             }
-            (room, is_first) = (room.saturating_sub(bytes), false);
+            (room, may_shorten) = (room.saturating_sub(bytes), false);
             taken.push(item);
         }
         match newest_last {
@@ -69,18 +73,16 @@ fn shortened(mut item: Value, room: usize, dialect: Dialect) -> Value {
     item
 }
 
-/// Removes about `surplus` bytes from the longest part.
+/// Removes about `surplus` bytes from the longest part that can be cut.
 fn shorten(value: &mut Value, surplus: usize, dialect: Dialect) {
-    let longest = |values: &mut dyn Iterator<Item = &Value>| {
-        values.enumerate().max_by_key(|(_, value)| dialect.length_of(value)).map(|(at, _)| at)
-    };
     match value {
         Value::Str(text) => {
             text.truncate(text.floor_char_boundary(text.len().saturating_sub(surplus)));
         }
         Value::Map(entries) => {
-            if let Some(at) = longest(&mut entries.iter().map(|(_, value)| value)) {
-                shorten(&mut entries[at].1, surplus, dialect);
+            let longest = entries.iter_mut().max_by_key(|(_, value)| length_to_cut(value, dialect));
+            if let Some((_, value)) = longest {
+                shorten(value, surplus, dialect);
             }
         }
         Value::List(items) | Value::Vector(items) => {
@@ -91,7 +93,19 @@ fn shorten(value: &mut Value, surplus: usize, dialect: Dialect) {
                 removed += dialect.length_of(&item) + 1;
             }
         }
-        other => *other = Value::Nil,
+        other if length_to_cut(other, dialect) > 0 => *other = Value::Nil,
+        _ => {}
+    }
+}
+
+/// Returns the number of bytes that cutting a value can save, roughly.
+fn length_to_cut(value: &Value, dialect: Dialect) -> usize {
+    match value {
+        Value::Str(text) => text.len(),
+        Value::List(items) | Value::Vector(items) if items.is_empty() => 0,
+        Value::List(_) | Value::Vector(_) => dialect.length_of(value),
+        Value::Map(entries) => entries.iter().map(|(_, value)| length_to_cut(value, dialect)).sum(),
+        other => Some(dialect.length_of(other)).filter(|bytes| *bytes > KEPT_WHOLE).unwrap_or(0),
     }
 }
 
@@ -106,7 +120,7 @@ mod tests {
     #[test]
     fn lists_are_filled_one_after_the_other() {
         let mut lists = vec![("a", numbers(0..4)), ("b", numbers(4..9))];
-        let mut fill = |room, most| fill(&mut lists, room, most, false, Dialect::Native);
+        let mut fill = |room, most| fill(&mut lists, room, true, most, false, Dialect::Native);
         assert_eq!(fill(6, None), [("a", numbers(0..3))]);
         assert_eq!(fill(6, None), [("a", numbers(3..4)), ("b", numbers(4..6))]);
         assert_eq!(fill(100, Some(2)), [("b", numbers(6..8))]);
@@ -117,10 +131,42 @@ mod tests {
     #[test]
     fn the_newest_come_first_and_stay_in_their_order() {
         let mut lists = vec![("a", numbers(0..5))];
-        let mut fill = |room, most| fill(&mut lists, room, most, true, Dialect::Json);
+        let mut fill = |room, most| fill(&mut lists, room, true, most, true, Dialect::Json);
         assert_eq!(fill(4, None), [("a", numbers(3..5))]);
         assert_eq!(fill(100, Some(0)), [("a", vec![])]);
         assert_eq!(fill(100, None), [("a", numbers(0..3))]);
+    }
+
+    #[test]
+    fn numbers_names_and_switches_are_never_cut() {
+        let kept = [
+            ("at", Value::Int(1_767_225_600)),
+            ("strategy", Value::Keyword("tiered".into())),
+            ("is-exact", Value::Bool(false)),
+        ];
+        let mut members = kept.to_vec();
+        members.extend([
+            ("text", Value::Str("x".repeat(90))),
+            ("name", Value::Symbol("x".repeat(90).into())),
+        ]);
+        let entry = members.into_iter().map(|(name, value)| (Key::from(name), value)).collect();
+        for dialect in [Dialect::Native, Dialect::Json] {
+            let item = shortened(Value::Map(Vec::clone(&entry)), 10, dialect);
+            for (name, value) in &kept {
+                assert_eq!(item.get(name), Some(value), "{item:?}");
+            }
+            assert_eq!(item.get(TRUNCATED), Some(&Value::Bool(true)));
+            assert_eq!(item.get("text"), Some(&Value::Str(String::new())));
+            assert_eq!(item.get("name"), Some(&Value::Nil));
+        }
+    }
+
+    #[test]
+    fn an_entry_without_room_beside_other_members_waits_for_the_next_page() {
+        let entry = || Value::Str("x".repeat(80));
+        let mut lists = vec![("a", vec![entry()])];
+        assert_eq!(fill(&mut lists, 50, false, None, false, Dialect::Json), [("a", vec![])]);
+        assert_eq!(fill(&mut lists, 90, true, None, false, Dialect::Json), [("a", vec![entry()])]);
     }
 
     #[test]
@@ -133,7 +179,7 @@ mod tests {
         for text in ["x".repeat(5000), "\n\u{1}λ\"".repeat(2000), String::new()] {
             for dialect in [Dialect::Native, Dialect::Json] {
                 let mut lists = vec![("a", vec![entry(text.clone())])];
-                let filled = fill(&mut lists, 100, None, false, dialect);
+                let filled = fill(&mut lists, 100, true, None, false, dialect);
                 let item = &filled[0].1[0];
                 assert!(dialect.length_of(item) < 100, "{item:?}");
                 assert_eq!(item.get("id"), Some(&Value::Int(1)));

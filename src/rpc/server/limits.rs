@@ -59,7 +59,7 @@ pub(in crate::rpc) struct LimitsShown {
     max_capacity: usize,
     /// Maximum size of the name of a manager, set or session, and of a request key, in bytes.
     max_name_bytes: usize,
-    /// Maximum number of ids or managers that a call names.
+    /// Maximum number of managers that a call or a session shows, or of items that a call changes.
     max_named: usize,
     /// Maximum size of the metadata of an item, in bytes.
     max_metadata_bytes: usize,

@@ -30,12 +30,19 @@ pub(in crate::rpc) const HISTORY: &str = "The history, oldest first. Each messag
 #[derive(Deserialize, JsonSchema, Default)]
 #[schemars(rename = "NewMessage")]
 pub(in crate::rpc) struct MessageParam {
+    /// Speaker; defaults to `:user`.
     role: Option<Role>,
+    /// The text.
     content: Option<String>,
+    /// Phase of the work.
     phase: Option<Phase>,
+    /// Tool calls in an assistant's message.
     tool_calls: Option<Vec<ToolCallParam>>,
+    /// Id of the call that a tool's message answers.
     tool_call_id: Option<Short>,
+    /// Never leave the message out of a window.
     pinned: Option<bool>,
+    /// Time in Unix seconds; defaults to now.
     timestamp: Option<i64>,
     /// Id from an earlier answer; ignored in calls.
     #[serde(default, rename = "id")]
@@ -55,11 +62,15 @@ pub(in crate::rpc) struct MessageParam {
     _fate: Option<Value>,
 }
 
+/// A tool call from a client.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewToolCall")]
 pub(super) struct ToolCallParam {
+    /// Id by which the result refers to the call.
     id: Short,
+    /// Name of the tool.
     name: Short,
+    /// Arguments: an object, or a text that is kept as it is.
     #[schemars(with = "serde_json::Value")]
     arguments: Option<Value>,
 }
@@ -234,6 +245,7 @@ pub(super) struct GetMessages {
     /// messages in view; `:log`: all messages.
     view: Option<Which>,
     /// Return only the messages with these ids, `msg-N`.
+    #[serde(default, deserialize_with = "given_list")]
     ids: Option<HashSet<MessageId>>,
     /// Id of the first message to return, `msg-N`.
     from: Option<MessageId>,
@@ -299,7 +311,7 @@ pub(super) struct PinMessage {
     session: Option<InSession>,
     /// Id of the message, `msg-N`.
     id: Option<MessageId>,
-    /// Ids of several messages.
+    /// Ids of several messages; `:id` or `:ids` is required.
     #[serde(default, deserialize_with = "given_list")]
     ids: Option<Vec<MessageId>>,
     /// Pin the messages; defaults to `t`. With `nil`, unpins them.

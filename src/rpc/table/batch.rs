@@ -23,6 +23,7 @@ pub(super) struct Batch {
     atomic: Option<bool>,
 }
 
+/// A call in a batch.
 #[derive(Deserialize, JsonSchema)]
 struct BatchCall {
     /// Name of the method.
