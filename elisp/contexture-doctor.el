@@ -317,7 +317,8 @@ Emacs finds it."))))
         (funcall then nil)
       (contexture--probe-program
        (append command '("doctor") (contexture-doctor--own-arguments))
-       contexture-doctor-timeout
+       ;; It runs what agents start, for at most 5 s.
+       (+ contexture-doctor-timeout 5)
        (lambda (status output)
          (funcall then (contexture-doctor--judge-itself status output)))))))
 
@@ -331,9 +332,9 @@ Emacs finds it."))))
   (let ((left contexture-server-args) result)
     (while left
       (let ((argument (pop left)))
-        (cond ((member argument '("--unix" "--tcp"))
+        (cond ((member argument '("--unix" "--tcp" "--http"))
                (unless (string-prefix-p "-" (or (car left) "-")) (pop left)))
-              ((string-match-p "\\`--\\(?:unix\\|tcp\\)=" argument))
+              ((string-match-p "\\`--\\(?:unix\\|tcp\\|http\\)=" argument))
               (t (push argument result)))))
     (nreverse result)))
 
@@ -350,7 +351,7 @@ Emacs finds it."))))
       (when (eq status 'silent)
         (list (contexture-doctor--finding
                'warn (format "`contexture doctor' does not answer within %s s"
-                             contexture-doctor-timeout)
+                             (+ contexture-doctor-timeout 5))
                "Try again when the machine is less busy, or set contexture-doctor-timeout.")))
       (list (contexture-doctor--finding
              'fail (format "`contexture doctor' could not check: %s"

@@ -52,6 +52,7 @@
                  ("contexture-mode" contexture-mode contexture-global-mode)
                  ("contexture-gptel" contexture-gptel-mode)
                  ("contexture-doctor" contexture-doctor)
+                 ("contexture-setup" contexture-setup-agent)
                  ("contexture-info" contexture-info)
                  ("contexture-repl" contexture-repl)
                  ("contexture-provider" contexture-configure-provider)

@@ -6,9 +6,10 @@ use std::path::Path;
 
 use super::backup::own;
 use super::host::Setup;
+use super::setup::check_agents;
 use super::{Common, say};
 use crate::config::Embeddings;
-use crate::files::{Identity, Standing, TRUST_FILE, Trust, Trusted};
+use crate::files::{Identity, Standing, TRUST_FILE, Trust, Trusted, project_root, true_name};
 use crate::provider::Origin;
 use crate::provider::settings::Configured;
 use crate::store::Store;
@@ -52,6 +53,7 @@ impl Doctor {
                 Err(error) => findings.push(bad(format!("not repaired: {error:#}"))),
             }
         }
+        findings.extend(agents(&setup));
         findings.iter().for_each(|finding| report.push_str(&line(finding)));
         report.push_str("settings in effect:\n");
         for setting in &setup.config.explained {
@@ -71,6 +73,15 @@ fn findings(setup: &Setup) -> Vec<Finding> {
         findings.extend(trusted(folder));
     }
     findings
+}
+
+/// Returns what was found out about agents, by running what they are configured to start.
+fn agents(setup: &Setup) -> impl Iterator<Item = Finding> {
+    let home = &setup.folders.home;
+    let folder = std::env::current_dir().ok().map(|folder| true_name(&folder));
+    let project = folder.and_then(|folder| project_root(&folder)).filter(|root| root != home);
+    let all = check_agents(home, project).into_iter();
+    all.map(|checked| Finding { good: checked.is_good, text: checked.text })
 }
 
 fn counter(setup: &Setup) -> Finding {

@@ -21,10 +21,10 @@ use crate::visible::visible_path;
 
 /// Serve an agent that speaks the Model Context Protocol, over stdio.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Agents start this program themselves. To enter it by hand:\n  \
-    claude mcp add contexture -- contexture mcp\n  codex mcp add contexture -- contexture mcp\n  \
-    gemini mcp add contexture contexture mcp\n\nIt joins the server that Emacs uses; if there is \
-    none, it is that server until the agent ends.")]
+#[command(
+    after_help = "Agents start this program themselves; contexture setup enters it. It joins the \
+    server that Emacs\nuses; if there is none, it is that server until the agent ends."
+)]
 pub(super) struct Mcp {
     /// Project of the agent; without it, the client's roots, or the project of the current folder
     #[arg(long, value_name = "DIR")]

@@ -15,6 +15,7 @@ mod reference;
 mod render;
 mod schema;
 mod serve;
+mod setup;
 mod trust;
 
 use std::io::Write;
@@ -79,6 +80,8 @@ enum Command {
     Mcp(mcp::Mcp),
     /// Answer an event of an agent with what changed since its last one
     Hook(hook::Hook),
+    /// Enter the server and the hooks into the configuration of an agent
+    Setup(setup::SetUp),
     /// Render files as context, without a server
     Render(render::Render),
     /// List the methods
@@ -115,6 +118,7 @@ pub fn main() -> ExitCode {
             hook.run(&common);
             Ok(true)
         }
+        Command::Setup(setup) => setup.run(&common).map(|()| true),
         Command::Render(render) => render.run(&common),
         Command::Methods(methods) => methods.run().map(|()| true),
         Command::Schema(schema) => schema.run().map(|()| true),

@@ -71,6 +71,7 @@ mod scripted;
 mod sent;
 mod session_input;
 mod sessions;
+mod setup;
 mod sexp_oracle;
 mod shared_script;
 mod skips;

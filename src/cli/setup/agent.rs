@@ -1,0 +1,268 @@
+//! The agents: where each keeps its configuration, and what goes into it.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use super::json::ENTRY;
+use super::value::quoted;
+
+/// Maximum time that an agent waits for a hook, in seconds. The hook itself ends earlier.
+const HOOK_SECONDS: u64 = 15;
+
+/// An agent that can be set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Agent {
+    Claude,
+    Codex,
+    Gemini,
+    #[value(name = "opencode")]
+    OpenCode,
+}
+
+/// Whose configuration it is.
+#[derive(Debug, Clone)]
+pub(super) enum Place {
+    User,
+    /// That of a project, in its root.
+    Project(PathBuf),
+}
+
+/// The command line that agents start: this program, with options that name its state.
+#[derive(Debug, Clone)]
+pub(super) struct Program {
+    words: Vec<String>,
+}
+
+/// A configuration file, and what goes into it.
+pub(super) struct File {
+    pub(super) path: PathBuf,
+    /// Folders in one of which the file must be, after all links are followed.
+    pub(super) within: Vec<PathBuf>,
+    pub(super) wanted: Wanted,
+}
+
+pub(super) enum Wanted {
+    Json(String),
+    /// The words of the command in Codex's TOML.
+    Toml(Vec<String>),
+}
+
+impl Agent {
+    pub(super) const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Gemini, Self::OpenCode];
+
+    /// Returns the name as the command line takes it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::OpenCode => "opencode",
+        }
+    }
+
+    /// Returns the name as people know it.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Claude => "Claude Code",
+            Self::Codex => "Codex",
+            Self::Gemini => "Gemini CLI",
+            Self::OpenCode => "OpenCode",
+        }
+    }
+
+    /// Returns the events that the agent has hooks for.
+    pub(super) fn events(self) -> &'static [&'static str] {
+        match self {
+            Self::Claude | Self::Codex => &["SessionStart", "UserPromptSubmit", "PreCompact"],
+            Self::Gemini => &["SessionStart", "BeforeAgent", "PreCompress"],
+            Self::OpenCode => &[],
+        }
+    }
+
+    /// Tells whether the agent's program is found, or its configuration.
+    pub(super) fn is_installed(self, home: &Path) -> bool {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let is_there = |folder: PathBuf| folder.join(self.name()).is_file();
+        std::env::split_paths(&path).any(is_there) || self.folder(&Place::User, home).is_dir()
+    }
+
+    /// Returns what the user has to do in the agent after its set-up.
+    pub(super) fn remainder(self, place: &Place) -> &'static str {
+        match (self, place) {
+            (Self::Codex, Place::User) => {
+                "Codex runs new hooks only once you trust them: enter /hooks in Codex."
+            }
+            (Self::Codex, Place::Project(_)) => {
+                "Codex reads this once you trust the project, and runs the hooks once you trust \
+                 them: enter /hooks in Codex."
+            }
+            (Self::Claude, Place::Project(_)) => {
+                "Claude Code asks about the server when it next starts in this project."
+            }
+            (Self::Gemini, Place::Project(_)) => "Gemini CLI reads this once you trust the folder.",
+            (Self::OpenCode, _) => {
+                "OpenCode has no hooks; its model asks for what you mark, by the tool context."
+            }
+            (Self::Claude | Self::Gemini, Place::User) => "",
+        }
+    }
+
+    /// Returns the configuration files of a place. `home` is the user's home folder.
+    pub(super) fn files(self, place: &Place, home: &Path, program: &Program) -> Vec<File> {
+        let folder = self.folder(place, home);
+        let within = match place {
+            Place::User => vec![home.to_owned(), folder.clone()],
+            Place::Project(root) => vec![root.clone()],
+        };
+        let file = |path: PathBuf, wanted| File { path, within: within.clone(), wanted };
+        let json = |parts: &[String]| Wanted::Json(format!("{{{}}}", parts.join(", ")));
+        let hooks = || self.hooks(program);
+        match self {
+            Self::Claude => vec![
+                file(claude_servers(place, home), json(&[program.server(r#""type": "stdio", "#)])),
+                file(folder.join("settings.json"), json(&[hooks()])),
+            ],
+            Self::Codex => vec![
+                file(folder.join("config.toml"), Wanted::Toml(program.with(&["mcp"]))),
+                file(folder.join("hooks.json"), json(&[hooks()])),
+            ],
+            Self::Gemini => {
+                vec![file(folder.join("settings.json"), json(&[program.server(""), hooks()]))]
+            }
+            Self::OpenCode => {
+                let names = ["opencode.jsonc", "opencode.json"].map(|name| folder.join(name));
+                let there = names.iter().find(|path| path.symlink_metadata().is_ok());
+                let path = there.unwrap_or(&names[1]).clone();
+                vec![file(path, json(&[program.opencode_server()]))]
+            }
+        }
+    }
+
+    /// Returns the folder of the configuration.
+    pub(super) fn folder(self, place: &Place, home: &Path) -> PathBuf {
+        let of_user = |variable: &str, usual: &str| variable_path(variable, home).join(usual);
+        match (self, place) {
+            (Self::Claude, Place::User) => claude_folder(home),
+            (Self::Codex, Place::User) => codex_folder(home),
+            (Self::Gemini, Place::User) => of_user("GEMINI_CLI_HOME", ".gemini"),
+            (Self::OpenCode, Place::User) => {
+                let config = named("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
+                config.join("opencode")
+            }
+            (Self::OpenCode, Place::Project(root)) => root.clone(),
+            (agent, Place::Project(root)) => root.join(format!(".{}", agent.name())),
+        }
+    }
+
+    fn hooks(self, program: &Program) -> String {
+        let timeout = if self == Self::Gemini { HOOK_SECONDS * 1000 } else { HOOK_SECONDS };
+        let one = |event: &&str| {
+            let command = quoted(&program.hook(self, event));
+            format!(
+                r#""{event}": [{{"hooks": [{{"type": "command", "command": {command}, "timeout": {timeout}}}]}}]"#
+            )
+        };
+        let all: Vec<_> = self.events().iter().map(one).collect();
+        format!(r#""hooks": {{{}}}"#, all.join(", "))
+    }
+}
+
+impl Program {
+    /// Returns the running program, by its path, with the options given.
+    ///
+    /// # Errors
+    /// Fails if the path or an option is not UTF-8, which configuration files must be.
+    pub(super) fn running(options: Vec<PathBuf>) -> anyhow::Result<Self> {
+        use anyhow::Context;
+        let program = std::env::current_exe().context("cannot find the path of this program")?;
+        let word = |path: PathBuf| {
+            let path = path.into_os_string().into_string();
+            path.map_err(|path| anyhow::anyhow!("{path:?} is not UTF-8"))
+        };
+        let words = std::iter::once(program).chain(options).map(word);
+        Ok(Self { words: words.collect::<anyhow::Result<_>>()? })
+    }
+
+    /// Returns the words of a command of the program.
+    pub(super) fn with(&self, more: &[&str]) -> Vec<String> {
+        let more = more.iter().map(|word| (*word).to_owned());
+        self.words.iter().cloned().chain(more).collect()
+    }
+
+    /// Returns the command of a hook, as a line for a shell.
+    pub(super) fn hook(&self, agent: Agent, event: &str) -> String {
+        shell_line(&self.with(&["hook", agent.name(), event]))
+    }
+
+    fn server(&self, kind: &str) -> String {
+        let words: Vec<_> = self.with(&["mcp"]).iter().map(|word| quoted(word)).collect();
+        let (program, args) = (&words[0], words[1..].join(", "));
+        format!(r#""mcpServers": {{"{ENTRY}": {{{kind}"command": {program}, "args": [{args}]}}}}"#)
+    }
+
+    fn opencode_server(&self) -> String {
+        let words: Vec<_> = self.with(&["mcp"]).iter().map(|word| quoted(word)).collect();
+        let words = words.join(", ");
+        format!(r#""mcp": {{"{ENTRY}": {{"type": "local", "command": [{words}]}}}}"#)
+    }
+}
+
+/// Tells whether two commands run the same hook of this program, wherever it is installed.
+pub(super) fn same_hook(one: &str, other: &str) -> bool {
+    match (hook_of(one), hook_of(other)) {
+        (Some((a, one)), Some((b, other))) => {
+            one == other && (a == b || [a, b].iter().all(|it| it.contains(ENTRY)))
+        }
+        _ => false,
+    }
+}
+
+/// Splits the command of a hook into the program's name, and the agent with the event.
+fn hook_of(command: &str) -> Option<(String, &str)> {
+    let (program, hook) = command.trim().rsplit_once(" hook ")?;
+    let path = match program.strip_prefix('\'') {
+        Some(rest) => rest.split('\'').next()?,
+        None => program.split(' ').next()?,
+    };
+    let name = Path::new(path).file_name()?.to_string_lossy().into_owned();
+    Some((name, hook))
+}
+
+/// Writes words as a line for a shell.
+fn shell_line(words: &[String]) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:=,@%".contains(c);
+    let word = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    };
+    words.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns Claude Code's folder.
+pub(in crate::cli) fn claude_folder(home: &Path) -> PathBuf {
+    named("CLAUDE_CONFIG_DIR").unwrap_or_else(|| home.join(".claude"))
+}
+
+/// Returns Codex's folder.
+pub(in crate::cli) fn codex_folder(home: &Path) -> PathBuf {
+    named("CODEX_HOME").unwrap_or_else(|| home.join(".codex"))
+}
+
+/// Returns the file that lists Claude Code's servers.
+fn claude_servers(place: &Place, home: &Path) -> PathBuf {
+    match place {
+        Place::User => {
+            named("CLAUDE_CONFIG_DIR").unwrap_or_else(|| home.to_owned()).join(".claude.json")
+        }
+        Place::Project(root) => root.join(".mcp.json"),
+    }
+}
+
+fn variable_path(variable: &str, otherwise: &Path) -> PathBuf {
+    named(variable).unwrap_or_else(|| otherwise.to_owned())
+}
+
+/// Returns the folder that an environment variable names, if it does.
+fn named(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).filter(|it| it != OsStr::new("")).map(PathBuf::from)
+}

@@ -1,0 +1,244 @@
+//! Checks by running them whether what agents are configured to start works. Uses a state folder of
+//! its own, so that nothing is left behind.
+
+use std::fs::DirBuilder;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use serde_json::{Value as Json, json};
+
+use super::agent::{Agent, Place, Program, codex_folder};
+use super::entries::Entries;
+use super::toml;
+use crate::visible::visible_path;
+
+/// Maximum time that all commands of an agent may take.
+const LONGEST: Duration = Duration::from_secs(5);
+
+const UNTRUSTED: &str = "; Codex runs them once you trust them: enter /hooks there";
+
+/// What was found out about an agent.
+pub(in crate::cli) struct Checked {
+    pub(in crate::cli) is_good: bool,
+    pub(in crate::cli) text: String,
+}
+
+/// Checks all agents, at the same time, in the configuration of the user and of a project.
+pub(in crate::cli) fn check_agents(home: &Path, project: Option<PathBuf>) -> Vec<Checked> {
+    let Ok(program) = Program::running(Vec::new()) else { return Vec::new() };
+    let places: Vec<_> = std::iter::once(Place::User).chain(project.map(Place::Project)).collect();
+    std::thread::scope(|scope| {
+        let (places, program) = (&places, &program);
+        let check = |agent: Agent| scope.spawn(move || check_agent(agent, places, home, program));
+        let all = Agent::ALL.map(check);
+        all.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+    })
+}
+
+fn check_agent(agent: Agent, places: &[Place], home: &Path, program: &Program) -> Vec<Checked> {
+    let check = |place: &Place| check_place(agent, place, home, program).transpose();
+    let all: Vec<_> = places.iter().filter_map(check).collect();
+    if all.is_empty() {
+        let name = agent.name();
+        let text = match agent.is_installed(home) {
+            true => format!("{} is not set up; contexture setup {name} does it", agent.title()),
+            false => format!("{} is not installed", agent.title()),
+        };
+        return vec![Checked { is_good: true, text }];
+    }
+    let judge = |one: anyhow::Result<String>| match one {
+        Ok(text) => Checked { is_good: true, text },
+        Err(error) => Checked { is_good: false, text: format!("{}: {error:#}", agent.title()) },
+    };
+    all.into_iter().map(judge).collect()
+}
+
+/// Checks one configuration. Returns `None` if nothing is set up there.
+fn check_place(
+    agent: Agent,
+    place: &Place,
+    home: &Path,
+    program: &Program,
+) -> anyhow::Result<Option<String>> {
+    let entries = Entries::read(agent, place, home, program)?;
+    if entries.is_empty() {
+        return Ok(None);
+    }
+    let (at, option) = match place {
+        Place::User => (String::new(), ""),
+        Place::Project(root) => (format!(" in {}", visible_path(root)), " --project"),
+    };
+    // Whoever wrote the project may have named any program.
+    if matches!(place, Place::Project(_)) && !entries.are_of(agent, program) {
+        let title = agent.title();
+        return Ok(Some(format!("{title} is set up{at} with another command, which was not run")));
+    }
+    let again = format!("run contexture setup {}{option} again", agent.name());
+    if let Some(missing) = entries.missing(agent) {
+        bail!("set up{at} without {missing}; {again}");
+    }
+    let counts = run_all(agent, &entries).with_context(|| format!("does not work{at}; {again}"))?;
+    let trust = if is_untrusted(agent, place, home) { UNTRUSTED } else { "" };
+    Ok(Some(format!("{} is set up{at} and works: {counts}{trust}", agent.title())))
+}
+
+/// Tells whether it is Codex, and was not told to trust the hooks.
+fn is_untrusted(agent: Agent, place: &Place, home: &Path) -> bool {
+    let hooks = agent.folder(place, home).join("hooks.json");
+    let config = codex_folder(home).join("config.toml");
+    let text = std::fs::read_to_string(config).unwrap_or_default();
+    agent == Agent::Codex && !toml::trusts(&text, &hooks.to_string_lossy())
+}
+
+fn run_all(agent: Agent, entries: &Entries) -> anyhow::Result<String> {
+    let scratch = Scratch::new(agent.name())?;
+    let end = Instant::now() + LONGEST;
+    let tools = scratch.ask_server(&entries.server, end).context("its server")?;
+    for (event, command) in &entries.hooks {
+        let asked = scratch.ask_hook(agent, event, command, end);
+        asked.with_context(|| format!("its hook {event}"))?;
+    }
+    Ok(match entries.hooks.len() {
+        0 => format!("its server offers {tools} tools"),
+        count => format!("its server offers {tools} tools, and {count} hooks answer"),
+    })
+}
+
+/// A folder for a state, which goes when it is dropped.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Scratch {
+    fn new(name: &str) -> anyhow::Result<Self> {
+        let name = format!("contexture-doctor-{}-{name}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        DirBuilder::new().mode(0o700).create(&folder).context("cannot make a folder")?;
+        Ok(Self(folder))
+    }
+
+    /// Starts a server of the Model Context Protocol, and returns the number of its tools.
+    fn ask_server(&self, words: &[String], end: Instant) -> anyhow::Result<usize> {
+        let (program, args) = words.split_first().context("no command")?;
+        let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": { "name": "contexture doctor", "version": env!("CARGO_PKG_VERSION") } });
+        let input = [
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }),
+            json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+            json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }),
+        ];
+        let input: String = input.iter().map(|line| format!("{line}\n")).collect();
+        let mut running = self.start(Command::new(program).args(args))?;
+        running.write(&input);
+        loop {
+            let Some(line) = running.line(end)? else {
+                bail!("it ended without an answer: {}", running.last_words())
+            };
+            let Ok(answer) = serde_json::from_str::<Json>(&line) else {
+                bail!("it wrote what is no answer")
+            };
+            if answer["id"] == 2 {
+                let tools = answer["result"]["tools"].as_array().context("it lists no tools")?;
+                ensure!(!tools.is_empty(), "it offers no tools");
+                return Ok(tools.len());
+            }
+        }
+    }
+
+    /// Runs a hook with a sample of its event.
+    fn ask_hook(&self, agent: Agent, event: &str, line: &str, end: Instant) -> anyhow::Result<()> {
+        let sample = json!({ "session_id": "doctor", "hook_event_name": event, "cwd": self.0,
+            "source": "startup", "prompt": "" });
+        let mut running = self.start(Command::new("sh").args(["-c", line]))?;
+        running.write(&sample.to_string());
+        running.close();
+        let mut output = String::new();
+        while let Some(line) = running.line(end)? {
+            output += &line;
+        }
+        let status = running.child.wait()?;
+        let said = running.last_words();
+        ensure!(status.success(), "it failed ({status}): {said}");
+        // A hook that fails lets the agent go on, and says why.
+        ensure!(!said.contains(&format!("hook {} {event}: ", agent.name())), "{said}");
+        let answer = serde_json::from_str::<Json>(&output);
+        let is_valid = answer.is_ok_and(|it| it["hookSpecificOutput"]["hookEventName"] == event);
+        ensure!(output.is_empty() || is_valid, "it wrote what is no answer");
+        Ok(())
+    }
+
+    fn start(&self, command: &mut Command) -> anyhow::Result<Running> {
+        command.current_dir(&self.0).process_group(0);
+        command.env("CONTEXTURE_STATE", self.0.join("state")).env("XDG_RUNTIME_DIR", &self.0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().context("it cannot be started")?;
+        let (sender, lines) = channel();
+        let stdout = child.stdout.take().context("it has no output")?;
+        std::thread::spawn(move || {
+            let lines = BufReader::new(stdout).lines().map_while(Result::ok);
+            lines.map(|line| sender.send(line)).take_while(Result::is_ok).for_each(drop);
+        });
+        Ok(Running { child, lines })
+    }
+}
+
+/// A command that runs, in a process group of its own, which ends when this is dropped.
+struct Running {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Ok(pid) = i32::try_from(self.child.id())
+            && let Some(pid) = rustix::process::Pid::from_raw(pid)
+            && matches!(self.child.try_wait(), Ok(None))
+        {
+            let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+impl Running {
+    /// Writes to its input. A command that does not read tells why by its output.
+    fn write(&mut self, text: &str) {
+        if let Some(stdin) = &mut self.child.stdin {
+            let _ = stdin.write_all(text.as_bytes());
+        }
+    }
+
+    fn close(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
+    /// Returns the next line of its output, or `None` at the end.
+    fn line(&self, end: Instant) -> anyhow::Result<Option<String>> {
+        use std::sync::mpsc::RecvTimeoutError::{Disconnected, Timeout};
+        match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(line) => Ok(Some(line)),
+            Err(Disconnected) => Ok(None),
+            Err(Timeout) => bail!("it did not answer within {} s", LONGEST.as_secs()),
+        }
+    }
+
+    /// Ends it, and returns the last line of its standard error.
+    fn last_words(&mut self) -> String {
+        let mut said = String::new();
+        let _ = self.child.kill();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            let _ = stderr.read_to_string(&mut said);
+        }
+        said.lines().next_back().unwrap_or("it says nothing").to_owned()
+    }
+}

@@ -1,0 +1,126 @@
+//! An edit of a text: places and what stands there afterwards. Shows itself without the rest of the
+//! text, which may hold keys. Pure.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+/// One replacement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Splice {
+    pub(super) range: Range<usize>,
+    pub(super) text: String,
+}
+
+/// Replacements that do not overlap, in order.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Edit(Vec<Splice>);
+
+impl Edit {
+    pub(super) fn new(mut splices: Vec<Splice>) -> Self {
+        splices.sort_by_key(|splice| (splice.range.start, splice.range.end));
+        Self(splices)
+    }
+
+    /// The edit that turns one text into another, as a single replacement.
+    pub(super) fn between(before: &str, after: &str) -> Self {
+        let same = |pairs: &mut dyn Iterator<Item = (char, char)>| -> usize {
+            pairs.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
+        };
+        let start = same(&mut before.chars().zip(after.chars()));
+        let (old, new) = (&before[start..], &after[start..]);
+        let end = same(&mut old.chars().rev().zip(new.chars().rev()));
+        let text = new[..new.len() - end].to_owned();
+        let range = start..before.len() - end;
+        match range.is_empty() && text.is_empty() {
+            true => Self::default(),
+            false => Self(vec![Splice { range, text }]),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// True if the edit takes nothing away.
+    pub(super) fn only_adds(&self) -> bool {
+        self.0.iter().all(|splice| splice.range.is_empty())
+    }
+
+    /// Returns the text afterwards, or `None` if the edit does not fit the text.
+    pub(super) fn apply(&self, text: &str) -> Option<String> {
+        let mut done = String::with_capacity(text.len());
+        let mut at = 0;
+        for Splice { range, text: new } in &self.0 {
+            done += text.get(at..range.start)?;
+            text.get(range.clone())?;
+            done += new;
+            at = range.end;
+        }
+        Some(done + text.get(at..)?)
+    }
+
+    /// Returns the edit that takes this one back.
+    pub(super) fn inverse(&self, text: &str) -> Self {
+        let mut moved = 0_isize;
+        let back = |splice: &Splice| {
+            let start = splice.range.start.wrapping_add_signed(moved);
+            let (new, old) = (splice.text.len(), splice.range.len());
+            moved += new.cast_signed() - old.cast_signed();
+            Splice { range: start..start + new, text: text[splice.range.clone()].to_owned() }
+        };
+        Self(self.0.iter().map(back).collect())
+    }
+
+    /// Shows the edit as a diff without context. Of what goes, only lines that `is_known` are shown.
+    pub(super) fn shown(&self, text: &str, is_known: impl Fn(&str) -> bool) -> String {
+        let mut diff = String::new();
+        for Splice { range, text: new } in &self.0 {
+            let lines = |part: &str| -> Vec<String> {
+                let is_more = |line: &&str| !matches!(line.trim(), "" | ",");
+                part.lines().filter(is_more).map(str::to_owned).collect()
+            };
+            let (gone, come) = (lines(&text[range.clone()]), lines(new));
+            if gone.is_empty() && come.is_empty() {
+                continue;
+            }
+            let line = text[..range.start].matches('\n').count() + 1;
+            let _ = writeln!(diff, "@@ line {line} @@");
+            for line in gone {
+                let line = if is_known(line.trim()) { line.as_str() } else { "  (not shown)" };
+                let _ = writeln!(diff, "-{line}");
+            }
+            for line in come {
+                let _ = writeln!(diff, "+{line}");
+            }
+        }
+        diff
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edit_is_taken_back() {
+        let text = "one\ntwo\nthree\n";
+        let splice = |range, text: &str| Splice { range, text: text.to_owned() };
+        let edit = Edit::new(vec![splice(8..8, "2½\n"), splice(0..3, "1"), splice(14..14, "4\n")]);
+        let after = edit.apply(text).unwrap();
+        assert_eq!(after, "1\ntwo\n2½\nthree\n4\n");
+        assert_eq!(edit.inverse(text).apply(&after).unwrap(), text);
+        assert_eq!(Edit::between(text, &after).apply(text).unwrap(), after);
+        assert!(Edit::between(text, text).is_empty());
+        assert_eq!(edit.apply("x"), None);
+    }
+
+    #[test]
+    fn an_edit_shows_only_lines_that_are_known() {
+        let text = "a\nkey: secret\nb\n";
+        let edit = Edit::new(vec![Splice { range: 0..14, text: "c\n,\n".to_owned() }]);
+        let shown = edit.shown(text, |line| line == "a");
+        assert_eq!(shown, "@@ line 1 @@\n-a\n-  (not shown)\n+c\n");
+    }
+}

@@ -1,0 +1,92 @@
+//! Reads what an agent is configured to start.
+
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use jsonc_parser::ast::Value;
+
+use super::agent::{Agent, File, Place, Program, Wanted, same_hook};
+use super::file::Found;
+use super::json::{ENTRY, find};
+use super::toml;
+use super::value::commands;
+use crate::visible::visible_path;
+
+/// The commands of this program in the configuration of an agent.
+#[derive(Default)]
+pub(super) struct Entries {
+    /// Words of the command of the server; empty if there is none.
+    pub(super) server: Vec<String>,
+    /// Events with the commands of their hooks.
+    pub(super) hooks: Vec<(&'static str, String)>,
+}
+
+impl Entries {
+    pub(super) fn read(
+        agent: Agent,
+        place: &Place,
+        home: &Path,
+        program: &Program,
+    ) -> anyhow::Result<Self> {
+        let mut entries = Self::default();
+        for File { path, within, wanted } in agent.files(place, home, program) {
+            let found = Found::read(&path, &within).with_context(|| visible_path(&path))?;
+            let Some(text) = found.text.filter(|text| !text.trim().is_empty()) else { continue };
+            let read = match wanted {
+                Wanted::Toml(_) => toml::command(&text)
+                    .map(|words| entries.server.extend(words.unwrap_or_default())),
+                Wanted::Json(_) => entries.read_json(agent, program, &text),
+            };
+            read.map_err(|wrong| anyhow!("{}: {wrong}", visible_path(&path)))?;
+        }
+        Ok(entries)
+    }
+
+    fn read_json(&mut self, agent: Agent, program: &Program, text: &str) -> Result<(), String> {
+        for name in ["mcpServers", "mcp"] {
+            if let Some(Value::Object(entry)) = find(text, &[name, ENTRY])? {
+                let value = |name: &str| entry.get(name).map(|it| strings(&it.value));
+                self.server.extend(value("command").into_iter().chain(value("args")).flatten());
+            }
+        }
+        for &event in agent.events() {
+            let groups = find(text, &["hooks", event])?;
+            let groups = groups.as_ref().and_then(Value::as_array);
+            let mut all = groups.into_iter().flat_map(|all| &all.elements).flat_map(commands);
+            let ours = program.hook(agent, event);
+            let found = all.find(|(command, _)| same_hook(command, &ours));
+            self.hooks.extend(found.map(|(command, _)| (event, command.to_owned())));
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.server.is_empty() && self.hooks.is_empty()
+    }
+
+    /// True if all commands are those of a program.
+    pub(super) fn are_of(&self, agent: Agent, program: &Program) -> bool {
+        let mut hooks = self.hooks.iter();
+        (self.server.is_empty() || self.server == program.with(&["mcp"]))
+            && hooks.all(|(event, command)| *command == program.hook(agent, event))
+    }
+
+    /// Says what is missing, if anything is.
+    pub(super) fn missing(&self, agent: Agent) -> Option<String> {
+        if self.server.is_empty() {
+            return Some("the server".to_owned());
+        }
+        let has = |event: &str| self.hooks.iter().any(|(have, _)| *have == event);
+        let missing = agent.events().iter().find(|event| !has(event));
+        missing.map(|event| format!("the hook {event}"))
+    }
+}
+
+/// Returns a text, or the texts of an array.
+fn strings(value: &Value<'_>) -> Vec<String> {
+    match value {
+        Value::StringLit(text) => vec![text.value.to_string()],
+        Value::Array(all) => all.elements.iter().flat_map(strings).collect(),
+        _ => Vec::new(),
+    }
+}

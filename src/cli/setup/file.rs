@@ -1,0 +1,121 @@
+//! The configuration file of an agent: read with care, and written whole, with its mode.
+
+use std::fs::{File, Metadata, OpenOptions, Permissions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+
+use crate::visible::visible_path;
+
+/// Maximum size of a configuration file, in bytes.
+const LARGEST: u64 = 64 << 20;
+/// Mode of a file that is made: it may come to hold keys.
+const NEW_MODE: u32 = 0o600;
+
+/// A configuration file as it was read.
+pub(super) struct Found {
+    /// Path without links.
+    path: PathBuf,
+    /// `None` if there is no such file.
+    pub(super) text: Option<String>,
+    mode: u32,
+}
+
+impl Found {
+    /// Reads a file that must be in one of the folders, after all links are followed.
+    pub(super) fn read(path: &Path, within: &[PathBuf]) -> anyhow::Result<Self> {
+        let (path, is_there) = resolve(path)?;
+        let is_in = |folder: &PathBuf| resolve(folder).is_ok_and(|(it, _)| path.starts_with(it));
+        ensure!(
+            within.iter().any(is_in),
+            "a link leads out of the folder to {}",
+            visible_path(&path)
+        );
+        if !is_there {
+            return Ok(Self { path, text: None, mode: NEW_MODE });
+        }
+        let meta = path.metadata()?;
+        check(&meta)?;
+        let text = std::fs::read(&path)?;
+        let text = String::from_utf8(text).ok().context("it is not UTF-8")?;
+        Ok(Self { path, text: Some(text), mode: meta.permissions().mode() & 0o7777 })
+    }
+
+    /// Writes a text in place of what was read, with the folders above. Returns the number of folders
+    /// that it made.
+    pub(super) fn write(&self, text: &str) -> anyhow::Result<usize> {
+        self.check_unchanged()?;
+        let folder = self.path.parent().context("it is in no folder")?;
+        let is_missing = |folder: &&Path| !folder.exists();
+        let made = folder.ancestors().take_while(is_missing).count();
+        std::fs::create_dir_all(folder).context("cannot make its folder")?;
+        let draft = self.draft();
+        let written = self.write_draft(&draft, text);
+        let written = written.and_then(|()| Ok(std::fs::rename(&draft, &self.path)?));
+        if written.is_err() {
+            let _ = std::fs::remove_file(&draft);
+        }
+        written.map(|()| made)
+    }
+
+    /// Removes the file, and as many of the folders above as are empty.
+    pub(super) fn delete(&self, folders: usize) -> anyhow::Result<()> {
+        self.check_unchanged()?;
+        std::fs::remove_file(&self.path)?;
+        let above = self.path.ancestors().skip(1).take(folders);
+        for folder in above {
+            if std::fs::remove_dir(folder).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_unchanged(&self) -> anyhow::Result<()> {
+        let is_same = match (&self.text, std::fs::read(&self.path)) {
+            (Some(text), Ok(now)) => text.as_bytes() == now,
+            (None, Err(error)) => error.kind() == ErrorKind::NotFound,
+            _ => false,
+        };
+        ensure!(is_same, "another program changed it meanwhile; run this again");
+        Ok(())
+    }
+
+    fn draft(&self) -> PathBuf {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        self.path.with_file_name(format!(".{name}.contexture-{}", std::process::id()))
+    }
+
+    fn write_draft(&self, draft: &Path, text: &str) -> anyhow::Result<()> {
+        let mut options = OpenOptions::new();
+        let mut file: File = options.write(true).create_new(true).mode(NEW_MODE).open(draft)?;
+        file.write_all(text.as_bytes())?;
+        file.set_permissions(Permissions::from_mode(self.mode))?;
+        Ok(file.sync_data()?)
+    }
+}
+
+fn check(meta: &Metadata) -> anyhow::Result<()> {
+    ensure!(meta.is_file(), "it is not a plain file");
+    let user = rustix::process::geteuid().as_raw();
+    ensure!(meta.uid() == user, "it belongs to another user");
+    ensure!(meta.len() <= LARGEST, "it is larger than {LARGEST} bytes");
+    Ok(())
+}
+
+/// Follows all links of a path, as far as it exists. Tells whether all of it does.
+fn resolve(path: &Path) -> anyhow::Result<(PathBuf, bool)> {
+    match path.canonicalize() {
+        Ok(path) => Ok((path, true)),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            ensure!(path.symlink_metadata().is_err(), "it is a link that leads nowhere");
+            let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+                bail!("it is no name of a file")
+            };
+            Ok((resolve(above)?.0.join(name), false))
+        }
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,108 @@
+//! `contexture setup`: writes the server and the hooks into the configuration of an agent, and takes
+//! them out again.
+
+mod agent;
+mod check;
+mod edit;
+mod entries;
+mod file;
+mod json;
+mod plan;
+mod record;
+mod toml;
+mod value;
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, ensure};
+
+use self::agent::{Agent, Place, Program};
+pub(super) use self::agent::{claude_folder, codex_folder};
+pub(super) use self::check::check_agents;
+use self::plan::Plan;
+use self::record::Records;
+use super::{Common, say};
+use crate::files::{project_root, true_name};
+use crate::visible::{visible_lines, visible_path};
+
+/// Set an agent up: enter the server and the hooks into its configuration.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  contexture setup claude --dry-run\n  contexture setup codex\n  \
+    contexture setup gemini --project\n  contexture setup opencode --remove\n\nIt shows what it \
+    changes, and nothing else of the files, which may hold keys. Everything else in\nthem stays as \
+    it is. Agents start the program by its present path; run this again if that changes."
+)]
+pub(super) struct SetUp {
+    /// The agent
+    agent: Agent,
+    /// Write into the configuration of the current project instead of yours
+    #[arg(long)]
+    project: bool,
+    /// Take out what an earlier run put in
+    #[arg(long)]
+    remove: bool,
+    /// Only show what would change
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl SetUp {
+    pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
+        let setup = common.setup()?;
+        let records = Records::below(setup.state.as_deref());
+        let program = Program::running(self.options(common)?)?;
+        let place = self.place()?;
+        let files = self.agent.files(&place, &setup.folders.home, &program);
+        let plan = |file| Plan::of(file, self.remove, &records);
+        let mut plans = files.into_iter().map(plan).collect::<anyhow::Result<Vec<_>>>()?;
+        let mut shown = String::new();
+        for plan in &plans {
+            match &*plan.diff {
+                "" => writeln!(shown, "{}: nothing to change", visible_path(&plan.path))?,
+                diff => shown += &visible_lines(diff),
+            }
+        }
+        say(&shown)?;
+        if self.dry_run {
+            return Ok(());
+        }
+        if self.remove {
+            // The first file may have made the folder of the others.
+            plans.reverse();
+        }
+        for plan in plans.iter().filter(|plan| !plan.diff.is_empty()) {
+            plan.carry_out(&records).with_context(|| visible_path(&plan.path))?;
+            say(&format!("{}: {}\n", visible_path(&plan.path), plan.outcome()))?;
+        }
+        let is_new = !self.remove && plans.iter().any(|plan| !plan.diff.is_empty());
+        let remainder = self.agent.remainder(&place);
+        if is_new && !remainder.is_empty() { say(&format!("{remainder}\n")) } else { Ok(()) }
+    }
+
+    fn place(&self) -> anyhow::Result<Place> {
+        if !self.project {
+            return Ok(Place::User);
+        }
+        let folder = std::env::current_dir().context("cannot find the current folder")?;
+        let root =
+            project_root(&true_name(&folder)).context("the current folder is in no project")?;
+        Ok(Place::Project(root))
+    }
+
+    /// Returns the options that agents must give, to use the same state as this command.
+    fn options(&self, common: &Common) -> anyhow::Result<Vec<PathBuf>> {
+        ensure!(!common.ephemeral, "--ephemeral keeps no state that an agent could share");
+        let mut options = Vec::new();
+        for (name, path) in [("--state", &common.state), ("--config", &common.config)] {
+            if let Some(path) = path {
+                options.extend([PathBuf::from(name), std::path::absolute(path)?]);
+            }
+        }
+        Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! What changes in one configuration file.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow};
+
+use super::agent::{File, Wanted, same_hook};
+use super::edit::Edit;
+use super::file::Found;
+use super::record::{Record, Records};
+use super::{json, toml};
+use crate::visible::visible_path;
+
+/// A change of one file, which may be none.
+pub(super) struct Plan {
+    pub(super) path: PathBuf,
+    /// What changes, for people; empty if nothing does.
+    pub(super) diff: String,
+    found: Found,
+    /// The text afterwards; `None` if the file goes.
+    after: Option<String>,
+    record: Record,
+}
+
+impl Plan {
+    pub(super) fn of(file: File, is_removed: bool, records: &Records) -> anyhow::Result<Self> {
+        let File { path, within, wanted } = file;
+        let named = || visible_path(&path);
+        let found = Found::read(&path, &within).with_context(named)?;
+        let record = records.read(&path).unwrap_or_default();
+        let text = found.text.clone().unwrap_or_default();
+        let made = match is_removed {
+            true => Change::out(&wanted, &text, record),
+            false => Change::into(&wanted, &text, record, found.text.is_none()),
+        };
+        let Change { edit, after, record } =
+            made.map_err(|wrong| anyhow!("{}: {wrong}; nothing was changed", visible_path(&path)))?;
+        let known = wanted.lines();
+        let is_known = |line: &str| known.iter().any(|known| known == line.trim_end_matches(','));
+        let mut diff = edit.shown(&text, is_known);
+        if !diff.is_empty() {
+            let nothing = || "/dev/null".to_owned();
+            let old = found.text.as_ref().map_or_else(nothing, |_| named());
+            let new = after.as_ref().map_or_else(nothing, |_| named());
+            diff = format!("--- {old}\n+++ {new}\n{diff}");
+        }
+        Ok(Self { path, diff, found, after, record })
+    }
+
+    pub(super) fn carry_out(&self, records: &Records) -> anyhow::Result<()> {
+        let Some(after) = &self.after else {
+            self.found.delete(self.record.folders)?;
+            return records.remove(&self.path);
+        };
+        let mut record = self.record.clone();
+        record.folders += self.found.write(after)?;
+        match record.is_nothing() {
+            true => records.remove(&self.path),
+            false => records.write(&self.path, &record),
+        }
+    }
+
+    pub(super) fn outcome(&self) -> &'static str {
+        if self.after.is_some() { "written" } else { "removed, since nothing else is in it" }
+    }
+}
+
+/// How a text changes.
+struct Change {
+    edit: Edit,
+    after: Option<String>,
+    record: Record,
+}
+
+impl Change {
+    /// Puts in what is missing. What was there before an earlier set-up is what is noted.
+    fn into(wanted: &Wanted, text: &str, mut record: Record, is_new: bool) -> Result<Self, String> {
+        let edit = wanted.add(text)?;
+        let after = applied(&edit, text)?;
+        let earlier = record.undo(text).and_then(|undo| undo.apply(text));
+        let before = earlier.as_deref().unwrap_or(text);
+        let whole = wanted.add(before)?;
+        let is_exact = whole.only_adds()
+            && whole.apply(before).as_deref() == Some(&*after)
+            && wanted.remove(before)?.is_empty();
+        match is_exact {
+            true => record.note(before, &whole, &after),
+            false => record.forget(),
+        }
+        record.is_made |= is_new;
+        Ok(Self { edit, after: Some(after), record })
+    }
+
+    /// Takes out what is ours, and the file if it was made for that and holds nothing else.
+    fn out(wanted: &Wanted, text: &str, record: Record) -> Result<Self, String> {
+        let edit = match record.undo(text) {
+            Some(edit) => edit.clone(),
+            None => wanted.remove(text)?,
+        };
+        let after = applied(&edit, text)?;
+        Ok(match record.is_made && json::is_blank(&after) {
+            true => Self { edit, after: None, record },
+            false => Self { edit, after: Some(after), record: Record::default() },
+        })
+    }
+}
+
+fn applied(edit: &Edit, text: &str) -> Result<String, String> {
+    edit.apply(text).ok_or_else(|| "the change does not fit".to_owned())
+}
+
+impl Wanted {
+    fn add(&self, text: &str) -> Result<Edit, String> {
+        match self {
+            Self::Json(wanted) => json::add(text, wanted, &same_hook),
+            Self::Toml(words) => toml::add(text, words),
+        }
+    }
+
+    fn remove(&self, text: &str) -> Result<Edit, String> {
+        match self {
+            Self::Json(wanted) => json::remove(text, wanted, &same_hook),
+            Self::Toml(_) => toml::remove(text),
+        }
+    }
+
+    /// Returns the lines that are written, which may be shown.
+    fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Json(wanted) => json::lines(wanted),
+            Self::Toml(words) => toml::block("", words).lines().map(str::to_owned).collect(),
+        }
+    }
+}

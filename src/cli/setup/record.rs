@@ -1,0 +1,85 @@
+//! What was put into a file, so that it can be taken out to the byte. Holds nothing else of the file.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+
+use super::edit::Edit;
+use crate::store::ownership::make_private;
+
+/// The record of one file.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// Hash of the file after it was set up; empty if it cannot be taken back to the byte.
+    after: String,
+    /// What takes the set-up back from that text.
+    undo: Edit,
+    /// True if there was no file before.
+    pub(super) is_made: bool,
+    /// Number of folders that were made for the file.
+    pub(super) folders: usize,
+}
+
+impl Record {
+    /// Notes an edit that only adds.
+    pub(super) fn note(&mut self, before: &str, edit: &Edit, after: &str) {
+        self.after = hash(after);
+        self.undo = edit.inverse(before);
+    }
+
+    /// Forgets the edit, since others changed the file in between.
+    pub(super) fn forget(&mut self) {
+        self.after.clear();
+        self.undo = Edit::default();
+    }
+
+    /// True if there is nothing to remember.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.after.is_empty() && !self.is_made && self.folders == 0
+    }
+
+    /// Returns the edit that takes the set-up back, if the text is as it was left.
+    pub(super) fn undo(&self, text: &str) -> Option<&Edit> {
+        (hash(text) == self.after).then_some(&self.undo)
+    }
+}
+
+/// The folder of the records.
+pub(super) struct Records(Option<PathBuf>);
+
+impl Records {
+    pub(super) fn below(state: Option<&Path>) -> Self {
+        Self(state.map(|state| state.join("setup")))
+    }
+
+    pub(super) fn read(&self, file: &Path) -> Option<Record> {
+        serde_json::from_slice(&std::fs::read(self.path(file)?).ok()?).ok()
+    }
+
+    pub(super) fn write(&self, file: &Path, record: &Record) -> anyhow::Result<()> {
+        let Some((path, folder)) = self.path(file).zip(self.0.as_deref()) else { return Ok(()) };
+        if let Some(state) = folder.parent() {
+            make_private(state)?;
+        }
+        make_private(folder)?;
+        let text = serde_json::to_string(record)?;
+        std::fs::write(path, text).context("cannot note what was put in")
+    }
+
+    pub(super) fn remove(&self, file: &Path) -> anyhow::Result<()> {
+        match self.path(file).map(std::fs::remove_file) {
+            Some(Err(error)) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn path(&self, file: &Path) -> Option<PathBuf> {
+        let hash = hash(&file.to_string_lossy());
+        Some(self.0.as_ref()?.join(format!("{}.json", &hash[..32])))
+    }
+}
+
+fn hash(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex().to_string()
+}

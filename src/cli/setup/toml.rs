@@ -1,0 +1,137 @@
+//! Adds the entry of the server to Codex's TOML, and takes it out. All else keeps its bytes. Pure.
+
+use std::ops::Range;
+
+use toml_edit::{Array, Document, DocumentMut, Item, Table, TableLike};
+
+use super::edit::Edit;
+use super::json::ENTRY;
+
+const SERVERS: &str = "mcp_servers";
+
+/// Returns the edit that adds the entry, or corrects its command.
+///
+/// # Errors
+/// The reason in words, if the text does not parse, or cannot take another table.
+pub(super) fn add(text: &str, words: &[String]) -> Result<Edit, String> {
+    let mut document = parse(text)?;
+    let Some((program, args)) = words.split_first() else { return Err("no program".to_owned()) };
+    let args: Array = args.iter().collect();
+    if let Some(entry) = entry(&mut document) {
+        let is_same = entry.get("command").and_then(Item::as_str) == Some(program)
+            && entry.get("args").and_then(Item::as_array).is_some_and(|have| same(have, &args));
+        if !is_same {
+            entry.insert("command", toml_edit::value(program));
+            entry.insert("args", toml_edit::value(args));
+        }
+        return Ok(Edit::between(text, &document.to_string()));
+    }
+    let new = format!("{text}{}", block(text, words));
+    parse(&new)
+        .map_err(|_| format!("{SERVERS} is not a table with a heading; add to it by hand"))?;
+    Ok(Edit::between(text, &new))
+}
+
+/// Returns the edit that takes the entry out.
+///
+/// # Errors
+/// The reason in words, if the text does not parse.
+pub(super) fn remove(text: &str) -> Result<Edit, String> {
+    let mut document = parse(text)?;
+    if entry(&mut document).is_none() {
+        return Ok(Edit::default());
+    }
+    let mut is_empty = false;
+    if let Some(servers) = document.get_mut(SERVERS).and_then(Item::as_table_like_mut) {
+        servers.remove(ENTRY);
+        is_empty = servers.is_empty();
+    }
+    let servers = document.get(SERVERS).and_then(Item::as_table);
+    if is_empty && servers.is_some_and(Table::is_implicit) {
+        document.remove(SERVERS);
+    }
+    // The document takes the comments above the entry along; its lines alone are better, if no other
+    // table is between them.
+    let whole = document.to_string();
+    let after = without_lines(text).filter(|after| same_values(after, &whole));
+    Ok(Edit::between(text, &after.unwrap_or(whole)))
+}
+
+/// Takes out the lines from the entry's first to its last, and a blank one above.
+fn without_lines(text: &str) -> Option<String> {
+    let document = Document::parse(text).ok()?;
+    let all = extent(document.get(SERVERS)?.get(ENTRY)?)?;
+    let start = text[..all.start].rfind('\n').map_or(0, |end| end + 1);
+    let end = text[all.end..].find('\n').map_or(text.len(), |line| all.end + line + 1);
+    let above = &text[..start];
+    let blank = ["\r\n", "\n"].into_iter().find(|end| above.ends_with(&format!("\n{end}")));
+    let above = blank.and_then(|blank| above.strip_suffix(blank)).unwrap_or(above);
+    Some(format!("{above}{}", &text[end..]))
+}
+
+/// Returns the place of an item with all that is below it.
+fn extent(item: &Item) -> Option<Range<usize>> {
+    let below = item.as_table_like().into_iter().flat_map(|table| table.iter());
+    let all = below.filter_map(|(_, item)| extent(item)).chain(item.span());
+    all.reduce(|one, other| one.start.min(other.start)..one.end.max(other.end))
+}
+
+fn same_values(one: &str, other: &str) -> bool {
+    let read = |text: &str| ::toml::from_str::<::toml::Table>(text).ok();
+    read(one).is_some_and(|one| Some(one) == read(other))
+}
+
+/// Returns the command of the entry, as words.
+pub(super) fn command(text: &str) -> Result<Option<Vec<String>>, String> {
+    let mut document = parse(text)?;
+    let Some(entry) = entry(&mut document) else { return Ok(None) };
+    let program = entry.get("command").and_then(Item::as_str).map(str::to_owned);
+    let args = entry.get("args").and_then(Item::as_array).into_iter().flatten();
+    let args = args.filter_map(|arg| arg.as_str().map(str::to_owned));
+    Ok(program.map(|program| std::iter::once(program).chain(args).collect()))
+}
+
+/// Tells whether Codex was told to trust a hook of a file.
+pub(super) fn trusts(text: &str, file: &str) -> bool {
+    let Ok(document) = Document::parse(text) else { return false };
+    let states = document.get("hooks").and_then(|hooks| hooks.get("state"));
+    let mut states = states.and_then(Item::as_table_like).into_iter().flat_map(|all| all.iter());
+    states.any(|(key, state)| {
+        let rest = key.strip_prefix(file);
+        rest.is_some_and(|rest| rest.starts_with(':')) && state.get("trusted_hash").is_some()
+    })
+}
+
+/// Returns the table of the entry as it is added to a text.
+pub(super) fn block(text: &str, words: &[String]) -> String {
+    let args: Array = words.iter().skip(1).collect();
+    let program = toml_edit::Value::from(words.first().map_or("", String::as_str));
+    let gap = match text {
+        "" => "",
+        _ if text.ends_with('\n') => "\n",
+        _ => "\n\n",
+    };
+    let block = format!("{gap}[{SERVERS}.{ENTRY}]\ncommand = {program}\nargs = {args}\n");
+    if text.contains("\r\n") { block.replace('\n', "\r\n") } else { block }
+}
+
+fn parse(text: &str) -> Result<DocumentMut, String> {
+    // The reason in full would quote the file, which may hold keys.
+    text.parse().map_err(|wrong: toml_edit::TomlError| {
+        let at = wrong.span().map_or(0, |span| span.start);
+        let line = text[..at].matches('\n').count() + 1;
+        format!("line {line}: {}", wrong.message())
+    })
+}
+
+fn entry(document: &mut DocumentMut) -> Option<&mut dyn TableLike> {
+    let servers = document.get_mut(SERVERS)?.as_table_like_mut()?;
+    servers.get_mut(ENTRY)?.as_table_like_mut()
+}
+
+fn same(one: &Array, other: &Array) -> bool {
+    let words = |all: &Array| -> Vec<Option<String>> {
+        all.iter().map(|it| it.as_str().map(str::to_owned)).collect()
+    };
+    words(one) == words(other)
+}

@@ -1,0 +1,100 @@
+//! JSON values: how they are written, and the hooks in them. Pure.
+
+use std::ops::Range;
+
+use jsonc_parser::ast::{Array, Object, ObjectProp, Value};
+use jsonc_parser::common::Ranged;
+
+/// What is added to an object or an array.
+pub(super) enum Child<'v, 'a> {
+    Property(&'v ObjectProp<'a>),
+    Element(&'v Value<'a>),
+}
+
+impl Child<'_, '_> {
+    pub(super) fn render(&self, indent: &str, step: &str, line_end: &str) -> String {
+        match self {
+            Self::Property(property) => {
+                let value = render(&property.value, indent, step, line_end);
+                format!("{}: {value}", quoted(property.name.as_str()))
+            }
+            Self::Element(value) => render(value, indent, step, line_end),
+        }
+    }
+}
+
+/// Returns the places of an object's properties or an array's elements.
+pub(super) fn children(value: &Value<'_>) -> Vec<Range<usize>> {
+    let range = |it: &dyn Ranged| it.range().start..it.range().end;
+    match value {
+        Value::Object(Object { properties, .. }) => properties.iter().map(|it| range(it)).collect(),
+        Value::Array(array) => array.elements.iter().map(|it| range(it)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Writes a value on lines of its own, as JavaScript does.
+pub(super) fn render(value: &Value<'_>, indent: &str, step: &str, line_end: &str) -> String {
+    let below = format!("{indent}{step}");
+    let (open, close, parts) = match value {
+        Value::Object(object) => {
+            let one = |it| Child::Property(it).render(&below, step, line_end);
+            ('{', '}', object.properties.iter().map(one).collect::<Vec<_>>())
+        }
+        Value::Array(array) => {
+            let one = |it| render(it, &below, step, line_end);
+            ('[', ']', array.elements.iter().map(one).collect())
+        }
+        _ => return bare(value),
+    };
+    if parts.is_empty() {
+        return format!("{open}{close}");
+    }
+    let parts = parts.join(&format!(",{line_end}{below}"));
+    format!("{open}{line_end}{below}{parts}{line_end}{indent}{close}")
+}
+
+/// Writes a value on one line.
+pub(super) fn bare(value: &Value<'_>) -> String {
+    match value {
+        Value::StringLit(text) => quoted(&text.value),
+        Value::NumberLit(number) => number.value.to_owned(),
+        Value::BooleanLit(it) => it.value.to_string(),
+        Value::NullKeyword(_) => "null".to_owned(),
+        Value::Object(object) => {
+            let one =
+                |it: &ObjectProp<'_>| format!("{}: {}", quoted(it.name.as_str()), bare(&it.value));
+            format!("{{{}}}", object.properties.iter().map(one).collect::<Vec<_>>().join(", "))
+        }
+        Value::Array(array) => {
+            format!("[{}]", array.elements.iter().map(bare).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+/// Writes a text as a JSON string.
+pub(super) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// True if an array holds groups of hooks.
+pub(super) fn are_groups(groups: &Array<'_>) -> bool {
+    groups.elements.iter().any(|group| commands(group).next().is_some())
+}
+
+/// Returns the commands of a group of hooks, with their places.
+pub(super) fn commands<'v>(group: &'v Value<'_>) -> impl Iterator<Item = (&'v str, Range<usize>)> {
+    let all = hooks(group).and_then(Value::as_array).into_iter().flat_map(|all| &all.elements);
+    all.filter_map(command)
+}
+
+/// Returns the hooks of a group.
+pub(super) fn hooks<'v, 'a>(group: &'v Value<'a>) -> Option<&'v Value<'a>> {
+    Some(&group.as_object()?.get("hooks")?.value)
+}
+
+/// Returns the command of a hook, with its place.
+pub(super) fn command<'v>(hook: &'v Value<'_>) -> Option<(&'v str, Range<usize>)> {
+    let text = hook.as_object()?.get("command")?.value.as_string_lit()?;
+    Some((&text.value, text.range.start..text.range.end))
+}
