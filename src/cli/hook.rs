@@ -1,11 +1,12 @@
 //! `contexture hook`: answers an event of an agent with what changed since the last push to its
 //! session, and records its transcript. Whatever fails, the agent goes on as if there were no hook.
 
+use std::fs::{File, TryLockError};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
@@ -14,6 +15,7 @@ use serde_json::json;
 use super::host::{Setup, runtime};
 use super::mcp::{Reach, Shared};
 use super::serve::log_to_stderr;
+use super::setup::{claude_folder, codex_folder};
 use super::{Common, write_out};
 use crate::mcp::{AgentSession, Push};
 use crate::store::ownership::make_private;
@@ -31,8 +33,9 @@ const FACTS_WAIT: Duration = Duration::from_secs(10);
 
 /// Answer an event of an agent: give it what changed since it was last given something.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Agents run this themselves, with the event as JSON on standard input. It \
-    knows claude, codex and\ngemini. It always succeeds: what fails is on standard error.")]
+#[command(after_help = "Agents run this themselves, with the event as JSON on standard input; \
+    contexture setup enters\nit. It knows claude, codex and gemini. It always succeeds: what fails is \
+    on standard error.")]
 pub(super) struct Hook {
     /// The agent: claude, codex or gemini
     agent: String,
@@ -74,9 +77,11 @@ impl Hook {
         if is_pushed {
             let setup = common.setup()?;
             let receipt = Receipt::of(&setup, agent.name, &event.session_id);
-            let is_anew = self.event == "SessionStart" && event.source.as_deref() != Some("resume");
+            let _held = receipt.as_ref().map(Receipt::hold).transpose()?;
+            let is_anew = self.event == "SessionStart" && agent.forgets(event.source.as_deref());
+            let begins = self.event == "SessionStart" && event.source.as_deref() != Some("resume");
             let mut received = receipt.as_ref().and_then(Receipt::number);
-            if let (None, true, Some(receipt)) = (received, is_anew, &receipt) {
+            if let (None, true, Some(receipt)) = (received, begins, &receipt) {
                 // If this hook is killed, the next one knows that nothing was received.
                 receipt.note(0)?;
                 received = Some(0);
@@ -166,21 +171,26 @@ struct Agent {
 
 impl Agent {
     fn named(name: &str) -> anyhow::Result<Self> {
-        let folder = |variable: &str, usual: &str, below: &str| {
-            let home = || std::env::home_dir().map(|home| home.join(usual));
-            std::env::var_os(variable).map(PathBuf::from).or_else(home).map(|it| it.join(below))
+        let home = std::env::home_dir();
+        let below = |folder: fn(&Path) -> PathBuf, name: &str| {
+            home.as_deref().map(|home| folder(home).join(name))
         };
         Ok(match name {
-            "claude" => Self {
-                name: "claude",
-                transcripts: folder("CLAUDE_CONFIG_DIR", ".claude", "projects"),
-            },
-            "codex" => {
-                Self { name: "codex", transcripts: folder("CODEX_HOME", ".codex", "sessions") }
-            }
+            "claude" => Self { name: "claude", transcripts: below(claude_folder, "projects") },
+            "codex" => Self { name: "codex", transcripts: below(codex_folder, "sessions") },
             "gemini" => Self { name: "gemini", transcripts: None },
             _ => bail!("no agent has this name; known are claude, codex and gemini"),
         })
+    }
+
+    /// Tells whether a session that starts so has lost what it was given. A new one was given nothing.
+    fn forgets(&self, source: Option<&str>) -> bool {
+        match source {
+            Some("clear" | "compact") => true,
+            // Gemini CLI resumes a session without what hooks added.
+            Some("resume") => self.name == "gemini",
+            _ => false,
+        }
     }
 
     /// Returns the transcript that an event names, if it is a file in the agent's own folder.
@@ -209,12 +219,24 @@ impl Receipt {
         std::fs::read_to_string(&self.0).ok()?.trim().parse().ok()
     }
 
-    fn note(&self, number: u64) -> anyhow::Result<()> {
+    /// Keeps other hooks of the session waiting: some agents run those of its start and of its first
+    /// prompt at once.
+    fn hold(&self) -> anyhow::Result<File> {
         let folder = self.0.parent().context("the receipt has no folder")?;
         if let Some(runtime) = folder.parent() {
             make_private(runtime)?;
         }
         make_private(folder)?;
+        let file = File::options().write(true).create(true).truncate(false).open(&self.0)?;
+        let end = Instant::now() + ANSWER_WAIT;
+        while let Err(TryLockError::WouldBlock) = file.try_lock() {
+            ensure!(Instant::now() < end, "another hook of the session is still running");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Ok(file)
+    }
+
+    fn note(&self, number: u64) -> anyhow::Result<()> {
         std::fs::write(&self.0, number.to_string()).context("cannot note what was given")
     }
 }

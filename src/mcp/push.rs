@@ -16,7 +16,8 @@ use super::marked::{Now, left_out, named, rendered};
 use super::project::Project;
 use crate::visible::visible_lines;
 
-/// Maximum number of characters of a push, as JSON. Claude Code cuts off more than 10,000.
+/// Maximum number of bytes of a push, as JSON. Claude Code cuts off more than 10,000 characters, and
+/// Codex more than 2,500 times 4 bytes.
 const LONGEST: usize = 9_700;
 /// Maximum sizes of what is given back after a compaction, in tokens: of the statements, and of the
 /// commands, paths and figures, which agents' own summaries lose first.
@@ -345,7 +346,7 @@ impl Change {
     }
 }
 
-/// Returns the number of characters of a text as it goes out: visible, and as JSON.
+/// Returns the number of bytes of a text as it goes out: visible, and as JSON.
 fn length(text: &str) -> usize {
-    Json::from(&*visible_lines(text)).to_string().chars().count()
+    Json::from(&*visible_lines(text)).to_string().len()
 }

@@ -44,7 +44,7 @@ fn given(home: &Home, agent: &str, event: &str, session: &str, source: &str) -> 
     if out.is_empty() {
         return out;
     }
-    assert!(out.chars().count() <= 10_000, "{}", out.len());
+    assert!(out.len() <= 10_000, "{}", out.len());
     assert!(!out.trim_end().chars().any(char::is_control), "{out:?}");
     let answer: Json = serde_json::from_str(&out).unwrap();
     assert_eq!(answer["hookSpecificOutput"]["hookEventName"], event);
@@ -82,8 +82,29 @@ fn a_session_is_given_what_changed_and_nothing_twice() {
     assert!(given(&home, "codex", "UserPromptSubmit", "one", "").contains("second"));
     assert_eq!(given(&home, "gemini", "BeforeAgent", "one", ""), "");
     assert_eq!(given(&home, "claude", "SessionStart", "one", "resume"), "");
+    assert_eq!(given(&home, "codex", "SessionStart", "one", "resume"), "");
+    // Gemini CLI does not keep what hooks added.
+    assert!(given(&home, "gemini", "SessionStart", "one", "resume").contains("second"));
+    assert_eq!(given(&home, "gemini", "BeforeAgent", "one", ""), "");
     assert!(given(&home, "claude", "SessionStart", "one", "clear").contains("second"));
     assert_eq!(prompted(&home, "one"), "");
+}
+
+#[test]
+fn hooks_that_run_at_once_give_it_once() {
+    let home = Home::new();
+    let server = home.listening(&[]);
+    let mut emacs = server.unix(Dialect::Native);
+    let manager = layer(&mut emacs, &home);
+    emacs.add(&manager, "the mark");
+    let events = ["SessionStart", "BeforeAgent", "BeforeAgent", "SessionStart"];
+    let all = std::thread::scope(|scope| {
+        let home = &home;
+        let input = b"{\"session_id\": \"one\", \"source\": \"startup\"}";
+        let start = |event| scope.spawn(move || run(home, &["gemini", event], input).0);
+        events.map(start).map(|thread| thread.join().unwrap())
+    });
+    assert_eq!(all.concat().matches("the mark").count(), 1, "{all:?}");
 }
 
 #[test]

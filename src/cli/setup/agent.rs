@@ -74,7 +74,7 @@ impl Agent {
     pub(super) fn events(self) -> &'static [&'static str] {
         match self {
             Self::Claude | Self::Codex => &["SessionStart", "UserPromptSubmit", "PreCompact"],
-            Self::Gemini => &["SessionStart", "BeforeAgent", "PreCompress"],
+            Self::Gemini => &["SessionStart", "BeforeAgent"],
             Self::OpenCode => &[],
         }
     }
