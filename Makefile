@@ -61,7 +61,7 @@ bench: setup-bench ## measure speed and memory beside their targets, into build/
 bench-methods: build ## compare each method with another build of the server: EARLIER=program
 	@scripts/bench-methods '$(EARLIER)' "$${CARGO_TARGET_DIR:-target}/release/contexture"
 
-bench-curation: ## measure what curation keeps, costs and takes, also of recorded ones: SESSIONS=DIR DIALOGUES=DIR
+bench-curation: ## measure what curation keeps, costs and takes, also of recorded ones: SESSIONS=DIR DIALOGUES=DIR EMBEDDINGS=URL
 	@cargo bench --locked --quiet --bench curation
 
 bench-hostile: ## measure what others notice of hostile clients, and the memory that those take

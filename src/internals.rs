@@ -34,6 +34,9 @@ pub mod curation {
     pub mod section {
         pub use crate::curation::section::Sections;
     }
+    pub mod similarity {
+        pub use crate::curation::similarity::Similarity;
+    }
     pub mod strategy {
         pub use crate::curation::strategy::*;
     }
@@ -56,6 +59,9 @@ pub mod provider {
         pub use crate::provider::chat::{
             ChatMessage, OnWait, Provider, Request, Response, Stop, StreamEvent, Tool, Usage,
         };
+    }
+    pub mod embed {
+        pub use crate::provider::embed::{Embedder, HttpEmbedder};
     }
     pub mod secret {
         pub use crate::provider::secret::KeySource;

@@ -37,7 +37,9 @@ pub(crate) fn measure() -> anyhow::Result<()> {
     let mut rows = vec![row("newest that fit, every turn", &log, newest_that_fit)];
     for strategy in ALL {
         rows.push(row(&format!("`{}`", strategy.name()), &log, |history| {
-            let shown = strategy.project(history, &Aim { budget: WINDOW, query: None }).shown;
+            let shown = strategy
+                .project(history, &Aim { budget: WINDOW, query: None, similarity: None })
+                .shown;
             shown.into_iter().map(|shown| part(history, shown)).collect()
         }));
     }

@@ -3,7 +3,8 @@
 //! in Markdown.
 //!
 //! Everything but the speed is the same in every run, since the conversations come from seeds.
-//! `SESSIONS` and `DIALOGUES` name folders with recorded ones, which are then measured too.
+//! `SESSIONS` and `DIALOGUES` name folders with recorded ones, which are then measured too, and
+//! `EMBEDDINGS` a server of embeddings for the dialogues.
 
 mod baseline;
 mod cache;
@@ -13,6 +14,7 @@ mod evidence;
 mod fresh;
 mod given_back;
 mod log;
+mod meaning;
 mod phrases;
 mod public;
 mod random;

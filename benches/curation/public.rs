@@ -3,10 +3,11 @@
 //! `DIALOGUES` names a folder with JSON files in the form of LoCoMo: the conversations
 //! `session_1`, `session_2` … have messages with `dia_id`, `speaker` and `text`, and `qa` has
 //! questions with the `dia_id`s of their `evidence`. Questions of category 5 have no answer, and
-//! are left out.
+//! are left out. With a server of embeddings, windows by meaning are measured too.
 
 use std::collections::HashMap;
 
+use contexture::internals::curation::similarity::Similarity;
 use contexture::internals::curation::strategy::{ALL, Aim, Shown, Strategy};
 use contexture::internals::curation::unit::History;
 use contexture::internals::retrieval::scan;
@@ -14,9 +15,9 @@ use contexture::internals::retrieval::words::stems;
 use contexture::internals::session::message::Role;
 use serde_json::Value;
 
-use crate::baseline;
 use crate::log::Log;
 use crate::table::{percent, print};
+use crate::{baseline, meaning};
 
 const SHARES: &[f64] = &[0.10, 0.25];
 /// Category of questions without an answer.
@@ -24,8 +25,15 @@ const NO_ANSWER: i64 = 5;
 
 struct Dialogue {
     log: Log,
-    /// Questions with the indices of their evidence.
-    questions: Vec<(String, Vec<usize>)>,
+    questions: Vec<Question>,
+}
+
+struct Question {
+    text: String,
+    /// Indices of the messages with the evidence.
+    evidence: Vec<usize>,
+    /// Its similarity to each message, and what windows make of the vectors.
+    meaning: Option<(Vec<f64>, Similarity)>,
 }
 
 pub(crate) fn measure() -> anyhow::Result<()> {
@@ -42,18 +50,35 @@ pub(crate) fn measure() -> anyhow::Result<()> {
     }
     let mut rows = vec![
         row("newest that fit", &dialogues, |history, _, budget| newest(history, budget)),
-        row("BM25 and neighbours", &dialogues, by_words),
+        row("BM25 and neighbours", &dialogues, |history, question, budget| {
+            by_words(history, &question.text, budget)
+        }),
     ];
+    let questions = || dialogues.iter().flat_map(|dialogue| &dialogue.questions);
+    let has_vectors = questions().any(|question| question.meaning.is_some());
+    if has_vectors {
+        rows.push(row("vectors and neighbours", &dialogues, by_vectors));
+    }
     for strategy in ALL {
-        for asked in [false, true] {
-            let name =
-                format!("`{}`{}", strategy.name(), if asked { " with the query" } else { "" });
+        for (asked, meant) in [(false, false), (true, false), (true, true)] {
+            if meant && (!has_vectors || !["query", "tiered"].contains(&strategy.name())) {
+                continue;
+            }
+            let name = format!(
+                "`{}`{}{}",
+                strategy.name(),
+                if asked { " with the query" } else { "" },
+                if meant { ", by meaning too" } else { "" }
+            );
             rows.push(row(&name, &dialogues, |history, question, budget| {
-                whole(*strategy, history, &Aim { budget, query: asked.then_some(question) })
+                let query = asked.then_some(&*question.text);
+                let meaning = question.meaning.as_ref().filter(|_| meant);
+                let similarity = meaning.map(|(_, similarity)| similarity);
+                whole(*strategy, history, &Aim { budget, query, similarity })
             }));
         }
     }
-    let questions: usize = dialogues.iter().map(|dialogue| dialogue.questions.len()).sum();
+    let questions = questions().count();
     let title = format!(
         "Evidence kept, {questions} questions about {} recorded dialogues",
         dialogues.len()
@@ -64,7 +89,7 @@ pub(crate) fn measure() -> anyhow::Result<()> {
 fn row(
     name: &str,
     dialogues: &[Dialogue],
-    shown: impl Fn(&History<'_>, &str, u64) -> Vec<usize>,
+    shown: impl Fn(&History<'_>, &Question, u64) -> Vec<usize>,
 ) -> Vec<String> {
     let mut row = vec![name.to_owned()];
     for share in SHARES {
@@ -72,10 +97,10 @@ fn row(
         for Dialogue { log, questions } in dialogues {
             let history = History::new(log.messages.iter().collect(), &log.measure);
             let budget = (history.tokens() as f64 * share) as u64;
-            for (question, evidence) in questions {
+            for question in questions {
                 let shown = shown(&history, question, budget);
                 all += 1;
-                kept += usize::from(evidence.iter().all(|index| shown.contains(index)));
+                kept += usize::from(question.evidence.iter().all(|index| shown.contains(index)));
             }
         }
         row.push(percent(kept, all));
@@ -98,6 +123,12 @@ fn newest(history: &History<'_>, budget: u64) -> Vec<usize> {
 fn by_words(history: &History<'_>, question: &str, budget: u64) -> Vec<usize> {
     let texts = history.messages.iter().map(|message| [&*message.content]);
     let scores = baseline::with_neighbours(&scan::scores(texts, &stems(question)));
+    fitting(history, baseline::best_first(&scores).into_iter(), budget)
+}
+
+fn by_vectors(history: &History<'_>, question: &Question, budget: u64) -> Vec<usize> {
+    let similar = question.meaning.as_ref().map(|(similar, _)| &**similar).unwrap_or_default();
+    let scores = baseline::with_neighbours(similar);
     fitting(history, baseline::best_first(&scores).into_iter(), budget)
 }
 
@@ -136,8 +167,25 @@ fn dialogue(json: &Value) -> anyhow::Result<Dialogue> {
             evidence.filter_map(|id| places.get(id.trim()).copied()).collect();
         if !evidence.is_empty() && asked["category"].as_i64() != Some(NO_ANSWER) {
             let question = asked["question"].as_str().unwrap_or_default();
-            questions.push((question.to_owned(), evidence));
+            questions.push(Question { text: question.to_owned(), evidence, meaning: None });
         }
     }
+    add_meaning(&log, &mut questions)?;
     Ok(Dialogue { log, questions })
+}
+
+fn add_meaning(log: &Log, questions: &mut [Question]) -> anyhow::Result<()> {
+    let texts: Vec<String> = log.messages.iter().map(|it| it.content.to_string()).collect();
+    let asked: Vec<String> = questions.iter().map(|question| question.text.clone()).collect();
+    let (Some(messages), Some(asked)) = (meaning::vectors(&texts)?, meaning::vectors(&asked)?)
+    else {
+        return Ok(());
+    };
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum::<f64>();
+    for (question, vector) in questions.iter_mut().zip(&asked) {
+        let cosine = |it: &Vec<f32>| dot(vector, it) / (dot(vector, vector) * dot(it, it)).sqrt();
+        let similarity = Similarity::of(vector, messages.iter().map(|it| Some(&**it)));
+        question.meaning = Some((messages.iter().map(cosine).collect(), similarity));
+    }
+    Ok(())
 }

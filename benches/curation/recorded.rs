@@ -82,7 +82,7 @@ pub(crate) fn measure() -> anyhow::Result<()> {
             );
             rows.push(row(&name, &cuts, |cut, history, budget| {
                 let query = asked.then_some(cut.query.as_str());
-                shown_by(*strategy, history, &Aim { budget, query })
+                shown_by(*strategy, history, &Aim { budget, query, similarity: None })
             }));
         }
     }

@@ -36,7 +36,9 @@ pub(crate) fn measure() -> anyhow::Result<()> {
             let ranks = query.is_some() || strategy.name() == "query";
             let target = if ranks { "–" } else { "p95 ≤ 10 ms" };
             rows.push(row(&name, runs, target, || {
-                black_box(strategy.project(&whole, &Aim { budget: BUDGET, query }));
+                black_box(
+                    strategy.project(&whole, &Aim { budget: BUDGET, query, similarity: None }),
+                );
             }));
         }
     }

@@ -135,6 +135,7 @@ pub(crate) fn windows() -> anyhow::Result<Vec<Row>> {
                 phase: None,
                 strategy: *strategy,
                 query: asked,
+                similarity: None,
                 max_tokens: BUDGET,
                 previous: None,
             })?;

@@ -1,13 +1,14 @@
-//! Computes missing vectors of memories in the background.
+//! Computes missing vectors of memories and messages in the background.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use super::embedding::Embedding;
-use crate::engine::{EngineError, Handle};
+use super::embedding::{Embedding, WantedVectors};
+use crate::engine::{Engine, EngineError, Handle, Lacking};
 use crate::provider::embed::BATCH;
 use crate::provider::{ErrorKind, ProviderError};
 use crate::store::memory::{MemoryFilter, MemoryRow};
+use crate::store::session::Unembedded;
 
 /// Maximum time for a batch.
 const BATCH_TIME: Duration = Duration::from_secs(60);
@@ -18,10 +19,17 @@ const LONGEST_WAIT: Duration = Duration::from_secs(600);
 /// batch's texts. The service is then more likely at fault than the texts.
 const REFUSED_AT_MOST: usize = 3;
 
-/// Computes missing vectors of memories until the engine ends or the future is dropped. Sends
-/// memories only to the configured service.
+/// Computes missing vectors of memories, and of messages of sessions in use, until the engine ends
+/// or the future is dropped. Sends texts only to the configured service.
 pub(crate) async fn backfill(engine: Handle, embedding: Embedding) {
-    let mut backfill = Backfill { engine, embedding, refused: HashSet::new() };
+    let mut backfill = Backfill {
+        engine,
+        embedding,
+        refused: HashSet::new(),
+        wanted: WantedVectors::default(),
+        looked_at: HashMap::new(),
+        model: None,
+    };
     let mut wait = FIRST_WAIT;
     loop {
         match backfill.fill().await {
@@ -32,7 +40,7 @@ pub(crate) async fn backfill(engine: Handle, embedding: Embedding) {
             Err(Failure::Engine(EngineError::Ended)) => return,
             Err(failure) => {
                 tracing::warn!(
-                    "cannot compute vectors of memories; next attempt in {} s: {failure}",
+                    "cannot compute vectors in the background; next attempt in {} s: {failure}",
                     wait.as_secs()
                 );
                 tokio::time::sleep(wait).await;
@@ -45,8 +53,29 @@ pub(crate) async fn backfill(engine: Handle, embedding: Embedding) {
 struct Backfill {
     engine: Handle,
     embedding: Embedding,
-    /// Memories whose texts the service refuses.
-    refused: HashSet<u64>,
+    /// Texts that the service refuses.
+    refused: HashSet<Of>,
+    /// What may lack vectors.
+    wanted: WantedVectors,
+    /// Number of the first message of each session that may lack a vector.
+    looked_at: HashMap<u64, u64>,
+    /// Model that `looked_at` is about.
+    model: Option<String>,
+}
+
+/// What a text belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Of {
+    Memory(u64),
+    /// A message, by the numbers of its session and of itself.
+    Message(u64, u64),
+}
+
+/// A text without a vector.
+#[derive(Debug, Clone)]
+struct Text {
+    of: Of,
+    content: String,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -60,13 +89,17 @@ enum Failure {
 impl Backfill {
     async fn fill(&mut self) -> Result<(), Failure> {
         loop {
-            let rows = self.lacking().await?;
-            if rows.is_empty() {
-                return Ok(());
-            }
-            match self.embed(&rows).await {
+            let WantedVectors { memories, sessions } = self.embedding.take_wanted();
+            self.wanted.memories |= memories;
+            self.wanted.sessions.extend(sessions);
+            let texts = match self.wanted.sessions.last() {
+                _ if self.wanted.memories => self.memories().await?,
+                Some(&session) => self.messages(session).await?,
+                None => return Ok(()),
+            };
+            match self.embed(&texts).await {
                 Err(Failure::Provider(error)) if is_refusal(&error) => {
-                    self.one_by_one(&rows, error).await?;
+                    self.one_by_one(&texts, error).await?;
                 }
                 outcome => outcome?,
             }
@@ -75,7 +108,7 @@ impl Backfill {
 
     /// Returns some memories without a vector, newest first. Before the first vector, returns the
     /// newest memory, to learn the model's name from its vector.
-    async fn lacking(&self) -> Result<Vec<MemoryRow>, EngineError> {
+    async fn memories(&mut self) -> Result<Vec<Text>, EngineError> {
         let limit = (BATCH + self.refused.len()) as u64;
         let name = self.embedding.name();
         let rows = self.engine.ask(move |engine| match name {
@@ -83,33 +116,67 @@ impl Backfill {
             // Without the model's name, it is unknown which memories have its vectors.
             None => engine.list_memories(&MemoryFilter::default(), 1),
         });
-        let rows = rows.await?.into_iter().filter(|row| !self.refused.contains(&row.id));
-        Ok(rows.take(BATCH).collect())
+        let text = |row: MemoryRow| Text { of: Of::Memory(row.id), content: row.made.content };
+        let texts = rows.await?.into_iter().map(text);
+        let texts: Vec<Text> =
+            texts.filter(|text| !self.refused.contains(&text.of)).take(BATCH).collect();
+        self.wanted.memories = !texts.is_empty();
+        Ok(texts)
     }
 
-    async fn embed(&self, rows: &[MemoryRow]) -> Result<(), Failure> {
-        let texts: Vec<String> = rows.iter().map(|row| row.made.content.clone()).collect();
-        let (name, vectors) = self.embedding.vectors(&texts, BATCH_TIME).await?;
-        let ids: Vec<u64> = rows.iter().map(|row| row.id).collect();
+    /// Returns some messages of a session without a vector, oldest first. Before the first vector,
+    /// returns one message.
+    async fn messages(&mut self, id: u64) -> Result<Vec<Text>, EngineError> {
+        let name = self.embedding.name();
+        if self.model != name {
+            self.looked_at.clear();
+            self.model.clone_from(&name);
+        }
+        let from = self.looked_at.get(&id).copied().unwrap_or(1);
+        let most = if name.is_some() { BATCH as u64 } else { 1 };
+        let model = name.unwrap_or_default();
+        let lacking =
+            move |engine: &mut Engine| engine.messages_without_vector(id, from, &model, most);
+        let Lacking { messages, end, is_last } = self.engine.ask(lacking).await?;
+        let text =
+            |it: Unembedded| Text { of: Of::Message(it.session, it.number), content: it.content };
+        let texts = messages.into_iter().map(text);
+        let texts: Vec<Text> = texts.filter(|text| !self.refused.contains(&text.of)).collect();
+        if texts.is_empty() {
+            self.looked_at.insert(id, end + 1);
+            if is_last {
+                self.wanted.sessions.remove(&id);
+            }
+        }
+        Ok(texts)
+    }
+
+    async fn embed(&self, texts: &[Text]) -> Result<(), Failure> {
+        if texts.is_empty() {
+            return Ok(());
+        }
+        let contents: Vec<String> = texts.iter().map(|text| text.content.clone()).collect();
+        let (name, vectors) = self.embedding.vectors(&contents, BATCH_TIME).await?;
+        let of: Vec<Of> = texts.iter().map(|text| text.of).collect();
         let keep = self.engine.ask(move |engine| {
-            let mut both = ids.iter().zip(&vectors);
-            both.try_for_each(|(id, vector)| engine.set_memory_vector(*id, &name, vector))
+            of.iter().zip(&vectors).try_for_each(|(of, vector)| match *of {
+                Of::Memory(id) => engine.set_memory_vector(id, &name, vector),
+                Of::Message(session, number) => {
+                    engine.set_message_vector((session, number), &name, vector)
+                }
+            })
         });
         Ok(keep.await?)
     }
 
-    /// Embeds memories one by one after the service refused them as a batch, so that one refused
-    /// text does not hold up the others.
-    async fn one_by_one(
-        &mut self,
-        rows: &[MemoryRow],
-        refusal: ProviderError,
-    ) -> Result<(), Failure> {
+    /// Embeds texts one by one after the service refused them as a batch, so that one refused text
+    /// does not hold up the others.
+    async fn one_by_one(&mut self, texts: &[Text], refusal: ProviderError) -> Result<(), Failure> {
         let mut refused = Vec::new();
         let mut taken = 0;
-        for row in rows {
-            match self.embed(std::slice::from_ref(row)).await {
-                Err(Failure::Provider(error)) if is_refusal(&error) => refused.push(row.id),
+        for text in texts {
+            match self.embed(std::slice::from_ref(text)).await {
+                Err(Failure::Provider(error)) if is_refusal(&error) => refused.push(text.of),
                 outcome => outcome.map(|()| taken += 1)?,
             }
             if taken == 0 && refused.len() >= REFUSED_AT_MOST {

@@ -1,7 +1,8 @@
 //! Computes vectors for incoming texts. A call waits briefly for its vector, and continues without
 //! one if necessary.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
@@ -17,10 +18,20 @@ pub struct Embedding {
     embedder: Arc<dyn Embedder>,
     /// Maximum time that a call waits for a vector.
     time: Duration,
-    /// Notified when memories may lack vectors.
+    /// Notified when memories or messages may lack vectors.
     lacking: Arc<Notify>,
+    wanted: Arc<Mutex<WantedVectors>>,
     /// Name of the model with the length of its vectors; `None` before the first vector.
     name: Arc<watch::Sender<Option<String>>>,
+}
+
+/// What may lack vectors.
+#[derive(Debug, Default)]
+pub(super) struct WantedVectors {
+    /// True if memories may.
+    pub(super) memories: bool,
+    /// Sessions with messages that may.
+    pub(super) sessions: BTreeSet<u64>,
 }
 
 /// The outcome of embedding a text. Empty if no embedding model is configured or the text is blank.
@@ -48,17 +59,44 @@ impl Embedding {
     /// Creates the service. Each call waits at most `time` for a vector.
     pub fn new(embedder: Arc<dyn Embedder>, time: Duration) -> Self {
         let name = Arc::new(watch::Sender::new(None));
-        Self { embedder, time, lacking: Arc::default(), name }
+        let wanted = WantedVectors { memories: true, sessions: BTreeSet::new() };
+        let (lacking, wanted) = (Arc::default(), Arc::new(Mutex::new(wanted)));
+        Self { embedder, time, lacking, wanted, name }
     }
 
-    /// Takes note of events that may have added memories without vectors.
+    /// Takes note of events that may have added memories or messages without vectors.
     pub fn note(&self, events: &[Event]) {
-        let made = |event: &Event| {
-            matches!(event, Event::ContextPruned { .. } | Event::ContextSummarized { .. })
-        };
-        if events.iter().any(made) {
-            self.lacking.notify_one();
+        for event in events {
+            match event {
+                Event::ContextPruned { .. } | Event::ContextSummarized { .. } => {
+                    self.want_memories();
+                }
+                // Sessions of other agents get vectors once somebody uses them here.
+                Event::SessionChanged { method: "import-sessions", .. } => {}
+                Event::SessionChanged { session, .. } => self.want(session.id),
+                _ => {}
+            }
         }
+    }
+
+    /// Asks for the vectors of a session's messages, to be computed in the background.
+    pub(crate) fn want(&self, session: u64) {
+        self.wanted().sessions.insert(session);
+        self.lacking.notify_one();
+    }
+
+    fn want_memories(&self) {
+        self.wanted().memories = true;
+        self.lacking.notify_one();
+    }
+
+    /// Returns what was noted or asked for since the last call.
+    pub(super) fn take_wanted(&self) -> WantedVectors {
+        std::mem::take(&mut self.wanted())
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, WantedVectors> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the name of the model with the length of its vectors; `None` before the first
@@ -67,7 +105,7 @@ impl Embedding {
         self.name.borrow().clone()
     }
 
-    /// Waits until memories may lack vectors.
+    /// Waits until memories or messages may lack vectors.
     pub(super) async fn lacking(&self) {
         self.lacking.notified().await;
     }
@@ -89,7 +127,7 @@ impl Embedding {
             changed
         });
         if changed {
-            self.lacking.notify_one();
+            self.want_memories();
         }
         Ok((name, vectors))
     }
@@ -103,7 +141,7 @@ impl Embedding {
             }
             Err(error) => {
                 tracing::warn!("cannot get the embedding of a text: {error}");
-                self.lacking.notify_one();
+                self.want_memories();
                 Embedded { vector: None, failure: Some(format!("failed: {error}")) }
             }
         }

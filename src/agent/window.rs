@@ -7,11 +7,12 @@ use crate::context::render::once::fit_once;
 use crate::context::render::report::{ItemFate, ItemVerdict};
 use crate::curation::budget::Budget;
 use crate::curation::section::{Counted, Sections};
+use crate::curation::similarity::Similarity;
 use crate::curation::strategy::{self, Strategy};
 use crate::curation::unit::History;
 use crate::curation::window::{self, Request, Window};
 use crate::engine::{EngineError, Material, SessionContext, View};
-use crate::session::message::Phase;
+use crate::session::message::{Message, Phase};
 use crate::tokens::{Counter, Measure};
 
 /// Shares of a window that the items may take. The first share is always available; a larger one is
@@ -34,6 +35,8 @@ pub(crate) struct Purpose {
     pub may_grow: bool,
     /// Current question, for strategies that use it.
     pub query: Option<String>,
+    /// Vector of the question, by the model of the material's vectors.
+    pub vector: Option<Vec<f32>>,
     /// Texts besides the conversation.
     pub sections: Sections,
 }
@@ -64,7 +67,7 @@ pub(crate) fn build(
     material: Material,
     purpose: Purpose,
 ) -> Result<Built, AgentError> {
-    let Material { context, messages, summary, items, previous } = material;
+    let Material { context, messages, summary, items, previous, vectors } = material;
     let SessionContext { settings, costs, .. } = context;
     let measure = &costs.measure;
     let budget = Budget::default().within(costs.model.limit).usable();
@@ -79,6 +82,10 @@ pub(crate) fn build(
         (None, None) => strategy::ALL[0],
     };
     let history = History::new(messages.iter().map(|message| &**message).collect(), measure);
+    let of_message = |message: &&Message| vectors.get(&message.number).map(|vector| &**vector);
+    let similarity = purpose.vector.filter(|_| !vectors.is_empty());
+    let similarity =
+        similarity.map(|query| Similarity::of(&query, history.messages.iter().map(of_message)));
     let share = items_share(max_tokens, history.tokens(), &sections, measure);
     let (text, verdicts) = items_text(counter, &items, share, measure);
     sections.context_items = text;
@@ -88,6 +95,7 @@ pub(crate) fn build(
         phase: purpose.phase,
         strategy,
         query: purpose.query.as_deref(),
+        similarity: similarity.as_ref(),
         max_tokens,
         previous: previous.as_ref(),
     };

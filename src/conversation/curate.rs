@@ -126,6 +126,7 @@ impl Curate<'_> {
             max_tokens: self.max_tokens,
             may_grow: false,
             query: self.query.clone(),
+            vector: None,
             sections: Sections { system_prompt, ..Sections::default() },
         };
         let context = SessionContext {
@@ -135,8 +136,14 @@ impl Curate<'_> {
             costs: self.costs(),
         };
         let messages = self.logged().into_iter().map(Arc::new).collect();
-        let material =
-            Material { context, messages, summary: None, items: Vec::new(), previous: None };
+        let material = Material {
+            context,
+            messages,
+            summary: None,
+            items: Vec::new(),
+            previous: None,
+            vectors: Arc::default(),
+        };
         let built = window::build(&*counter, material, purpose)?;
         Ok(Curated::of(built.window))
     }

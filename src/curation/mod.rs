@@ -15,6 +15,7 @@ pub(crate) mod prune;
 pub(crate) mod quality;
 pub(crate) mod report;
 pub(crate) mod section;
+pub(crate) mod similarity;
 pub(crate) mod strategy;
 pub(crate) mod summary;
 #[cfg(test)]

@@ -18,6 +18,7 @@ use super::guard;
 use super::offer::Offer;
 use super::report::{Fingerprint, Print, Report, What};
 use super::section::{Section, Sections};
+use super::similarity::Similarity;
 use super::strategy::{Aim, Projection, Shown, Strategy};
 use super::unit::History;
 use crate::session::message::{Phase, Role, ToolCall};
@@ -36,6 +37,8 @@ pub struct Request<'a> {
     pub strategy: &'a dyn Strategy,
     /// Current question, if there is one.
     pub query: Option<&'a str>,
+    /// Similarity of the messages to the question by meaning, if vectors are known.
+    pub similarity: Option<&'a Similarity>,
     /// Maximum cost of the window, in tokens.
     pub max_tokens: u64,
     /// Record of the previous window.
@@ -105,7 +108,7 @@ pub fn build(request: &Request<'_>) -> Result<Window, BudgetTooSmall> {
     let never_lost = check(request, &offer)?;
     admit(&mut offer, request, never_lost);
     let budget = max_tokens - offer.tokens();
-    let aim = Aim { budget, query: request.query };
+    let aim = Aim { budget, query: request.query, similarity: request.similarity };
     let chosen = guard::repaired(history, budget, request.strategy.project(history, &aim));
     let parts = parts(&offer, history, &chosen);
     let tokens = parts.iter().map(|part| part.tokens).sum();

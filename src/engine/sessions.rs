@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use super::reach::Caller;
+use super::vectors::OfSession;
 use crate::ids::SessionId;
 use crate::session::Session;
 use crate::session::message::{Message, Role};
@@ -18,6 +19,8 @@ const SHORT_SESSION: u64 = 2_000;
 pub(super) struct Loaded {
     pub(super) row: SessionRow,
     pub(super) session: Session,
+    /// Vectors of its messages, once they were needed.
+    pub(super) vectors: Option<OfSession>,
 }
 
 /// The sessions in memory.
@@ -85,6 +88,11 @@ impl Sessions {
     /// Forgets a connection that has ended.
     pub(super) fn forget(&mut self, caller: Caller) {
         self.opened.remove(&caller);
+    }
+
+    /// Iterates over the sessions in memory.
+    pub(super) fn loaded_mut(&mut self) -> impl Iterator<Item = &mut Loaded> {
+        self.loaded.iter_mut()
     }
 
     /// Returns whether a session is in memory.

@@ -1,7 +1,8 @@
-//! Cache of the memories' vectors. A query is compared with all of them, and reading them from disk
-//! takes longer than comparing.
+//! Cache of the vectors of memories, and those of a session's messages. A query is compared with all
+//! of them, and reading them from disk takes longer than comparing.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::store::memory::MemoryFilter;
 use crate::store::{Store, StoreError};
@@ -12,6 +13,15 @@ const MOST_NUMBERS: usize = 32 << 20;
 
 /// Vectors by memory id.
 pub(super) type Known = HashMap<u64, Box<[f32]>>;
+
+/// Vectors by the number of the message.
+pub(crate) type MessageVectors = HashMap<u64, Arc<[f32]>>;
+
+/// The vectors of a session's messages by one model.
+pub(super) struct OfSession {
+    pub(super) model: String,
+    pub(super) vectors: Arc<MessageVectors>,
+}
 
 /// The cached vectors: those made by the model that was last asked for.
 #[derive(Default)]

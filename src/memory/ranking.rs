@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::strength::Life;
+use crate::retrieval::cosine::{cosine, dot};
 use crate::retrieval::fusion::reciprocal_rank;
 
 /// Maximum number of messages between two memories that count as neighbours.
@@ -106,30 +107,6 @@ fn fused_ids(ranks: &[&[u64]]) -> Vec<u64> {
     reciprocal_rank(ranks).into_iter().map(|(id, _)| id).collect()
 }
 
-/// Returns the cosine of the angle between two vectors. `square` is the squared length of `left`.
-fn cosine(left: &[f32], square: f64, right: &[f32]) -> Option<f64> {
-    if left.len() != right.len() {
-        return None;
-    }
-    let lengths = (square * dot(right, right)).sqrt();
-    (lengths.is_finite() && lengths > 0.0).then(|| dot(left, right) / lengths)
-}
-
-/// Returns the dot product, summed in eight lanes so that the compiler can vectorize it: a query is
-/// compared with thousands of vectors while other requests wait.
-fn dot(left: &[f32], right: &[f32]) -> f64 {
-    let (left, left_rest) = left.as_chunks::<8>();
-    let (right, right_rest) = right.as_chunks::<8>();
-    let mut lanes = [0.0; 8];
-    for (left, right) in left.iter().zip(right) {
-        for lane in 0..8 {
-            lanes[lane] += f64::from(left[lane]) * f64::from(right[lane]);
-        }
-    }
-    let rest = left_rest.iter().zip(right_rest).map(|(l, r)| f64::from(*l) * f64::from(*r));
-    lanes.iter().sum::<f64>() + rest.sum::<f64>()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,14 +166,5 @@ mod tests {
         let vectors = || vectors.iter().map(|(id, vector): &(u64, Vec<f32>)| (*id, &**vector));
         assert_eq!(similar(&[1.0, 0.0], vectors()), [3, 2]);
         assert!(similar(&[], vectors()).is_empty());
-    }
-
-    #[test]
-    fn long_vectors_are_compared_in_full() {
-        let mut left = vec![0.0; 19];
-        let mut right = vec![0.0; 19];
-        (left[18], right[18], right[3]) = (2.0, 3.0, 4.0);
-        assert_eq!(dot(&left, &right), 6.0);
-        assert_eq!(cosine(&left, dot(&left, &left), &right), Some(0.6));
     }
 }

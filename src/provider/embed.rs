@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::Answer;
 
 #[cfg(feature = "providers")]
-pub(crate) use self::http::HttpEmbedder;
+pub use self::http::HttpEmbedder;
 
 /// Maximum number of texts in one request.
 pub(crate) const BATCH: usize = 64;

@@ -3,6 +3,7 @@
 //! Nothing here has side effects or depends on messages, memories or stores.
 
 pub(crate) mod bm25;
+pub(crate) mod cosine;
 pub(crate) mod excerpt;
 pub(crate) mod fusion;
 pub(crate) mod scan;

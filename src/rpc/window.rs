@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::call::Call;
+use super::embedding::{Embedded, embedded};
 use super::error::{agent_error, engine_error};
 use super::params::{
     InSession, ManagerName, ModelName, Name, given_list, manager_names, not_negative, yes,
@@ -150,13 +151,21 @@ pub(super) struct BuildContext {
 }
 
 pub(super) fn build_window(call: Call, given: BuildContext) -> Result<Step, WireError> {
+    let question = given.query.clone().unwrap_or_default();
+    embedded(&call.clone(), question, move |embedded| build_with(call, given, embedded))
+}
+
+fn build_with(call: Call, given: BuildContext, embedded: Embedded) -> Result<Step, WireError> {
     let strategy = given.strategy.as_deref().map(named_strategy).transpose();
+    let Embedded { vector, outcome } = embedded;
+    let (embedder, vector) = vector.unzip();
     let purpose = Purpose {
         phase: given.phase,
         strategy: strategy.map_err(agent_error)?,
         max_tokens: not_negative("max-tokens", given.max_tokens)?,
         may_grow: given.max_tokens.is_none(),
         query: given.query,
+        vector,
         sections: given.sections.unwrap_or_default().counted(&call.counter()),
     };
     let (brief, explain) = (given.brief.unwrap_or(false), given.explain.unwrap_or(false));
@@ -169,6 +178,10 @@ pub(super) fn build_window(call: Call, given: BuildContext) -> Result<Step, Wire
             context.managers.clear();
         }
         let mut material = engine.material(context)?;
+        if let Some(model) = embedder {
+            engine.add_vectors(&mut material, &model)?;
+            call.tools.embedding.iter().for_each(|it| it.want(material.context.row.id));
+        }
         Ok(Finish::Later(Box::new(move || {
             let SessionContext { row, costs, .. } = &material.context;
             let (id, name, model) = (row.id, row.name.clone(), costs.model.clone());
@@ -191,6 +204,7 @@ pub(super) fn build_window(call: Call, given: BuildContext) -> Result<Step, Wire
                 parts: (!brief).then(|| window.parts.iter().map(part).collect()),
                 report: WindowReport::of(&window.report, explain),
                 items: verdicts(&built.items),
+                embedding: outcome,
             }))
         })))
     })
@@ -217,6 +231,11 @@ pub(super) struct WindowResult<'a> {
     report: WindowReport<'a>,
     /// Outcome for each item of the session's managers.
     items: Vec<Decided>,
+    /// `:used` if the query was also compared by meaning, or the reason why it was compared by its
+    /// words alone. Absent without a query, and if no embedding model is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "keyword or text"))]
+    embedding: Option<Value>,
 }
 
 /// A part of a window in the form for clients.

@@ -32,6 +32,18 @@ pub struct NewSession {
     pub source: Option<String>,
 }
 
+/// A message without a vector.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unembedded {
+    /// Number of the session that the message's row belongs to; for a message shared by forks, the
+    /// session in which it was said.
+    pub session: u64,
+    /// Number of the message.
+    pub number: u64,
+    /// Text of the message.
+    pub content: String,
+}
+
 /// A stored session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SessionRow {

@@ -1,4 +1,4 @@
-//! Memories found by what they mean: with a server of embeddings, and with one that fails.
+//! Memories and messages found by what they mean: with a server of embeddings, and with one that fails.
 
 use std::time::Duration;
 
@@ -292,9 +292,10 @@ fn a_chat_is_grounded_by_meaning() {
         assert!(answer["content"].as_str().unwrap().contains(question), "{answer}");
         assert!(answer["content"].as_str().unwrap().contains("rows with sqlite"), "{answer}");
     }
-    let asked = server.asked().len();
     client.ok("chat", "(:content \"what would be sent?\" :dry-run t)");
-    assert_eq!(server.asked().len(), asked, "a dry run sends nothing");
+    let texts =
+        server.asked().into_iter().flat_map(|asked| asked.body["input"].as_array().cloned());
+    assert!(!texts.flatten().any(|text| text == "what would be sent?"), "a dry run sends nothing");
     assert_eq!(client.set_aside("progress"), 2, "only texts were told");
 }
 
@@ -318,5 +319,73 @@ fn a_chat_goes_on_by_words_alone_when_embeddings_fail_or_are_slow() {
         assert_eq!(status["kind"], "status", "{status}");
         let text = status["text"].as_str().unwrap();
         assert!(text.contains("by their words alone: failed: "), "{text}");
+    }
+}
+
+/// Opens a session with many messages, one of which is about a car.
+fn talk(client: &mut Client) {
+    client.ok("open-session", "(:name \"s\")");
+    let message = |number: usize| match number {
+        7 => "(:role :assistant :content \"the automobile is fast\")".to_owned(),
+        _ => format!("(:content \"an apple a day, number {number}\")"),
+    };
+    let messages: Vec<String> = (0..40).map(message).collect();
+    client.ok("add-message", &format!("(:messages ({}))", messages.join(" ")));
+}
+
+/// Builds a window that has room for few messages.
+fn window(client: &mut Client, strategy: &str) -> Json {
+    let asked = format!("(:query \"which vehicle?\" :strategy {strategy} :max-tokens 120)");
+    client.ok("build-window", &asked)
+}
+
+fn has_the_car(window: &Json) -> bool {
+    let parts = window["parts"].as_array().unwrap();
+    parts.iter().any(|part| part["content"] == "the automobile is fast")
+}
+
+#[test]
+fn windows_have_messages_that_mean_what_is_asked() {
+    let server = Endpoint::new(|asked, _| embeddings(asked));
+    let home = Home::new();
+    configure(&home, &server.url, TIMEOUT);
+    let mut client = home.stdio(&[]);
+    talk(&mut client);
+    for strategy in [":query", ":tiered"] {
+        until("the message to be found by meaning", || {
+            let window = window(&mut client, strategy);
+            assert_eq!(window["embedding"], "used");
+            has_the_car(&window)
+        });
+    }
+    client.end();
+    let before = server.asked().len();
+    let mut client = home.stdio(&[]);
+    assert!(has_the_car(&window(&mut client, ":query")), "vectors are kept");
+    let later = server.asked();
+    let again =
+        later[before..].iter().any(|asked| asked.body["input"].to_string().contains("apple"));
+    assert!(!again, "{later:?}");
+    client.end();
+}
+
+#[test]
+fn windows_without_the_server_are_those_by_words_alone() {
+    let mut plain = Home::new().ephemeral(&[]);
+    talk(&mut plain);
+    let home = Home::new();
+    configure(&home, "http://127.0.0.1:1/v1", TIMEOUT);
+    let mut client = home.ephemeral(&[]);
+    talk(&mut client);
+    for strategy in [":query", ":tiered"] {
+        let (mut by_words, mut without) =
+            (window(&mut plain, strategy), window(&mut client, strategy));
+        assert!(!has_the_car(&without));
+        let said = without.as_object_mut().unwrap().remove("embedding").unwrap();
+        assert!(said.as_str().unwrap().starts_with("failed: "), "{said}");
+        for window in [&mut by_words, &mut without] {
+            window.as_object_mut().unwrap().remove("version");
+        }
+        assert_eq!(by_words, without);
     }
 }

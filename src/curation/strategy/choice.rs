@@ -1,5 +1,6 @@
 //! The interface of a strategy, and the choice that it makes.
 
+use super::super::similarity::Similarity;
 use super::super::unit::History;
 
 /// A strategy, which chooses the part of a history to show.
@@ -23,6 +24,8 @@ pub struct Aim<'a> {
     pub budget: u64,
     /// Current question, if there is one.
     pub query: Option<&'a str>,
+    /// Similarity of the messages to the question by meaning, if vectors are known.
+    pub similarity: Option<&'a Similarity>,
 }
 
 /// A choice of messages from a history.

@@ -23,7 +23,7 @@ impl Strategy for Query {
         if selection.everything_fits() {
             return selection.all();
         }
-        let scores = rank::scores(history, rank::query(history, aim.query));
+        let scores = rank::scores(history, rank::query(history, aim.query), aim.similarity);
         let order = rank::best_first(&scores);
         selection = selection.scored(scores);
         for unit in order {
@@ -94,6 +94,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::curation::similarity::Similarity;
     use crate::curation::testing::conversation as messages;
     use crate::tokens::{Estimate, Measure};
 
@@ -102,7 +103,7 @@ mod tests {
         let messages = messages(said);
         let measure = Measure::plain(Arc::new(Estimate));
         let history = History::new(messages.iter().collect(), &measure);
-        let projection = Query.project(&history, &Aim { budget, query });
+        let projection = Query.project(&history, &Aim { budget, query, similarity: None });
         let mut tokens = 0;
         let show = |shown: &Shown| match shown {
             Shown::Whole(index) => {
@@ -139,6 +140,26 @@ mod tests {
     #[test]
     fn everything_stays_when_it_fits() {
         check(SAID, Some("cats"), 100, "0 1 2 3 4 5");
+    }
+
+    #[test]
+    fn a_message_that_means_what_is_asked_is_kept_without_its_words() {
+        let messages = messages(SAID);
+        let measure = Measure::plain(Arc::new(Estimate));
+        let history = History::new(messages.iter().collect(), &measure);
+        let shown = |vectors: &[Option<[f32; 2]>]| {
+            let vectors = (0..messages.len()).map(|at| vectors.get(at)?.as_ref());
+            let similarity = Similarity::of(&[1.0, 0.0], vectors.map(|it| it.map(|it| &it[..])));
+            let aim = Aim { budget: 30, query: Some("the parser"), similarity: Some(&similarity) };
+            Query.project(&history, &aim).shown
+        };
+        let by_words = shown(&[]);
+        let aim = Aim { budget: 30, query: Some("the parser"), similarity: None };
+        assert_eq!(by_words, Query.project(&history, &aim).shown);
+        let mut vectors = [Some([0.0, 1.0]); 6];
+        assert_eq!(by_words, shown(&vectors), "all others are alike");
+        vectors[4] = Some([1.0, 0.0]);
+        assert!(!by_words.contains(&Shown::Whole(4)) && shown(&vectors).contains(&Shown::Whole(4)));
     }
 
     #[test]

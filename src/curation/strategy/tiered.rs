@@ -47,7 +47,7 @@ impl Strategy for Tiered {
             return Selection::new(history, aim.budget).all();
         }
         match aim.query {
-            Some(query) => asked::project(history, aim.budget, query),
+            Some(query) => asked::project(history, aim, query),
             None => {
                 let fold = Fold::over(history, aim.budget);
                 let work = fold.work();

@@ -50,6 +50,7 @@ fn request<'a>(sections: &'a Sections, history: &'a History<'a>, max_tokens: u64
         phase: None,
         strategy: &Sliding,
         query: None,
+        similarity: None,
         max_tokens,
         previous: None,
     }

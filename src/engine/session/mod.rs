@@ -10,6 +10,7 @@ mod revision;
 mod settings;
 mod turn;
 mod undo;
+mod vectors;
 mod window;
 
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,7 @@ pub use self::settings::{DEFAULT_TEMPLATE, SessionSettings};
 pub use self::turn::TurnDone;
 pub(crate) use self::turn::{NewTurn, quality_parts};
 pub(crate) use self::undo::SessionStep;
+pub(crate) use self::vectors::Lacking;
 pub(crate) use self::window::Material;
 use super::sessions::Loaded;
 use super::{Engine, EngineError, Event, SessionName};
@@ -314,7 +316,7 @@ impl Engine {
             true => learned,
             false => revision::parse_learned(&row.learned)?,
         };
-        Ok(Loaded { row, session: Session::new(log, state, number, learned) })
+        Ok(Loaded { row, session: Session::new(log, state, number, learned), vectors: None })
     }
 
     fn session_called(&mut self, name: &str) -> Result<Option<SessionRow>, EngineError> {

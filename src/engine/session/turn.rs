@@ -94,6 +94,9 @@ impl Engine {
         let content = Arc::clone(&turn.message.content);
         let said = self.append(id, vec![turn.message])?.numbers;
         let message = said.last().copied().unwrap_or_default();
+        if let Some((model, vector)) = &turn.vector {
+            self.set_message_vector((id, message), model, vector)?;
+        }
         let grounded = self.ground_turn(row, &content, turn.vector, &config)?;
         let (summarized, not_summarized) =
             self.keep_small(id, &grounded.grounding, &config, costs, summarizer)?;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::super::vectors::MessageVectors;
 use super::super::windows::Noted;
 use super::super::{Engine, EngineError, Event, Selection, View};
 use super::settings::SessionContext;
@@ -24,6 +25,8 @@ pub struct Material {
     pub items: Vec<View>,
     /// The window built last.
     pub previous: Option<Fingerprint>,
+    /// Vectors of messages by the model of the query's vector; empty without such a vector.
+    pub vectors: Arc<MessageVectors>,
 }
 
 impl Engine {
@@ -40,7 +43,8 @@ impl Engine {
         let summary = summary.map(|summary| (Arc::from(&*summary.text), summary.tokens));
         let messages = session.in_view().map(without_directive).collect();
         let previous = self.windows.of(row.id).next().map(|noted| noted.fingerprint.clone());
-        Ok(Material { context, messages, summary, items, previous })
+        let vectors = Arc::default();
+        Ok(Material { context, messages, summary, items, previous, vectors })
     }
 
     /// Records a built window, and announces it with an event if it differs from the previous one.

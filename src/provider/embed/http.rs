@@ -16,7 +16,7 @@ use crate::provider::{Answer, ProviderError};
 const LONGEST_ANSWER: usize = 32 << 20;
 
 /// A server with an interface like `OpenAI`'s `/embeddings`, as most model servers have.
-pub(crate) struct HttpEmbedder {
+pub struct HttpEmbedder {
     endpoint: Endpoint,
     url: String,
 }
@@ -40,7 +40,7 @@ struct Embedding {
 
 impl HttpEmbedder {
     /// Creates an embedder. `url` is the base address, such as `http://localhost:11434/v1`.
-    pub(crate) fn new(url: &str, model: &str, key: KeySource) -> Self {
+    pub fn new(url: &str, model: &str, key: KeySource) -> Self {
         let base = url.trim_end_matches('/');
         let whole = match base.ends_with("/embeddings") {
             true => base.to_owned(),

@@ -27,6 +27,7 @@ const SCHEMA: &[&str] = &[
     include_str!("../schema/008.sql"),
     include_str!("../schema/009.sql"),
     include_str!("../schema/010.sql"),
+    include_str!("../schema/011.sql"),
 ];
 /// Size of the write-ahead log, in bytes, above which a checkpoint follows the commit: 1000 pages,
 /// SQLite's own default.

@@ -6,6 +6,7 @@ use rusqlite::{Row, params};
 use super::super::StoreError;
 use super::super::memory::{MemoryFilter, MemoryOrigin, MemoryRow, MemoryScope, NewMemory};
 use super::sql::{Statements, damaged, limit};
+use super::vector::{read_vector, write_vector};
 use super::{Reading, Writing, words};
 use crate::memory::ranking::MOST_BETWEEN;
 
@@ -98,7 +99,7 @@ impl Reading<'_> {
             passed.condition
         );
         let read = |row: &Row<'_>| {
-            Ok((row.get(0)?, vector(row.get_ref(1)?.as_blob().unwrap_or_default())))
+            Ok((row.get(0)?, read_vector(row.get_ref(1)?.as_blob().unwrap_or_default())))
         };
         self.db.rows(&sql, &*passed.with(&[&model]), read)
     }
@@ -180,10 +181,9 @@ impl Writing<'_> {
         model: &str,
         vector: &[f32],
     ) -> Result<(), StoreError> {
-        let bytes: Vec<u8> = vector.iter().flat_map(|value| value.to_le_bytes()).collect();
         let sql =
             "INSERT OR REPLACE INTO memory_vector (model, memory, vector) VALUES (?1, ?2, ?3)";
-        self.db.change(sql, params![model, id, bytes]).map(drop)
+        self.db.change(sql, params![model, id, write_vector(vector)]).map(drop)
     }
 
     /// Counts one more use of each of these memories. `at` is the time of the use, in Unix seconds.
@@ -283,10 +283,6 @@ impl FromSql for MemoryScope {
         };
         scope.ok_or_else(|| damaged(format!("a memory has the unknown scope {text:?}")))
     }
-}
-
-fn vector(bytes: &[u8]) -> Vec<f32> {
-    bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod sets;
 mod sql;
 mod state;
 mod usage;
+mod vector;
 mod words;
 
 use std::ops::Deref;

@@ -102,7 +102,7 @@ impl Reading<'_> {
 
     /// Finds the sessions whose rows hold messages `from` to `to` of a session. Returns one part
     /// per such session, oldest first: the session, and the numbers of its first and last message.
-    fn parts(
+    pub(super) fn parts(
         &self,
         mut session: u64,
         from: u64,

@@ -9,7 +9,7 @@ use super::form::Form;
 use super::reads::Reads;
 use super::work::{Sight, Work};
 use super::{Draft, shorten};
-use crate::curation::strategy::{Fate, Projection, rank};
+use crate::curation::strategy::{Aim, Fate, Projection, rank};
 use crate::curation::unit::{History, Unit};
 use crate::session::message::Role;
 
@@ -28,8 +28,9 @@ const ROOM_FOR_ENDS: u64 = 200;
 
 /// Shows the units that cannot be left out, the newest units, and then the units that fit the query
 /// best.
-pub(super) fn project(history: &History<'_>, budget: u64, query: &str) -> Projection {
-    let scores = rank::scores(history, query);
+pub(super) fn project(history: &History<'_>, aim: &Aim<'_>, query: &str) -> Projection {
+    let budget = aim.budget;
+    let scores = rank::scores(history, query, aim.similarity);
     let order = rank::best_first(&scores);
     let mut choice = Choice::new(history, budget);
     let uses_tools = history.messages.iter().any(|message| message.role == Role::Tool);

@@ -29,7 +29,7 @@ fn run(steps: u64, tokens: usize) -> Vec<Message> {
 fn project(log: &[Message], budget: u64, query: Option<&str>) -> (Vec<String>, u64) {
     let measure = measure();
     let history = History::new(log.iter().collect(), &measure);
-    let projection = Tiered.project(&history, &Aim { budget, query });
+    let projection = Tiered.project(&history, &Aim { budget, query, similarity: None });
     let mut tokens = 0;
     let show = |shown: &Shown| match shown {
         Shown::Whole(index) => {
@@ -68,7 +68,7 @@ fn the_ledger_of_old_messages_stays() {
     assert!(tokens <= 1000, "{tokens}");
     let measure = measure();
     let history = History::new(log.iter().collect(), &measure);
-    let projection = Tiered.project(&history, &Aim { budget: 1000, query: None });
+    let projection = Tiered.project(&history, &Aim { budget: 1000, query: None, similarity: None });
     let note = projection.shown.iter().find_map(|shown| match shown {
         Shown::Note { content, .. } => Some(content.as_str()),
         _ => None,
@@ -113,7 +113,7 @@ fn run_with_lines() -> Vec<Message> {
 fn check_text(log: &[Message], budget: u64, expected: &str) {
     let measure = measure();
     let history = History::new(log.iter().collect(), &measure);
-    let projection = Tiered.project(&history, &Aim { budget, query: None });
+    let projection = Tiered.project(&history, &Aim { budget, query: None, similarity: None });
     let has = |shown: &Shown| match shown {
         Shown::Shortened { content, .. } | Shown::Note { content, .. } => {
             content.contains(expected)
@@ -199,7 +199,7 @@ proptest! {
             history.units.iter().filter(|unit| unit.kept.is_some()).map(|unit| unit.tokens).sum();
         let budget = never_lost + room;
         for strategy in ALL {
-            let aim = Aim { budget, query: asked.then_some("what must you do?") };
+            let aim = Aim { budget, query: asked.then_some("what must you do?"), similarity: None };
             let projection = strategy.project(&history, &aim);
             prop_assert_eq!(&projection, &strategy.project(&history, &aim), "{}", strategy.name());
             keeps_its_promises(&history, &projection, budget)?;
