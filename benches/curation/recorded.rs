@@ -9,7 +9,8 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use contexture::internals::curation::strategy::{ALL, Aim, Shown, Strategy};
-use contexture::internals::curation::unit::History;
+use contexture::internals::curation::summary::{Extractive, Source, summarize};
+use contexture::internals::curation::unit::{History, Unit};
 use contexture::internals::recorded::{self, RecordedMessage};
 use contexture::internals::session::message::{Message, Role};
 use regex::Regex;
@@ -34,6 +35,11 @@ const MOST_FIXED: f64 = 0.08;
 const LEAST_WANTED: usize = 8;
 /// Number of last steps that are the query.
 const STEPS: usize = 8;
+
+/// Number of last messages that `summarize-session` keeps by default.
+const NOT_SUMMARIZED: usize = 10;
+/// Least and largest share of the budget for the ledger of a summary.
+const LEDGER: [f64; 2] = [0.05, 0.2];
 
 /// A session up to a cut.
 struct Cut {
@@ -86,6 +92,9 @@ pub(crate) fn measure() -> anyhow::Result<()> {
             }));
         }
     }
+    rows.push(row("`summarize-session`, then `tiered`", &cuts, |_, history, budget| {
+        after_summary(ALL[0], history, budget)
+    }));
     let head = ["window in share of the history", "5.5 %", "10 %", "11 %", "20 %"];
     print(&title, &head, &rows)?;
     given_back::measure(&sessions)
@@ -123,6 +132,36 @@ fn baseline_masked(cut: &Cut, history: &History<'_>, budget: u64) -> Vec<String>
     baseline::newest(history, budget, |index| {
         history.messages[index].role != Role::Tool || newest.contains(&index)
     })
+}
+
+/// Summarizes all but the last messages, as a session whose maximum is the budget does, and returns
+/// the summary with what a strategy shows of the rest.
+fn after_summary(strategy: &dyn Strategy, history: &History<'_>, budget: u64) -> Vec<String> {
+    let newest = history.messages.len().saturating_sub(NOT_SUMMARIZED);
+    let is_old = |unit: &&Unit| unit.kept.is_none() && unit.members.iter().all(|at| *at < newest);
+    let mut is_folded = vec![false; history.messages.len()];
+    let folded = history.units.iter().filter(is_old).flat_map(|unit| &unit.members);
+    folded.for_each(|index| is_folded[*index] = true);
+    let of = |wanted: bool| -> Vec<&Message> {
+        let chosen = history.messages.iter().zip(&is_folded).filter(|(_, is)| **is == wanted);
+        chosen.map(|(message, _)| *message).collect()
+    };
+    let rest = History::new(of(false), history.measure);
+    let share = |share: f64| (budget as f64 * share) as u64;
+    let room = share(0.5).saturating_sub(rest.tokens());
+    let source = Source {
+        prior: None,
+        messages: &of(true),
+        turns: 1,
+        measure: history.measure,
+        ledger_tokens: room.clamp(share(LEDGER[0]), share(LEDGER[1])),
+    };
+    let Ok(summary) = summarize(&source, &Extractive) else { return Vec::new() };
+    let text = summary.render();
+    let budget = budget.saturating_sub(history.measure.note(&text));
+    let mut texts = shown_by(strategy, &rest, &Aim { budget, query: None, similarity: None });
+    texts.push(text);
+    texts
 }
 
 /// Returns the texts that a strategy shows.
