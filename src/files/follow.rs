@@ -2,20 +2,24 @@
 //! places are likely, or none is, it says that it does not know.
 //!
 //! Texts are compared line by line without white space, blank lines left out. First the whole text
-//! is looked for. If it is there once, or its neighbours tell the places apart, that is the place,
-//! unless an edited version of it stands where it was. Otherwise the places that share most lines
-//! with the text and its neighbours are aligned with it, and the best is taken if enough of the
-//! text survives there, both of its ends are certain, and no other place comes near it. Prints of
-//! the file's other lines tell which lines are not the text's, wherever they are now.
+//! is looked for. If it is there once, between its neighbours, or they tell the places apart, that
+//! is the place. Otherwise the lines of the file are matched with those that it had, of which the
+//! anchor keeps prints, in three steps: `matched` says which line is which, `body` which lines are
+//! the text, and `edges` where it begins and ends, among new lines. `doubts` then has the reasons
+//! for which the place is not certain after all, and `align` refuses it if little of the text is
+//! left there, or much of it is elsewhere.
 
 mod align;
 mod anchor;
 mod bare;
+mod body;
 mod definition;
+mod doubts;
 mod edges;
 mod known;
+mod likeness;
 mod looked;
-mod pairs;
+mod matched;
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -96,8 +100,8 @@ pub(crate) fn locate(wanted: &Wanted<'_>, file: &str) -> Place {
         return Place::Unsure(EMPTY);
     }
     let around = wanted.anchor.cloned().unwrap_or_default();
-    let (symbol, known) = (wanted.symbol, OnceCell::new());
-    let looked = Looked { item: &item, file: &text, around: &around, symbol, known };
+    let (symbol, matched) = (wanted.symbol, OnceCell::new());
+    let looked = Looked { item: &item, file: &text, around: &around, symbol, matched };
     match whole(&looked) {
         Some(Ok(at)) => looked.place(at, wanted, file),
         Some(Err(reason)) => Place::Unsure(reason),
@@ -115,22 +119,23 @@ fn whole(looked: &Looked<'_>) -> Option<Result<Range<usize>, &'static str>> {
         [] => looked.joined()?,
         [place] => place.clone(),
         several => {
-            let place = clearest(looked, several).map(Ok).or_else(|| align::in_place(looked));
-            return Some(place.unwrap_or(Err(SEVERAL)));
+            let place = clearest(looked, several).map(Ok);
+            return Some(place.unwrap_or_else(|| align::aligned(looked).map_err(|_| SEVERAL)));
         }
     };
     let (before, after) = looked.support(&place);
-    if before > 0 && after > 0 && before + after >= CLEAR_SUPPORT {
+    let is_clear = before > 0 && after > 0 && before + after >= CLEAR_SUPPORT;
+    if is_clear || !looked.around.is_known() {
         return Some(Ok(place));
     }
-    // With the other copies gone, this one need not be ours.
-    if looked.around.copies > 1 {
-        return Some(align::in_place(looked).unwrap_or(Err(SEVERAL)));
-    }
-    match looked.around.is_known() {
-        true => Some(align::or_rival(looked, place)),
-        false => Some(Ok(place)),
-    }
+    Some(match align::aligned(looked) {
+        Ok(at) if at.start < place.end && place.start < at.end => Ok(place),
+        Ok(at) => Ok(at),
+        // With the other copies gone, this one need not be ours.
+        Err(_) if looked.around.copies > 1 => Err(SEVERAL),
+        Err(_) if align::is_copy(looked, &place) => Err(RIVAL),
+        Err(_) => Ok(place),
+    })
 }
 
 /// Returns the copy whose surroundings are clearly those of the text.

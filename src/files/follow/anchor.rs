@@ -4,26 +4,32 @@ use super::known::{self, Print};
 use crate::context::item::Metadata;
 use crate::value::Value;
 
-/// Metadata name of the anchor: a map with `before` and `after`, each some lines, `copies`, and
-/// `known`, the prints of the file's other lines.
+/// Metadata name of the anchor: a map with `before` and `after`, each some lines, `copies`,
+/// `known`, the prints of the file's other lines, and `above`, how many of those were before it.
 pub(crate) const ANCHOR: &str = "anchor";
 
 /// Number of lines kept on each side; blank ones do not count.
-pub(super) const LINES: usize = 3;
+pub(super) const LINES: usize = 8;
+/// Number of lines in anchors that do not say how many prints are of lines before the text.
+const FORMER_LINES: usize = 3;
 /// Maximum number of characters kept of each line.
 const CHARS: usize = 120;
 
 /// The lines around a text that are not blank, without white space.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Anchor {
-    /// Lines before it, up to three; fewer if the file begins there.
+    /// Lines before it, up to eight; fewer if the file begins there.
     pub before: Vec<String>,
-    /// Lines after it, up to three; fewer if the file ends there.
+    /// Lines after it, up to eight; fewer if the file ends there.
     pub after: Vec<String>,
     /// Number of times that the text was in its file; 0 if nobody looked.
     pub copies: usize,
     /// Prints of the other lines of its file.
     pub known: Vec<Print>,
+    /// Number of those that were before it.
+    pub above: usize,
+    /// Whether its file began before `before`, and ended after `after`.
+    pub is_whole: (bool, bool),
 }
 
 impl Anchor {
@@ -35,18 +41,22 @@ impl Anchor {
             Some(Value::Str(text)) => bare_lines(text),
             _ => Vec::new(),
         };
-        let copies = match given.get("copies") {
-            Some(Value::Int(copies)) => usize::try_from(*copies).unwrap_or_default(),
+        let number = |name: &str| match given.get(name) {
+            Some(Value::Int(number)) => usize::try_from(*number).unwrap_or_default(),
             _ => 0,
         };
+        let (copies, above) = (number("copies"), given.get("above").map(|_| number("above")));
+        let most = if above.is_some() { LINES } else { FORMER_LINES };
         let cut = |line: String| line.chars().take(CHARS).collect();
         let (mut before, mut after) = (side("before"), side("after"));
         before.drain(..before.len().saturating_sub(LINES));
         after.truncate(LINES);
-        let cut_all = |lines: Vec<String>| lines.into_iter().map(cut).collect();
+        let cut_all = |lines: Vec<String>| lines.into_iter().map(cut).collect::<Vec<_>>();
         let Some(Value::Str(prints)) = given.get("known") else { return None };
-        let known = known::read(prints);
-        Some(Self { before: cut_all(before), after: cut_all(after), copies, known })
+        let (before, after, known) = (cut_all(before), cut_all(after), known::read(prints));
+        let above = above.or_else(|| known::between(&known, before.last(), after.first()))?;
+        let is_whole = (before.len() < most, after.len() < most);
+        Some(Self { before, after, copies, known, above, is_whole })
     }
 
     /// Returns the anchor as metadata have it.
@@ -56,6 +66,7 @@ impl Anchor {
             entry("before", Value::Str(self.before.join("\n"))),
             entry("after", Value::Str(self.after.join("\n"))),
             entry("copies", Value::from(self.copies as u64)),
+            entry("above", Value::from(self.above as u64)),
             entry("known", Value::Str(known::written(&self.known))),
         ])
     }
@@ -67,12 +78,12 @@ impl Anchor {
 
     /// Returns whether the text began its file.
     pub(super) fn begins_file(&self) -> bool {
-        self.is_known() && self.before.len() < LINES
+        self.is_whole.0
     }
 
     /// Returns whether the text ended its file.
     pub(super) fn ends_file(&self) -> bool {
-        self.is_known() && self.after.len() < LINES
+        self.is_whole.1
     }
 
     /// Creates an anchor with the lines before and after a text, without white space.
@@ -80,14 +91,16 @@ impl Anchor {
         before: &[String],
         after: &[String],
         copies: usize,
-        known: Vec<Print>,
+        (above, below): (Vec<Print>, Vec<Print>),
     ) -> Self {
         let cut = |line: &String| line.chars().take(CHARS).collect();
         Self {
             before: before[before.len().saturating_sub(LINES)..].iter().map(cut).collect(),
             after: after[..LINES.min(after.len())].iter().map(cut).collect(),
             copies,
-            known,
+            above: above.len(),
+            known: [above, below].concat(),
+            is_whole: (before.len() < LINES, after.len() < LINES),
         }
     }
 

@@ -106,7 +106,7 @@ impl Bare {
 
 /// Returns whether a line tells its place.
 pub(super) fn is_telling(line: &str) -> bool {
-    line.len() > SHORT && line.chars().filter(|c| c.is_alphanumeric()).count() >= SHORT
+    line.len() > SHORT && line.chars().filter(|c| c.is_alphanumeric()).count() >= 2
 }
 
 /// Returns how many more brackets of each kind lines open than they close.

@@ -4,8 +4,17 @@ use std::cell::OnceCell;
 use std::ops::Range;
 
 use super::anchor::Anchor;
-use super::bare::Bare;
-use super::known::Known;
+use super::bare::{Bare, balance, is_telling};
+use super::likeness::{LOST, likeness_to};
+use super::matched::Matched;
+
+/// Number of lines on each side of a place that are compared with those around the text.
+const NEAR: usize = 3;
+
+/// Number of lines next to a text among which its lost lines are looked for.
+pub(super) const NEXT: usize = 12;
+/// Number of lines next to a place that are compared with those next to the text.
+const OUTWARDS: usize = 32;
 
 /// A text and the file in which it is looked for.
 pub(super) struct Looked<'a> {
@@ -17,14 +26,14 @@ pub(super) struct Looked<'a> {
     pub(super) around: &'a Anchor,
     /// Name of the thing that the text defines.
     pub(super) symbol: Option<&'a str>,
-    /// The lines that were in the file, once somebody asked.
-    pub(super) known: OnceCell<Known<'a>>,
+    /// The counterparts of the lines that were in the file, once somebody asked.
+    pub(super) matched: OnceCell<Matched>,
 }
 
 impl<'a> Looked<'a> {
-    /// Returns the lines of the file, compared with those that it had.
-    pub(super) fn known(&self) -> &Known<'a> {
-        self.known.get_or_init(|| Known::new(&self.around.known, self.item, self.file))
+    /// Returns the lines of the file, matched with those that it had.
+    pub(super) fn matched(&self) -> &Matched {
+        self.matched.get_or_init(|| Matched::new(self.around, self.item, self.file))
     }
 
     /// Returns the places of the whole text.
@@ -51,12 +60,97 @@ impl<'a> Looked<'a> {
                 }
             }
             let ends = is_end && lines.next().is_none();
-            if ends { 3 } else { same }
+            if ends { NEAR } else { same }
         };
         let Anchor { before: kept_before, after: kept_after, .. } = self.around;
         (
-            count(kept_before.iter().rev().collect(), &mut { before }, self.around.begins_file()),
-            count(kept_after.iter().collect(), &mut { after }, self.around.ends_file()),
+            count(
+                kept_before.iter().rev().take(NEAR).collect(),
+                &mut { before },
+                self.around.begins_file(),
+            ),
+            count(kept_after.iter().take(NEAR).collect(), &mut { after }, self.around.ends_file()),
         )
+    }
+
+    /// Returns the places of the lines on one side of a place, the nearest first.
+    pub(super) fn outwards(&self, at: &Range<usize>, is_start: bool) -> Vec<usize> {
+        match is_start {
+            true => (0..at.start).rev().take(OUTWARDS).collect(),
+            false => (at.end..self.file.len()).take(OUTWARDS).collect(),
+        }
+    }
+
+    /// Returns the lines that were on one side of the text, the nearest first.
+    pub(super) fn neighbours(&self, is_start: bool) -> Vec<&'a str> {
+        match is_start {
+            true => self.around.before.iter().rev().map(|line| &**line).collect(),
+            false => self.around.after.iter().map(|line| &**line).collect(),
+        }
+    }
+
+    /// Returns how far from the text, on one side, the line was that is now at a place.
+    pub(super) fn distance(&self, at: usize, is_start: bool) -> Option<usize> {
+        if is_start { self.matched().before(at) } else { self.matched().after(at) }
+    }
+
+    /// Returns how far from the text the beginning or the end of the file was, if it was near.
+    pub(super) fn end_distance(&self, is_start: bool) -> Option<usize> {
+        let Anchor { before, after, .. } = self.around;
+        match is_start {
+            true => self.around.begins_file().then_some(before.len() + 1),
+            false => self.around.ends_file().then_some(after.len() + 1),
+        }
+    }
+
+    /// Returns whether the line that was so far from the text is gone.
+    pub(super) fn is_gone(&self, far: usize, is_start: bool) -> bool {
+        let matched = self.matched();
+        if is_start { matched.is_lost_before(far) } else { matched.is_lost_after(far) }
+    }
+
+    /// Returns whether a place is between the lines that were next to the text.
+    pub(super) fn is_between(&self, at: &Range<usize>) -> bool {
+        [true, false].into_iter().all(|is_start| match self.outwards(at, is_start).first() {
+            Some(at) => self.distance(*at, is_start) == Some(1),
+            None => self.end_distance(is_start) == Some(1),
+        })
+    }
+
+    /// Returns whether the lines on one side of a place, up to one that tells its place, are those
+    /// that were next to the text.
+    pub(super) fn is_known(&self, at: &Range<usize>, is_start: bool) -> bool {
+        let places = self.outwards(at, is_start);
+        let is_same = |(far, at): &(usize, &usize)| self.distance(**at, is_start) == Some(far + 1);
+        let same: Vec<&usize> =
+            places.iter().enumerate().take_while(is_same).map(|(_, at)| at).collect();
+        places.is_empty() || same.iter().any(|at| is_telling(&self.file.lines[**at]))
+    }
+
+    /// Returns whether a line is in a place less often than in the text.
+    pub(super) fn is_missing(&self, line: &str, at: &Range<usize>) -> bool {
+        let count = |lines: &[String]| lines.iter().filter(|other| *other == line).count();
+        count(&self.file.lines[at.clone()]) < count(&self.item.lines)
+    }
+
+    /// Returns the lines of the text that a place lacks, and has no edited version of.
+    pub(super) fn lost(&self, at: &Range<usize>) -> Vec<&'a str> {
+        let is_new = |at: &usize| {
+            self.matched().is_free(*at) && !self.item.lines.contains(&self.file.lines[*at])
+        };
+        let free: Vec<&str> = at.clone().filter(is_new).map(|at| &*self.file.lines[at]).collect();
+        let lines = self.item.lines.iter().map(|line| &**line);
+        lines.filter(|line| self.is_missing(line, at) && likeness_to(line, &free) < LOST).collect()
+    }
+
+    /// Returns some lines on one side of a place, the nearest first.
+    pub(super) fn beside(&self, at: &Range<usize>, is_start: bool, most: usize) -> Vec<&'a str> {
+        let places = self.outwards(at, is_start).into_iter().take(most);
+        places.map(|at| &*self.file.lines[at]).collect()
+    }
+
+    /// Returns whether a place closes as many brackets as the text did.
+    pub(super) fn is_balanced(&self, at: &Range<usize>) -> bool {
+        balance(&self.file.lines[at.clone()]) == balance(&self.item.lines)
     }
 }

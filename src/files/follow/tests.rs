@@ -1,6 +1,8 @@
 //! Finds texts in edited files.
 
 use super::*;
+use crate::context::item::Metadata;
+use crate::value::Value;
 
 const FILE: &str = "\
 use a::b;
@@ -103,4 +105,41 @@ fn a_line_that_was_lost_and_stands_beside_a_place_makes_it_uncertain() {
     let wanted = Wanted { text, range: RANGE, anchor: Some(&around), symbol: None };
     let place = locate(&wanted, &now.replace("fn one", "fn none").replace("y * 2", "y * 3"));
     assert!(!matches!(place, Place::At { start: 10, .. }), "{place:?}");
+}
+/// An anchor of the function in the middle as builds before 0.1 stored it: three lines on each side,
+/// and prints of telling lines only.
+const FORMER: [(&str, &str); 3] = [
+    ("before", "lety=x+1;\ny*2\n}"),
+    ("after", "fnthree(){\nprintln!(\"three\");\n}"),
+    ("known", "7603d72b543e1375eb300aa6e"),
+];
+/// The same as 0.1 stores it.
+const STORED: [(&str, &str); 3] = [
+    ("before", "usea::b;\nfnone(x:u8)->u8{\nlety=x+1;\ny*2\n}"),
+    ("after", "fnthree(){\nprintln!(\"three\");\n}"),
+    ("known", "7603d72b543e137f85b99f7fe5eb300aa6e9f7fe"),
+];
+
+#[track_caller]
+fn check_stored(texts: [(&str, &str); 3], above: Option<u64>) -> Anchor {
+    let text = |(name, text): (&str, &str)| (name.into(), Value::Str(text.into()));
+    let mut stored: Vec<_> = texts.into_iter().map(text).collect();
+    stored.push(("copies".into(), Value::from(1_u64)));
+    stored.extend(above.map(|above| ("above".into(), Value::from(above))));
+    let mut metadata = Metadata::default();
+    metadata.set(ANCHOR, Value::Map(stored));
+    let around = Anchor::of(&metadata).unwrap();
+    let text = lines::slice(FILE, RANGE.0, Some(RANGE.1)).unwrap();
+    let wanted = Wanted { text, range: RANGE, anchor: Some(&around), symbol: None };
+    let now = FILE.replace("z * 4", "z * 5").replace("y * 2", "y * 3");
+    let place = locate(&wanted, &format!("// New.\n{now}"));
+    assert_eq!(place, Place::At { start: 9, end: 12, found: Found::Edited });
+    around
+}
+
+#[test]
+fn anchors_that_earlier_builds_stored_are_read() {
+    check_stored(FORMER, None);
+    let around = check_stored(STORED, Some(5));
+    assert_eq!(around, anchor(FILE, RANGE).unwrap());
 }

@@ -1,0 +1,140 @@
+//! Chooses the lines of a file by which a text is found.
+
+use std::ops::Range;
+
+use super::bare::is_telling;
+use super::looked::Looked;
+use super::matched::Pair;
+
+/// Number of lines from outside that may be among those of any text.
+const STRANGE: usize = 2;
+/// Part of a text's lines that may be elsewhere, and that may be as many from outside, as a divisor.
+const FEW: usize = 4;
+
+/// The part of a file that is a text, as far as it is known.
+pub(super) struct Span {
+    /// Lines of the file.
+    pub(super) at: Range<usize>,
+    /// Lines of the text that are between the first and the last that were found.
+    pub(super) own: Range<usize>,
+}
+
+/// Returns the lines of the text that are together, as the file has them.
+pub(super) fn body(looked: &Looked<'_>) -> Option<Vec<Pair>> {
+    let groups = groups(looked);
+    let in_place = groups.iter().find(|group| is_between(looked, group));
+    let body = match in_place {
+        Some(group) => group.clone(),
+        None => trimmed(looked, joined(looked, &groups)?),
+    };
+    (!body.is_empty()).then_some(body)
+}
+
+/// Returns the longest run of lines that are in the order of the text.
+pub(super) fn ordered(body: &[Pair]) -> usize {
+    // The lowest line with which a run of each length ends.
+    let mut ends: Vec<usize> = Vec::new();
+    for pair in body {
+        let at = ends.partition_point(|end| *end < pair.line);
+        match ends.get_mut(at) {
+            Some(end) => *end = pair.line,
+            None => ends.push(pair.line),
+        }
+    }
+    ends.len()
+}
+
+/// Returns the text's lines in groups between which are lines from outside.
+fn groups(looked: &Looked<'_>) -> Vec<Vec<Pair>> {
+    let mut groups: Vec<Vec<Pair>> = Vec::new();
+    for pair in looked.matched().own() {
+        match groups.last_mut() {
+            Some(group) if strange(looked, group[group.len() - 1], pair) == 0 => group.push(pair),
+            _ => groups.push(vec![pair]),
+        }
+    }
+    groups
+}
+
+/// Returns how many lines from outside are between two.
+fn strange(looked: &Looked<'_>, one: Pair, other: Pair) -> usize {
+    (one.at..other.at).filter(|at| looked.matched().is_foreign(*at)).count()
+}
+
+/// Returns whether at least half of the text is between the lines that were next to it.
+fn is_between(looked: &Looked<'_>, group: &[Pair]) -> bool {
+    group.len() * 2 >= looked.item.len()
+        && begins(looked, group[0])
+        && ends(looked, group[group.len() - 1])
+}
+
+/// Returns whether a line is the first of the text, and what was before it is.
+fn begins(looked: &Looked<'_>, pair: Pair) -> bool {
+    let is_next = |at| looked.matched().before(at) == Some(1);
+    pair.line == 0 && pair.at.checked_sub(1).map_or(looked.around.begins_file(), is_next)
+}
+
+/// Returns whether a line is the last of the text, and what was after it is.
+fn ends(looked: &Looked<'_>, pair: Pair) -> bool {
+    let is_next = match pair.at + 1 == looked.file.len() {
+        true => looked.around.ends_file(),
+        false => looked.matched().after(pair.at + 1) == Some(1),
+    };
+    pair.line + 1 == looked.item.len() && is_next
+}
+
+/// Returns the largest group and those close to it, unless too much of the text is elsewhere.
+fn joined(looked: &Looked<'_>, groups: &[Vec<Pair>]) -> Option<Vec<Pair>> {
+    let main = (0..groups.len()).max_by_key(|at| groups[*at].len())?;
+    let most = (groups[main].len() / FEW).max(STRANGE);
+    let is_near = |one: usize| {
+        let (end, start) = (groups[one][groups[one].len() - 1], groups[one + 1][0]);
+        strange(looked, end, start) <= most
+    };
+    let (mut first, mut last) = (main, main);
+    while first > 0 && is_near(first - 1) {
+        first -= 1;
+    }
+    while last + 1 < groups.len() && is_near(last) {
+        last += 1;
+    }
+    let kept = groups[first..=last].concat();
+    let all: usize = groups.iter().map(Vec::len).sum();
+    // A line alone may be another one just like it.
+    let is_alone = first < last && (groups[first].len() == 1 || groups[last].len() == 1);
+    let is_mixed = first < last && ordered(&kept) < kept.len();
+    (!is_alone && !is_mixed && (all - kept.len()) * FEW <= all).then_some(kept)
+}
+
+/// Leaves out lines at both ends that say nothing, and have nothing beside them that does.
+fn trimmed(looked: &Looked<'_>, mut body: Vec<Pair>) -> Vec<Pair> {
+    let is_certain = |pairs: &mut dyn Iterator<Item = &Pair>, is_outermost: bool| {
+        is_outermost || is_chained(looked, pairs)
+    };
+    while body.last().is_some_and(|last| !is_certain(&mut body.iter().rev(), ends(looked, *last))) {
+        body.pop();
+    }
+    let from = (0..body.len())
+        .find(|from| is_certain(&mut body[*from..].iter(), begins(looked, body[*from])));
+    body.split_off(from.unwrap_or(body.len()))
+}
+
+/// Returns whether lines, up to one that tells its place, are together as they were.
+fn is_chained(looked: &Looked<'_>, pairs: &mut dyn Iterator<Item = &Pair>) -> bool {
+    let mut previous: Option<Pair> = None;
+    for pair in pairs {
+        let is_next = |was: Pair| {
+            was.line.abs_diff(pair.line) == 1
+                && was.at.abs_diff(pair.at) == 1
+                && (was.line < pair.line) == (was.at < pair.at)
+        };
+        if !previous.is_none_or(is_next) {
+            return false;
+        }
+        if is_telling(&looked.item.lines[pair.line]) {
+            return true;
+        }
+        previous = Some(*pair);
+    }
+    false
+}

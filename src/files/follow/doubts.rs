@@ -1,0 +1,108 @@
+//! Reasons for which a place is not certain, although all that was found of a text is in it.
+
+use std::ops::Range;
+
+use super::bare::is_telling;
+use super::body::Span;
+use super::likeness::{LOST, UNLIKE, likeness, likeness_to};
+use super::looked::{Looked, NEXT};
+use super::matched::Pair;
+
+/// Number of lines from outside beyond which none of the text's is looked for.
+const MANY: usize = 3;
+
+/// Returns whether there is any doubt about a place.
+pub(super) fn has_any(looked: &Looked<'_>, at: &Range<usize>, span: &Span, body: &[Pair]) -> bool {
+    is_uneven(looked, at, span)
+        || [true, false].into_iter().any(|is_start| {
+            ends_doubtfully(looked, at, is_start)
+                || has_lost_beyond(looked, at, is_start)
+                || is_double(looked, body, is_start)
+        })
+}
+
+/// Returns whether the first and the last line were indented alike, and no longer are.
+fn is_uneven(looked: &Looked<'_>, at: &Range<usize>, span: &Span) -> bool {
+    let file = &looked.file.lines;
+    let is_level = |indents: &[usize]| indents.first() == indents.last();
+    let is_bracket = !is_telling(&file[at.start]) || !is_telling(&file[at.end - 1]);
+    is_bracket
+        && span.own == (0..looked.item.len())
+        && is_level(&looked.item.indents)
+        && !is_level(&looked.file.indents[at.clone()])
+}
+
+/// Returns whether the outermost line says nothing, and is there more often than it was, or the
+/// bracket next to it should be the last.
+fn ends_doubtfully(looked: &Looked<'_>, at: &Range<usize>, is_start: bool) -> bool {
+    let line = &looked.file.lines[if is_start { at.start } else { at.end - 1 }];
+    if looked.is_balanced(at) {
+        return false;
+    }
+    let is_next = |line: &&str| !is_telling(line);
+    let beyond = looked.beside(at, is_start, 1);
+    let longer = if is_start { at.start.saturating_sub(1)..at.end } else { at.start..at.end + 1 };
+    if !looked.is_known(at, is_start)
+        && beyond.first().is_some_and(is_next)
+        && looked.is_balanced(&longer)
+    {
+        return true;
+    }
+    let count = |lines: &[String]| lines.iter().filter(|other| *other == line).count();
+    let is_repeated = count(&looked.file.lines[at.clone()]) > count(&looked.item.lines);
+    !is_telling(line) && is_repeated && !looked.is_known(at, is_start)
+}
+
+/// Returns whether a line that the text has lost is near, or an edited version of it.
+pub(super) fn has_lost_beyond(looked: &Looked<'_>, at: &Range<usize>, is_start: bool) -> bool {
+    let mut lost = looked.lost(at);
+    let (file, item) = (&looked.file.lines, &looked.item.lines);
+    let (edge, outermost) = match is_start {
+        true => (&file[at.start], &item[0]),
+        false => (&file[at.end - 1], &item[item.len() - 1]),
+    };
+    if edge != outermost {
+        lost.push(outermost);
+    }
+    let around = looked.neighbours(is_start);
+    let gone = (1..=around.len()).filter(|far| looked.is_gone(*far, is_start));
+    let outside: Vec<&str> = gone.map(|far| around[far - 1]).collect();
+    let near = beyond(looked, at, is_start);
+    let count = |lines: &[&str], line: &str| lines.iter().filter(|other| **other == line).count();
+    near.iter().any(|line| {
+        let (own, other) = (likeness_to(line, &lost), likeness_to(line, &outside));
+        let is_more = lost.contains(line) && count(&near, line) > count(&outside, line);
+        is_more || (own > other && own > UNLIKE)
+    })
+}
+
+/// Returns the new lines on one side of a place, up to some that were outside.
+fn beyond<'a>(looked: &Looked<'a>, at: &Range<usize>, is_start: bool) -> Vec<&'a str> {
+    let (matched, mut strange) = (looked.matched(), 0);
+    let places = looked.outwards(at, is_start);
+    let near = places.iter().take(NEXT).take_while(|at| {
+        strange += usize::from(matched.is_foreign(**at));
+        strange < MANY
+    });
+    near.filter(|at| matched.is_free(**at)).map(|at| &*looked.file.lines[*at]).collect()
+}
+
+/// Returns whether an edited version of the outermost line that tells its place is between it and
+/// the next one, so that it may be a copy; or whether one just like a line that says nothing is
+/// nearer to those that do.
+fn is_double(looked: &Looked<'_>, body: &[Pair], is_start: bool) -> bool {
+    let (file, item, matched) = (&looked.file.lines, &looked.item.lines, looked.matched());
+    let outwards: Vec<Pair> = match is_start {
+        true => body.to_vec(),
+        false => body.iter().rev().copied().collect(),
+    };
+    let silent = outwards.iter().take_while(|pair| !is_telling(&item[pair.line])).count();
+    let Some(next) = outwards.get(silent.max(1)) else { return false };
+    let outer = outwards[0];
+    let mut between = outer.at.min(next.at) + 1..outer.at.max(next.at);
+    let is_like = |line: &String| match silent {
+        0 => likeness(line, &item[outer.line]) >= LOST,
+        _ => outwards[..silent].iter().any(|pair| item[pair.line] == *line),
+    };
+    between.any(|at| matched.is_free(at) && is_like(&file[at]))
+}

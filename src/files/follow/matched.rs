@@ -1,0 +1,264 @@
+//! Matches the lines of a file with those that it had: the lines of a text and those outside of it.
+//!
+//! This is Heckel's way: lines that are once in both are the same lines, wherever they are now, and
+//! so are equal lines next to matched ones. A line that is left has no counterpart.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::anchor::Anchor;
+use super::bare::{Bare, is_telling};
+use super::known::{NEAR, Print, print};
+
+/// Most lines without a counterpart, between two that have one, that are compared in order.
+const GAP: usize = 400;
+
+/// A line of the text, and its place in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pair {
+    /// Line of the text.
+    pub(super) line: usize,
+    /// Line of the file.
+    pub(super) at: usize,
+}
+
+/// The lines of a file as it was and as it is.
+pub(super) struct Matched {
+    /// Lines of the text among those of the file as it was.
+    own: Range<usize>,
+    /// Prints of the file as it was, as far as they were kept.
+    old: Vec<Print>,
+    new: Vec<Print>,
+    /// Place of each line that was.
+    now: Vec<Option<usize>>,
+    /// Line that each line was.
+    was: Vec<Option<usize>>,
+    /// For each print, how often it was in the file, and is.
+    counts: HashMap<Print, Count>,
+    /// Whether the prints reach the beginning and the end of the file as it was.
+    is_whole: (bool, bool),
+    /// For each line of the file, whether it tells its place.
+    telling: Vec<bool>,
+}
+
+/// How often a line was outside of the text, was in it, and is in the file.
+#[derive(Default, Clone, Copy)]
+struct Count {
+    outside: usize,
+    own: usize,
+    now: usize,
+}
+
+impl Matched {
+    pub(super) fn new(around: &Anchor, item: &Bare, file: &Bare) -> Self {
+        let prints = |lines: &[String]| lines.iter().map(|line| print(line)).collect::<Vec<_>>();
+        let (above, below) = around.known.split_at(around.above.min(around.known.len()));
+        let old = [above, &prints(&item.lines), below].concat();
+        let own = above.len()..above.len() + item.len();
+        let new = prints(&file.lines);
+        let mut counts: HashMap<Print, Count> = HashMap::new();
+        for (at, print) in old.iter().enumerate() {
+            let count = counts.entry(*print).or_default();
+            *(if own.contains(&at) { &mut count.own } else { &mut count.outside }) += 1;
+        }
+        new.iter().for_each(|print| counts.entry(*print).or_default().now += 1);
+        let telling = file.lines.iter().map(|line| is_telling(line)).collect();
+        let (now, was) = (vec![None; old.len()], vec![None; new.len()]);
+        let is_whole = (above.len() < NEAR, below.len() < NEAR);
+        let mut matched = Self { own, old, new, now, was, counts, is_whole, telling };
+        // Lines outside come first: of a text and its copy, they tell which is which.
+        matched.pair_single(false);
+        matched.extend();
+        let own = matched.own.clone();
+        matched.fill(&own);
+        matched.pair_single(true);
+        matched.extend();
+        matched.fill(&(0..matched.old.len()));
+        matched
+    }
+
+    fn pair(&mut self, old: usize, new: usize) {
+        (self.now[old], self.was[new]) = (Some(new), Some(old));
+    }
+
+    /// Pairs the telling lines that are once in both, of the text or outside of it.
+    fn pair_single(&mut self, of_text: bool) {
+        let places: HashMap<Print, usize> =
+            self.new.iter().enumerate().map(|(at, print)| (*print, at)).collect();
+        for old in 0..self.old.len() {
+            let count = self.counts[&self.old[old]];
+            if let (1, 1) = (count.own + count.outside, count.now)
+                && let at = places[&self.old[old]]
+                && self.telling[at]
+                && self.own.contains(&old) == of_text
+                && self.was[at].is_none()
+            {
+                self.pair(old, at);
+            }
+        }
+    }
+
+    /// Pairs equal lines next to pairs.
+    fn extend(&mut self) {
+        if self.is_whole.0 {
+            self.pair_equal(0, 0);
+        }
+        if self.is_whole.1 && !self.new.is_empty() {
+            self.pair_equal(self.old.len() - 1, self.new.len() - 1);
+        }
+        for old in 1..self.old.len() {
+            if let Some(new) = self.now[old - 1] {
+                self.pair_equal(old, new + 1);
+            }
+        }
+        for old in (1..self.old.len()).rev() {
+            if let Some(new) = self.now[old].and_then(|new| new.checked_sub(1)) {
+                self.pair_equal(old - 1, new);
+            }
+        }
+    }
+
+    fn pair_equal(&mut self, old: usize, new: usize) {
+        if self.now[old].is_none()
+            && self.was.get(new) == Some(&None)
+            && self.old[old] == self.new[new]
+        {
+            self.pair(old, new);
+        }
+    }
+
+    /// Pairs what is between two pairs, in order, if some of it was among these lines.
+    fn fill(&mut self, among: &Range<usize>) {
+        let mut last: Option<usize> = None;
+        for new in 0..=self.new.len() {
+            let Some(end) = self.was.get(new).copied().or(Some(Some(self.old.len()))).flatten()
+            else {
+                continue;
+            };
+            let (from, start) = last.map_or((0, 0), |at| (at + 1, self.was[at].unwrap_or(0) + 1));
+            last = Some(new);
+            let is_among = start < among.end && end > among.start;
+            if is_among && from < new && start < end && end - start <= GAP && new - from <= GAP {
+                self.fill_gap(start..end, from..new);
+            }
+        }
+    }
+
+    /// Pairs the telling lines that are once in both parts.
+    fn fill_gap(&mut self, old: Range<usize>, new: Range<usize>) {
+        let mut once: HashMap<Print, [Vec<usize>; 2]> = HashMap::new();
+        let free = old.filter(|at| self.now[*at].is_none());
+        free.for_each(|at| once.entry(self.old[at]).or_default()[0].push(at));
+        let free = new.filter(|at| self.telling[*at] && self.was[*at].is_none());
+        free.for_each(|at| once.entry(self.new[at]).or_default()[1].push(at));
+        for places in once.into_values() {
+            if let [[old], [new]] = [&places[0][..], &places[1][..]] {
+                self.pair(*old, *new);
+            }
+        }
+        self.extend();
+    }
+
+    /// Returns the lines of the text that have a counterpart, each with that, as the file has them.
+    pub(super) fn own(&self) -> Vec<Pair> {
+        let pair = |(at, was): (usize, &Option<usize>)| {
+            let line = was.as_ref()?.checked_sub(self.own.start)?;
+            (line < self.own.len()).then_some(Pair { line, at })
+        };
+        self.was.iter().enumerate().filter_map(pair).collect()
+    }
+
+    /// Returns whether a line of the file has no counterpart.
+    pub(super) fn is_free(&self, at: usize) -> bool {
+        self.was[at].is_none()
+    }
+
+    /// Returns whether a line of the file was outside of the text.
+    pub(super) fn is_foreign(&self, at: usize) -> bool {
+        match self.was[at] {
+            Some(was) => !self.own.contains(&was),
+            None => {
+                let count = self.counts[&self.new[at]];
+                self.telling[at] && count.own == 0 && count.now <= count.outside
+            }
+        }
+    }
+
+    /// Returns how far before the text the line was that is now at a place; 1 for the line next to
+    /// it.
+    pub(super) fn before(&self, at: usize) -> Option<usize> {
+        self.own.start.checked_sub(self.was[at]?).filter(|far| *far > 0)
+    }
+
+    /// Returns how far after the text the line was that is now at a place.
+    pub(super) fn after(&self, at: usize) -> Option<usize> {
+        (self.was[at]? + 1).checked_sub(self.own.end).filter(|far| *far > 0)
+    }
+
+    /// Returns whether the line that was so far before the text is gone; 1 for the one next to it.
+    pub(super) fn is_lost_before(&self, far: usize) -> bool {
+        self.own.start.checked_sub(far).is_none_or(|at| self.now[at].is_none())
+    }
+
+    /// Returns whether the line that was so far after the text is gone.
+    pub(super) fn is_lost_after(&self, far: usize) -> bool {
+        self.now.get(self.own.end + far - 1).is_none_or(Option::is_none)
+    }
+
+    /// Returns how many lines of a place may have been outside of the text.
+    pub(super) fn strange(&self, place: &Range<usize>) -> usize {
+        let may_be = |at: &usize| {
+            let count = self.counts[&self.new[*at]];
+            self.is_foreign(*at)
+                || (self.is_free(*at) && self.telling[*at] && count.outside > 0 && count.own == 0)
+        };
+        place.clone().filter(may_be).count()
+    }
+
+    /// Returns the lines between those that are still there of the lines around the text.
+    pub(super) fn between(&self) -> Option<Range<usize>> {
+        let before = self.now[..self.own.start].iter().rev().find_map(|at| *at);
+        let after = self.now[self.own.end..].iter().find_map(|at| *at);
+        let (start, end) = (before.map_or(0, |at| at + 1), after.unwrap_or(self.new.len()));
+        (start < end).then_some(start..end)
+    }
+
+    /// Returns how many different telling lines of the text are outside of a place, and how many it
+    /// has. Those that may have come from outside of the text count if `maybe` is true.
+    pub(super) fn strays(&self, item: &Bare, place: &Range<usize>, maybe: bool) -> (usize, usize) {
+        let own = self.telling_lines(item);
+        let mut strays: HashMap<Print, isize> = HashMap::new();
+        let is_free = |at: &usize| {
+            !place.contains(at) && self.was[*at].is_none_or(|was| self.own.contains(&was))
+        };
+        for at in (0..self.new.len()).filter(is_free) {
+            *strays.entry(self.new[at]).or_default() += 1;
+        }
+        let is_lost = |at: &usize| !maybe && !self.own.contains(at) && self.now[*at].is_none();
+        for at in (0..self.old.len()).filter(is_lost) {
+            *strays.entry(self.old[at]).or_default() -= 1;
+        }
+        let is_stray = |print: &&Print| strays.get(*print).is_some_and(|count| *count > 0);
+        (own.keys().filter(is_stray).count(), own.len())
+    }
+
+    /// Returns how many different telling lines of the text are in a place more often than in the
+    /// text, and how many it has.
+    pub(super) fn repeated(&self, item: &Bare, place: &Range<usize>) -> (usize, usize) {
+        let own = self.telling_lines(item);
+        let mut within: HashMap<Print, usize> = HashMap::new();
+        self.new[place.clone()].iter().for_each(|print| *within.entry(*print).or_default() += 1);
+        let is_repeated = |(print, own): &(&Print, &usize)| within.get(print) > Some(own);
+        (own.iter().filter(is_repeated).count(), own.len())
+    }
+
+    /// Returns how often the text has each of its telling lines.
+    fn telling_lines(&self, item: &Bare) -> HashMap<Print, usize> {
+        let mut own: HashMap<Print, usize> = HashMap::new();
+        let lines = item.lines.iter().zip(&self.old[self.own.clone()]);
+        for (_, print) in lines.filter(|(line, _)| is_telling(line)) {
+            *own.entry(*print).or_default() += 1;
+        }
+        own
+    }
+}
