@@ -51,6 +51,7 @@
                  ("contexture-explain" contexture-explain)
                  ("contexture-mode" contexture-mode contexture-global-mode)
                  ("contexture-gptel" contexture-gptel-mode)
+                 ("contexture-agent-shell" contexture-agent-shell-mode)
                  ("contexture-doctor" contexture-doctor)
                  ("contexture-setup" contexture-setup-agent)
                  ("contexture-info" contexture-info)

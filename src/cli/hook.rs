@@ -1,24 +1,24 @@
 //! `contexture hook`: answers an event of an agent with what changed since the last push to its
 //! session, and records its transcript. Whatever fails, the agent goes on as if there were no hook.
 
-use std::fs::{File, TryLockError};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::acp::UNDER_ACP;
 use super::host::{Setup, runtime};
 use super::mcp::{Reach, Shared};
+use super::receipt::Receipt;
 use super::serve::log_to_stderr;
 use super::setup::{claude_folder, codex_folder};
 use super::{Common, write_out};
-use crate::mcp::{AgentSession, Push};
-use crate::store::ownership::make_private;
+use crate::mcp::{AgentSession, Push, ROOM_OF_A_HOOK};
 
 /// Maximum size of an event, in bytes.
 const LARGEST_EVENT: u64 = 16 << 20;
@@ -68,7 +68,10 @@ impl Hook {
         let transcript = agent.transcript(event.transcript_path.as_deref());
         let is_compacted =
             self.event == "SessionStart" && event.source.as_deref() == Some("compact");
+        // The proxy of the agent gives what changed, but sees no compactions.
+        let is_proxied = std::env::var_os(UNDER_ACP).is_some();
         let is_pushed = match &*self.event {
+            _ if is_proxied => is_compacted,
             "SessionStart" => true,
             "UserPromptSubmit" => agent.name != "gemini",
             "BeforeAgent" => agent.name == "gemini",
@@ -92,6 +95,7 @@ impl Hook {
                 received,
                 is_anew,
                 compacted: transcript.as_deref().filter(|_| is_compacted),
+                room: ROOM_OF_A_HOOK,
             };
             if let Some(push) = pushed(setup, &session)? {
                 self.give(&push)?;
@@ -199,44 +203,5 @@ impl Agent {
         let folder = self.transcripts.as_ref()?.canonicalize().ok()?;
         let is_it = path.starts_with(folder) && path.extension()? == "jsonl" && path.is_file();
         is_it.then_some(path)
-    }
-}
-
-/// A file that says which push a session of an agent received last.
-struct Receipt(PathBuf);
-
-impl Receipt {
-    fn of(setup: &Setup, agent: &str, session: &str) -> Option<Self> {
-        let state = setup.state.as_deref()?;
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(state.as_os_str().as_encoded_bytes());
-        hasher.update(format!("\0{agent}\0{session}").as_bytes());
-        let hash = hasher.finalize().to_hex();
-        Some(Self(setup.folders.runtime.join("pushed").join(&hash[..32])))
-    }
-
-    fn number(&self) -> Option<u64> {
-        std::fs::read_to_string(&self.0).ok()?.trim().parse().ok()
-    }
-
-    /// Keeps other hooks of the session waiting: some agents run those of its start and of its first
-    /// prompt at once.
-    fn hold(&self) -> anyhow::Result<File> {
-        let folder = self.0.parent().context("the receipt has no folder")?;
-        if let Some(runtime) = folder.parent() {
-            make_private(runtime)?;
-        }
-        make_private(folder)?;
-        let file = File::options().write(true).create(true).truncate(false).open(&self.0)?;
-        let end = Instant::now() + ANSWER_WAIT;
-        while let Err(TryLockError::WouldBlock) = file.try_lock() {
-            ensure!(Instant::now() < end, "another hook of the session is still running");
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        Ok(file)
-    }
-
-    fn note(&self, number: u64) -> anyhow::Result<()> {
-        std::fs::write(&self.0, number.to_string()).context("cannot note what was given")
     }
 }

@@ -93,6 +93,10 @@ impl Reach {
         std::sync::Arc::new(Self { setup, here: Mutex::new(None) })
     }
 
+    pub(super) fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
     /// Ends the server in this process, if there is one.
     pub(super) async fn end(&self) {
         if let Some(here) = self.here.lock().await.take() {

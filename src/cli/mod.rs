@@ -1,5 +1,6 @@
 //! The command line.
 
+mod acp;
 mod backup;
 mod call;
 mod doctor;
@@ -11,6 +12,7 @@ mod inferior;
 mod mcp;
 mod methods;
 mod owner;
+mod receipt;
 mod reference;
 mod render;
 mod schema;
@@ -82,6 +84,8 @@ enum Command {
     Hook(hook::Hook),
     /// Enter the server and the hooks into the configuration of an agent
     Setup(setup::SetUp),
+    /// Run an agent that speaks the Agent Client Protocol, and give it what changed with each prompt
+    Acp(acp::Acp),
     /// Render files as context, without a server
     Render(render::Render),
     /// List the methods
@@ -119,6 +123,7 @@ pub fn main() -> ExitCode {
             Ok(true)
         }
         Command::Setup(setup) => setup.run(&common).map(|()| true),
+        Command::Acp(acp) => return acp.run(&common),
         Command::Render(render) => render.run(&common),
         Command::Methods(methods) => methods.run().map(|()| true),
         Command::Schema(schema) => schema.run().map(|()| true),

@@ -16,9 +16,9 @@ use super::marked::{Now, left_out, named, rendered};
 use super::project::Project;
 use crate::visible::visible_lines;
 
-/// Maximum number of bytes of a push, as JSON. Claude Code cuts off more than 10,000 characters, and
-/// Codex more than 2,500 times 4 bytes.
-const LONGEST: usize = 9_700;
+/// Maximum number of bytes of a hook's push, as JSON. Claude Code cuts off more than 10,000
+/// characters, and Codex more than 2,500 times 4 bytes.
+pub(crate) const ROOM_OF_A_HOOK: usize = 9_700;
 /// Maximum sizes of what is given back after a compaction, in tokens: of the statements, and of the
 /// commands, paths and figures, which agents' own summaries lose first.
 const GIVEN_BACK: [u64; 2] = [450, 1_500];
@@ -37,6 +37,8 @@ pub(crate) struct AgentSession<'a> {
     pub(crate) is_anew: bool,
     /// Transcript of the session whose facts are given back.
     pub(crate) compacted: Option<&'a Path>,
+    /// Maximum number of bytes of the text, as JSON.
+    pub(crate) room: usize,
 }
 
 /// A text for an agent.
@@ -143,9 +145,10 @@ impl AgentSession<'_> {
         let before = self.before(link, project, *received).await?;
         received.get_or_insert(before.number);
         let now = Now::of(link, project).await?;
-        let sent = before.sent(link, (LONGEST - length(&facts)) * 2 / 3).await?;
+        let room = self.room.saturating_sub(length(&facts));
+        let sent = before.sent(link, room * 2 / 3).await?;
         let change = Change::between(self.is_anew, &before.items, &now, &sent);
-        let room = LONGEST - length(&facts) - length(&sent.text);
+        let room = room.saturating_sub(length(&sent.text));
         let (items, shown) = match change.is_nothing() {
             true => Default::default(),
             false => change.text(link, project, &now, room).await?,
@@ -217,7 +220,7 @@ impl AgentSession<'_> {
                  \n{}\n\n",
                 parts.join("\n\n")
             );
-            if !parts.is_empty() && length(&text) <= LONGEST * 3 / 4 {
+            if !parts.is_empty() && length(&text) <= self.room * 3 / 4 {
                 return Some(text);
             }
             (stated, used) = (stated * 2 / 3, used * 2 / 3);

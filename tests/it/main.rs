@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 mod abuse;
+mod acp;
 mod agents;
 mod agents_over_http;
 mod agreed;

@@ -72,8 +72,14 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
     let agent = agent_of(asked.context).name;
     let id = format!("{}-{}", asked.given.name, project.label());
     let received = asked.given.recorded().get(&(agent.clone(), id.clone())).copied().or(Some(0));
-    let session =
-        AgentSession { agent: &agent, id: &id, received, is_anew: false, compacted: None };
+    let session = AgentSession {
+        agent: &agent,
+        id: &id,
+        received,
+        is_anew: false,
+        compacted: None,
+        room: MOST_SENT,
+    };
     let pushed = session.before(asked.link, &project, received).await?;
     let mut sent = pushed.sent(asked.link, MOST_SENT).await?;
     let (answer, shown) = answer_about(asked, &project, &now, &given).await?;

@@ -1,0 +1,108 @@
+//! Lines of a stream of bytes that loses none. Of a line that is too long to be read as a message,
+//! the parts go on as they come.
+
+use std::io::{self, Read};
+
+/// Maximum length in bytes of a line that is read as a message.
+pub(super) const LONGEST_LINE: usize = 16 << 20;
+/// Number of bytes that are read at a time.
+pub(super) const CHUNK: usize = 64 << 10;
+
+/// The pieces of a stream. All pieces together are the stream.
+pub(super) struct Lines<R> {
+    source: R,
+    /// Bytes that were read.
+    text: Vec<u8>,
+    /// Number of bytes at the beginning of `text` that were returned.
+    done: usize,
+    /// True within a line that is too long.
+    is_long: bool,
+}
+
+/// A piece of a stream.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Piece<'a> {
+    /// A line with its end.
+    Line(&'a [u8]),
+    /// A part of a line that is too long, or a last line without an end.
+    Part(&'a [u8]),
+}
+
+impl<R: Read> Lines<R> {
+    pub(super) fn new(source: R) -> Self {
+        Self { source, text: Vec::new(), done: 0, is_long: false }
+    }
+
+    /// Returns the next piece; `None` at the end.
+    pub(super) fn next(&mut self) -> io::Result<Option<Piece<'_>>> {
+        let mut seen = self.done;
+        loop {
+            if let Some(end) = memchr::memchr(b'\n', &self.text[seen..]) {
+                let line = self.done..seen + end + 1;
+                self.done = line.end;
+                let is_part = std::mem::take(&mut self.is_long) || line.len() > LONGEST_LINE;
+                let text = &self.text[line];
+                return Ok(Some(if is_part { Piece::Part(text) } else { Piece::Line(text) }));
+            }
+            let is_part = self.is_long || self.text.len() - self.done > LONGEST_LINE;
+            if is_part && self.text.len() > self.done {
+                self.is_long = true;
+                return Ok(Some(Piece::Part(self.rest())));
+            }
+            self.text.drain(..self.done);
+            self.done = 0;
+            seen = self.text.len();
+            if self.fill()? == 0 {
+                let rest = self.rest();
+                return Ok((!rest.is_empty()).then_some(Piece::Part(rest)));
+            }
+        }
+    }
+
+    fn rest(&mut self) -> &[u8] {
+        let rest = &self.text[self.done..];
+        self.done = self.text.len();
+        rest
+    }
+
+    fn fill(&mut self) -> io::Result<usize> {
+        let length = self.text.len();
+        if length == 0 {
+            // Gives back the memory of a long line.
+            self.text.shrink_to(CHUNK);
+        }
+        self.text.resize(length + CHUNK, 0);
+        loop {
+            let read = self.source.read(&mut self.text[length..]);
+            match read {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => {
+                    self.text.truncate(length + read.as_ref().map_or(0, |read| *read));
+                    return read;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_the_stream() {
+        let long = "x".repeat(LONGEST_LINE + 5);
+        for text in ["", "\n", "a\r\n\nb", "a\n", &format!("a\n{long}\nb\n"), &long] {
+            let mut lines = Lines::new(text.as_bytes());
+            let (mut all, mut whole) = (Vec::new(), 0);
+            while let Some(piece) = lines.next().unwrap() {
+                let (Piece::Line(bytes) | Piece::Part(bytes)) = &piece;
+                all.extend_from_slice(bytes);
+                whole += usize::from(matches!(piece, Piece::Line(_)));
+            }
+            assert_eq!(all, text.as_bytes());
+            let short = |line: &&str| line.ends_with('\n') && line.len() <= LONGEST_LINE;
+            assert_eq!(whole, text.split_inclusive('\n').filter(short).count());
+        }
+    }
+}

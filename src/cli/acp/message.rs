@@ -1,0 +1,197 @@
+//! Messages of the Agent Client Protocol, as far as the proxy reads them, and the places where it
+//! adds to them. All other bytes of a line stay as they are. Pure.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value as Json, json};
+
+/// Name of our server in the list of servers.
+const NAME: &str = "contexture";
+/// Name under which agents and clients show what is added to a prompt.
+const ADDED: &str = "contexture://marked";
+
+/// A message. A response has no method.
+#[derive(Deserialize)]
+pub(super) struct Message<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    pub(super) method: Option<String>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+/// The parameters of the requests that are read. Which members there are depends on the method.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Params<'a> {
+    pub(super) session_id: Option<String>,
+    pub(super) cwd: Option<PathBuf>,
+    #[serde(borrow)]
+    mcp_servers: Option<&'a RawValue>,
+    #[serde(borrow)]
+    prompt: Option<&'a RawValue>,
+    pub(super) update: Option<Update>,
+}
+
+/// The kind of a `session/update`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Update {
+    #[serde(default)]
+    session_update: String,
+}
+
+/// The results of the requests that are read.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Outcome {
+    pub(super) session_id: Option<String>,
+    pub(super) stop_reason: Option<String>,
+    agent_capabilities: Json,
+    agent_info: Json,
+}
+
+impl<'a> Message<'a> {
+    pub(super) fn of(line: &'a [u8]) -> Option<Self> {
+        let is_object = line.trim_ascii_start().starts_with(b"{");
+        is_object.then(|| serde_json::from_slice(line).ok())?
+    }
+
+    /// Returns the id in a form that is the same for a request and its response.
+    pub(super) fn id(&self) -> Option<String> {
+        let id: Json = serde_json::from_str(self.id?.get()).ok()?;
+        (id.is_string() || id.is_number()).then(|| id.to_string())
+    }
+
+    pub(super) fn params(&self) -> Option<Params<'a>> {
+        let params = self.params?.get();
+        params.starts_with('{').then(|| serde_json::from_str(params).ok())?
+    }
+
+    /// Returns the result of a response; `None` if it is an error.
+    pub(super) fn outcome(&self) -> Option<Outcome> {
+        match (self.error, self.result) {
+            (Some(_), _) => None,
+            (None, None) => Some(Outcome::default()),
+            (None, Some(result)) => Some(serde_json::from_str(result.get()).unwrap_or_default()),
+        }
+    }
+
+    /// Returns the line with our server in the list of servers, unless one has its name already.
+    pub(super) fn with_server(
+        &self,
+        line: &[u8],
+        params: &Params<'_>,
+        command: &str,
+        args: &[String],
+    ) -> Option<Vec<u8>> {
+        let server = json!({ "name": NAME, "command": command, "args": args, "env": [] });
+        let Some(servers) = params.mcp_servers else {
+            let object = self.params?.get();
+            let comma = if object[1..].trim_start() == "}" { "" } else { "," };
+            let member = format!("\"mcpServers\":[{server}]{comma}");
+            return Some(with(line, place(line, object) + 1, &member));
+        };
+        let listed: Vec<Json> = serde_json::from_str(servers.get()).ok()?;
+        let is_there = listed.iter().any(|server| server["name"] == NAME);
+        if is_there { None } else { with_last(line, servers.get(), &server) }
+    }
+}
+
+impl Params<'_> {
+    /// Returns the line with a text after the blocks of the prompt.
+    pub(super) fn with_text(&self, line: &[u8], text: &str, is_embedded: bool) -> Option<Vec<u8>> {
+        let block = match is_embedded {
+            true => json!({ "type": "resource", "resource": {
+                "uri": ADDED, "mimeType": "text/markdown", "text": text,
+            } }),
+            false => json!({ "type": "text", "text": text }),
+        };
+        with_last(line, self.prompt?.get(), &block)
+    }
+
+    /// Returns whether a message can take a text.
+    pub(super) fn is_prompt(&self) -> bool {
+        self.prompt.is_some_and(|prompt| prompt.get().starts_with('['))
+    }
+}
+
+impl Update {
+    /// Returns whether only an agent that received its prompt says this.
+    pub(super) fn is_work(&self) -> bool {
+        let kinds = ["agent_message_chunk", "agent_thought_chunk", "tool_call", "plan"];
+        kinds.contains(&&*self.session_update)
+    }
+}
+
+impl Outcome {
+    /// Returns whether prompts may have resources in them.
+    pub(super) fn embeds(&self) -> bool {
+        self.agent_capabilities["promptCapabilities"]["embeddedContext"] == true
+    }
+
+    pub(super) fn agent(&self) -> Option<&str> {
+        self.agent_info["name"].as_str()
+    }
+}
+
+/// Returns where in a line a part of it is.
+fn place(line: &[u8], part: &str) -> usize {
+    part.as_ptr().addr() - line.as_ptr().addr()
+}
+
+fn with(line: &[u8], at: usize, text: &str) -> Vec<u8> {
+    [&line[..at], text.as_bytes(), &line[at..]].concat()
+}
+
+/// Returns a line with one more element in an array of the line.
+fn with_last(line: &[u8], array: &str, element: &Json) -> Option<Vec<u8>> {
+    let before = array.strip_suffix(']')?;
+    let is_empty = before.strip_prefix('[')?.trim().is_empty();
+    let comma = if is_empty { "" } else { "," };
+    Some(with(line, place(line, array) + before.len(), &format!("{comma}{element}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: Option<&str>) {
+        let message = Message::of(line.as_bytes()).unwrap();
+        let params = message.params().unwrap();
+        let added = match message.method.as_deref() {
+            Some("session/prompt") => params.with_text(line.as_bytes(), "x", false),
+            _ => message.with_server(line.as_bytes(), &params, "c", &[]),
+        };
+        assert_eq!(added.map(|line| String::from_utf8(line).unwrap()).as_deref(), expected);
+    }
+
+    #[test]
+    fn all_else_of_a_line_stays_as_it_is() {
+        let server = r#"{"args":[],"command":"c","env":[],"name":"contexture"}"#;
+        let check_new = |before: &str, comma: &str, after: &str| {
+            check(&format!("{before}{after}"), Some(&format!("{before}{comma}{server}{after}")));
+        };
+        check_new("{\"params\": {\"z\":1.50, \"mcpServers\" :[ ", "", "] ,\"a\":1e400}}\r\n");
+        check_new("{\"params\":{\"mcpServers\":[{\"name\":\"\\u0061\"}", ",", "]}}");
+        check(r#"{"params":{"mcpServers":[{"name":"contexture"}]}}"#, None);
+        check(r#"{"params":{"mcpServers":{}}}"#, None);
+        let listed = format!("\"mcpServers\":[{server}]");
+        check(r#"{"params":{ }}"#, Some(&format!("{{\"params\":{{{listed} }}}}")));
+        check(r#"{"params":{"a":1}}"#, Some(&format!("{{\"params\":{{{listed},\"a\":1}}}}")));
+        check(
+            r#"{"method":"session\/prompt","params":{"prompt":[ {"text":"]"} ],"_meta":{}}}"#,
+            Some(
+                r#"{"method":"session\/prompt","params":{"prompt":[ {"text":"]"} ,{"text":"x","type":"text"}],"_meta":{}}}"#,
+            ),
+        );
+        check(r#"{"method":"session/prompt","params":{"prompt":"x"}}"#, None);
+    }
+}

@@ -1,0 +1,204 @@
+//! `contexture acp`: runs an agent that speaks the Agent Client Protocol, and stands between it and
+//! its client. All bytes go on as they are, but for our server in new sessions, and what changed in
+//! prompts. Whatever fails, the agent and its client go on as if there were no proxy.
+
+mod aside;
+mod lines;
+mod message;
+mod talk;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use anyhow::Context;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::signal::unix::{SignalKind, signal};
+
+use self::aside::Aside;
+use self::lines::{CHUNK, LONGEST_LINE, Lines, Piece};
+use self::talk::Talk;
+use super::host::runtime;
+use super::serve::log_to_stderr;
+use super::{Common, complain};
+
+/// Environment variable that tells hooks that the proxy gives the agent what changed.
+pub(super) const UNDER_ACP: &str = "CONTEXTURE_ACP";
+/// Maximum time to wait for the last output once the agent has ended. A process that the agent
+/// started may hold the pipe open.
+const LAST_OUTPUT: Duration = Duration::from_secs(1);
+/// Maximum time to wait for the work beside the pipe once the agent has ended.
+const LAST_WORK: Duration = Duration::from_secs(1);
+/// Signals that go on to the agent.
+const SIGNALS: [Signal; 6] =
+    [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT, Signal::USR1, Signal::USR2];
+
+/// Run an agent that speaks the Agent Client Protocol, and give it what changed with each prompt.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  contexture acp -- opencode acp\n  contexture acp -- \
+    claude-agent-acp\n\nPut it before the command by which your editor starts the agent.")]
+pub(super) struct Acp {
+    /// The agent, and its arguments
+    #[arg(last = true, required = true, value_name = "AGENT")]
+    agent: Vec<OsString>,
+}
+
+impl Acp {
+    pub(super) fn run(self, common: &Common) -> ExitCode {
+        log_to_stderr();
+        let name = self.agent[0].to_string_lossy();
+        match self.start() {
+            Ok(child) => self.stand_between(common, child),
+            Err(error) => {
+                complain(&format!("contexture acp: cannot start {name}: {error}"));
+                let is_missing = error.kind() == io::ErrorKind::NotFound;
+                ExitCode::from(if is_missing { 127 } else { 126 })
+            }
+        }
+    }
+
+    fn start(&self) -> io::Result<Child> {
+        let mut command = Command::new(&self.agent[0]);
+        command.args(&self.agent[1..]).env(UNDER_ACP, "1");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()
+    }
+
+    fn stand_between(&self, common: &Common, mut child: Child) -> ExitCode {
+        pass_signals(&child);
+        let talk = self.talk(common).map(Arc::new).map_err(|error| {
+            tracing::warn!("acp: the agent goes on without Contexture: {error:#}");
+        });
+        let talk = talk.ok();
+        let (done, ended) = channel();
+        if let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) {
+            let (up, down) = (talk.clone(), talk.clone());
+            std::thread::spawn(move || pass_up(to, up.as_deref()));
+            std::thread::spawn(move || pass_down(from, down.as_deref(), &done));
+        }
+        let status = child.wait();
+        let _ = ended.recv_timeout(LAST_OUTPUT);
+        if let Some(talk) = talk {
+            talk.aside().end(LAST_WORK);
+        }
+        status.map_or(ExitCode::FAILURE, exit_code)
+    }
+
+    fn talk(&self, common: &Common) -> anyhow::Result<Talk> {
+        let program = std::env::current_exe()?.into_os_string().into_string();
+        let program = program.ok().context("the program's path is not UTF-8")?;
+        let folder = std::env::current_dir()?;
+        let mut options = Vec::new();
+        for (option, path) in [("--state", &common.state), ("--config", &common.config)] {
+            if let Some(path) = path {
+                let path = folder.join(path).into_os_string().into_string();
+                let path = path.ok().context("a folder's name is not UTF-8")?;
+                options.extend([option.to_owned(), path]);
+            }
+        }
+        options.extend(["mcp".to_owned(), "--project".to_owned()]);
+        let name = Path::new(&self.agent[0]).file_name().unwrap_or(&self.agent[0]);
+        let aside = Aside::start(common.setup()?)?;
+        Ok(Talk::new(&name.to_string_lossy(), program, options, aside))
+    }
+}
+
+/// Passes what the client says to the agent.
+fn pass_up(mut to: ChildStdin, talk: Option<&Talk>) {
+    let Ok(input) = io::stdin().as_fd().try_clone_to_owned() else { return };
+    let mut lines = Lines::new(File::from(input));
+    while let Ok(Some(piece)) = lines.next() {
+        let passed = match piece {
+            Piece::Part(bytes) => to.write_all(bytes),
+            Piece::Line(line) => {
+                let changed = talk.and_then(|talk| talk.client_says(line));
+                to.write_all(changed.as_deref().unwrap_or(line))
+            }
+        };
+        if passed.is_err() {
+            // The client learns that nobody reads what it says.
+            let _ = File::open("/dev/null").map(rustix::stdio::dup2_stdin);
+            return;
+        }
+    }
+}
+
+/// Passes what the agent says to the client.
+fn pass_down(from: ChildStdout, talk: Option<&Talk>, done: &Sender<()>) {
+    // A failure means that the client has gone; the agent learns of it as its pipe is closed.
+    let _ = copy_down(from, talk);
+    let null = File::options().write(true).open("/dev/null");
+    let _ = null.map(rustix::stdio::dup2_stdout);
+    let _ = done.send(());
+}
+
+fn copy_down(mut from: ChildStdout, talk: Option<&Talk>) -> io::Result<()> {
+    let mut output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let (mut chunk, mut line) = (vec![0; CHUNK], Vec::new());
+    loop {
+        let read = match from.read(&mut chunk) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read?,
+        };
+        let bytes = &chunk[..read];
+        if read == 0 {
+            return Ok(());
+        }
+        if let Some(talk) = talk {
+            overhear(talk, &mut line, bytes);
+        }
+        output.write_all(bytes)?;
+    }
+}
+
+/// Lets the talk read the lines that end in these bytes. `line` is what came before of the line.
+fn overhear(talk: &Talk, line: &mut Vec<u8>, bytes: &[u8]) {
+    for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+        // A line that is too long keeps its length, so that its end is not read as a line.
+        if line.len() <= LONGEST_LINE {
+            line.extend_from_slice(part);
+        }
+        if part.ends_with(b"\n") {
+            if line.len() <= LONGEST_LINE {
+                talk.agent_says(line);
+            }
+            line.clear();
+            line.shrink_to(CHUNK);
+        }
+    }
+}
+
+/// Passes signals on to the agent, on a thread of its own.
+fn pass_signals(child: &Child) {
+    let Ok(runtime) = runtime() else { return };
+    let agent = Pid::from_child(child);
+    std::thread::spawn(move || {
+        runtime.block_on(async {
+            let mut passing = tokio::task::JoinSet::new();
+            for known in SIGNALS {
+                passing.spawn(pass_signal(known, agent));
+            }
+            while passing.join_next().await.is_some() {}
+        });
+    });
+}
+
+async fn pass_signal(known: Signal, agent: Pid) {
+    let Ok(mut received) = signal(SignalKind::from_raw(known.as_raw())) else { return };
+    while received.recv().await.is_some() {
+        // The agent may have ended.
+        let _ = kill_process(agent, known);
+    }
+}
+
+/// Returns the agent's exit code; of a signal, the code by which a shell tells it.
+fn exit_code(status: ExitStatus) -> ExitCode {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
+}

@@ -1,0 +1,228 @@
+//! The conversation between client and agent, as far as the proxy knows it: requests that wait
+//! for their response, and the push that each session received.
+//!
+//! A push counts as received once the agent works on its prompt or answers it. Until then, other
+//! prompts of the session are given nothing. If the prompt fails, the push is made again.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::aside::{Aside, Place};
+use super::message::{Message, Outcome, Params};
+
+/// Maximum number of requests that are waited for, and of sessions. What is beyond goes unchanged.
+const MOST: usize = 1000;
+/// Maximum length of the id of a session and of the name of an agent, in bytes.
+const LONGEST_NAME: usize = 200;
+
+/// The conversation, and the thread that asks the server.
+pub(super) struct Talk {
+    aside: Aside,
+    /// Our program, and the arguments with which it serves an agent.
+    program: String,
+    options: Vec<String>,
+    known: Mutex<Known>,
+}
+
+struct Known {
+    agent: String,
+    embeds: bool,
+    asked: HashMap<String, Asked>,
+    sessions: HashMap<String, Session>,
+}
+
+/// A request that waits for its response.
+enum Asked {
+    Start,
+    Session {
+        folder: PathBuf,
+    },
+    /// A prompt, with the push that went with it or was on its way before it.
+    Prompt {
+        session: String,
+        number: Option<u64>,
+        is_carrier: bool,
+    },
+}
+
+struct Session {
+    folder: PathBuf,
+    received: Option<u64>,
+    /// The push that went out and was not received yet.
+    flying: Option<u64>,
+}
+
+impl Talk {
+    pub(super) fn new(agent: &str, program: String, options: Vec<String>, aside: Aside) -> Self {
+        let known = Known {
+            agent: plain(agent),
+            embeds: false,
+            asked: HashMap::new(),
+            sessions: HashMap::new(),
+        };
+        Self { aside, program, options, known: Mutex::new(known) }
+    }
+
+    pub(super) fn aside(&self) -> &Aside {
+        &self.aside
+    }
+
+    /// Reads a line of the client, before the agent gets it. Returns the line to send in its place,
+    /// if any.
+    pub(super) fn client_says(&self, line: &[u8]) -> Option<Vec<u8>> {
+        let message = Message::of(line)?;
+        let method = message.method.as_deref()?;
+        match method {
+            "initialize" => self.known().ask(&message, Asked::Start),
+            "session/new" | "session/fork" | "session/load" | "session/resume" => {
+                let params = message.params()?;
+                let folder = params.cwd.clone()?;
+                match params.session_id.as_deref() {
+                    Some(id) if method != "session/fork" => self.resume(id, folder.clone()),
+                    _ => self.known().ask(&message, Asked::Session { folder: folder.clone() }),
+                }
+                let options = self.options.iter().cloned();
+                let args: Vec<String> = options.chain([folder.to_str()?.to_owned()]).collect();
+                return message.with_server(line, &params, &self.program, &args);
+            }
+            "session/prompt" => return self.prompt(line, &message),
+            _ => {}
+        }
+        None
+    }
+
+    fn resume(&self, id: &str, folder: PathBuf) {
+        let place = Place { agent: self.known().agent.clone(), session: id.into(), folder };
+        let received = self.aside.received_before(&place);
+        self.known().open(id, Session { folder: place.folder, received, flying: None });
+    }
+
+    fn prompt(&self, line: &[u8], message: &Message<'_>) -> Option<Vec<u8>> {
+        let params = message.params().filter(Params::is_prompt)?;
+        let (id, key) = (params.session_id.as_deref()?, message.id()?);
+        let (place, received, flying) = {
+            let known = self.known();
+            let session = known.sessions.get(id).filter(|_| known.asked.len() < MOST)?;
+            (known.place(id)?, session.received, session.flying)
+        };
+        let push = if flying.is_none() { self.aside.push(place, received) } else { None };
+        let number = push.as_ref().and_then(|push| push.number);
+        let mut known = self.known();
+        if let Some(session) = known.sessions.get_mut(id) {
+            session.flying = number.or(flying);
+        }
+        let (session, is_carrier) = (id.to_owned(), number.is_some());
+        known.asked.insert(key, Asked::Prompt { session, number: number.or(flying), is_carrier });
+        let text = push.map(|push| push.text).filter(|text| !text.is_empty())?;
+        params.with_text(line, &text, known.embeds)
+    }
+
+    /// Reads a line of the agent, before the client gets it.
+    pub(super) fn agent_says(&self, line: &[u8]) {
+        let mut known = self.known();
+        if known.asked.is_empty() {
+            return;
+        }
+        let Some(message) = Message::of(line) else { return };
+        let received = match message.method.as_deref() {
+            Some("session/update") => known.worked_on(&message),
+            Some(_) => None,
+            None => known.answered(&message),
+        };
+        if let Some((place, number)) = received {
+            self.aside.note(place, number);
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn ask(&mut self, message: &Message<'_>, asked: Asked) {
+        if let Some(id) = message.id().filter(|_| self.asked.len() < MOST) {
+            self.asked.insert(id, asked);
+        }
+    }
+
+    fn open(&mut self, id: &str, session: Session) {
+        let is_plain = id.chars().all(|c| c.is_ascii_graphic());
+        let is_valid = (1..=LONGEST_NAME).contains(&id.len()) && is_plain;
+        if is_valid && (self.sessions.len() < MOST || self.sessions.contains_key(id)) {
+            self.sessions.insert(id.to_owned(), session);
+        }
+    }
+
+    fn place(&self, id: &str) -> Option<Place> {
+        let folder = self.sessions.get(id)?.folder.clone();
+        Some(Place { agent: self.agent.clone(), session: id.to_owned(), folder })
+    }
+
+    /// Handles a response. Returns the push that it shows to be received, if any.
+    fn answered(&mut self, message: &Message<'_>) -> Option<(Place, u64)> {
+        let asked = self.asked.remove(&message.id()?)?;
+        let outcome = message.outcome();
+        match (asked, outcome) {
+            (Asked::Start, Some(outcome)) => self.started(&outcome),
+            (Asked::Session { folder }, Some(Outcome { session_id: Some(id), .. })) => {
+                // The agent has been given nothing in this session.
+                self.open(&id, Session { folder, received: Some(0), flying: None });
+            }
+            (Asked::Prompt { session, number: Some(number), is_carrier }, outcome) => {
+                // An agent that was cancelled may have thrown the prompt away.
+                let is_kept = |it: &Outcome| it.stop_reason.as_deref() != Some("cancelled");
+                if outcome.as_ref().is_some_and(is_kept) {
+                    return self.receive(&session, number);
+                }
+                if let Some(session) = self.sessions.get_mut(&session).filter(|_| is_carrier) {
+                    session.flying = session.flying.filter(|flying| *flying != number);
+                }
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn started(&mut self, outcome: &Outcome) {
+        self.embeds = outcome.embeds();
+        if let Some(agent) = outcome.agent().map(plain).filter(|agent| !agent.is_empty()) {
+            self.agent = agent;
+        }
+    }
+
+    /// Handles a sign that the agent works on a prompt of a session. Returns the push that went
+    /// with the prompt, if any.
+    fn worked_on(&mut self, message: &Message<'_>) -> Option<(Place, u64)> {
+        let flying = |session: &Session| session.flying.is_some();
+        if !self.sessions.values().any(flying) {
+            return None;
+        }
+        let params = message.params()?;
+        let id = params.session_id?;
+        params.update.filter(|update| update.is_work())?;
+        // With several prompts on their way, nobody knows on which one the agent works.
+        let mut numbers = self.asked.values().filter_map(|asked| match asked {
+            Asked::Prompt { session, number, .. } if *session == id => Some(*number),
+            _ => None,
+        });
+        let (Some(Some(number)), None) = (numbers.next(), numbers.next()) else { return None };
+        self.receive(&id, number)
+    }
+
+    fn receive(&mut self, id: &str, number: u64) -> Option<(Place, u64)> {
+        let session = self.sessions.get_mut(id)?;
+        session.flying = session.flying.filter(|flying| *flying > number);
+        if session.received.is_some_and(|received| received >= number) {
+            return None;
+        }
+        session.received = Some(number);
+        Some((self.place(id)?, number))
+    }
+}
+
+/// Returns a name without what is not plain.
+fn plain(name: &str) -> String {
+    name.chars().filter(char::is_ascii_graphic).take(LONGEST_NAME).collect()
+}

@@ -1,0 +1,57 @@
+//! Receipts: which push a session of an agent received last.
+
+use std::fs::{File, TryLockError};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+
+use super::host::Setup;
+use crate::store::ownership::make_private;
+
+/// Maximum time for which another process may hold a receipt.
+const LONGEST_HOLD: Duration = Duration::from_secs(2);
+
+/// A file that says which push a session of an agent received last.
+pub(super) struct Receipt(PathBuf);
+
+impl Receipt {
+    pub(super) fn of(setup: &Setup, agent: &str, session: &str) -> Option<Self> {
+        let state = setup.state.as_deref()?;
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(state.as_os_str().as_encoded_bytes());
+        hasher.update(format!("\0{agent}\0{session}").as_bytes());
+        let hash = hasher.finalize().to_hex();
+        Some(Self(setup.folders.runtime.join("pushed").join(&hash[..32])))
+    }
+
+    pub(super) fn number(&self) -> Option<u64> {
+        std::fs::read_to_string(&self.0).ok()?.trim().parse().ok()
+    }
+
+    /// Keeps other hooks of the session waiting: some agents run those of its start and of its first
+    /// prompt at once.
+    pub(super) fn hold(&self) -> anyhow::Result<File> {
+        self.make_folder()?;
+        let file = File::options().write(true).create(true).truncate(false).open(&self.0)?;
+        let end = Instant::now() + LONGEST_HOLD;
+        while let Err(TryLockError::WouldBlock) = file.try_lock() {
+            ensure!(Instant::now() < end, "another hook of the session is still running");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Ok(file)
+    }
+
+    pub(super) fn note(&self, number: u64) -> anyhow::Result<()> {
+        self.make_folder()?;
+        std::fs::write(&self.0, number.to_string()).context("cannot note what was given")
+    }
+
+    fn make_folder(&self) -> anyhow::Result<()> {
+        let folder = self.0.parent().context("the receipt has no folder")?;
+        if let Some(runtime) = folder.parent() {
+            make_private(runtime)?;
+        }
+        Ok(make_private(folder)?)
+    }
+}
