@@ -103,6 +103,14 @@ pub(super) fn schema(paged: &Paged, whole: Json) -> Json {
     page
 }
 
+/// Adds to the schema of a list's entry the member that entries have that were cut to fit a page.
+pub(super) fn mark_as_cut(entry: &mut Json) {
+    entry["properties"][cut::TRUNCATED] = json!({
+        "type": "boolean",
+        "description": "True if the entry is larger than a page and its longest members are cut.",
+    });
+}
+
 /// Runs a method whose result has pages.
 pub(super) fn run(
     method: &'static str,

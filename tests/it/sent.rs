@@ -1,7 +1,10 @@
 //! Calls that name no session are about the one that was current when they were sent, whatever
 //! becomes current before they run.
 
-use crate::endpoint::{Answer, Endpoint};
+use std::collections::HashSet;
+use std::sync::{Arc, Condvar, Mutex};
+
+use crate::endpoint::{Answer, Asked, Endpoint};
 use crate::support::*;
 
 /// How often each is tried: what runs beside other calls is in time by chance.
@@ -87,11 +90,15 @@ fn a_call_that_was_sent_when_there_was_no_session_finds_none_later() {
 
 #[test]
 fn nobody_else_moves_a_call_that_waits() {
-    // The server of embeddings answers once another client has opened another session.
-    let (moved, wait) = std::sync::mpsc::channel::<()>();
-    let wait = std::sync::Mutex::new(wait);
-    let server = Endpoint::new(move |_, _| {
-        let _ = wait.lock().unwrap().recv_timeout(PATIENCE);
+    // A text is embedded once the gate is open for it: once another client has opened another
+    // session. Texts that the server embeds of itself, beside the call, wait or pass with it.
+    let open = Arc::new((Mutex::new(HashSet::new()), Condvar::new()));
+    let gate = open.clone();
+    let server = Endpoint::new(move |asked, _| {
+        let texts = asked.body["input"].to_string();
+        let is_closed = |open: &mut HashSet<&str>| !open.iter().any(|text| texts.contains(text));
+        let waits = gate.1.wait_timeout_while(gate.0.lock().unwrap(), PATIENCE, is_closed);
+        drop(waits.unwrap());
         Answer::new(200, "{\"data\": [{\"embedding\": [1]}]}")
     });
     let home = configured(&format!(
@@ -100,17 +107,18 @@ fn nobody_else_moves_a_call_that_waits() {
     ));
     let listening = home.listening(&[]);
     let (mut one, mut other) = (listening.unix(Dialect::Native), listening.unix(Dialect::Native));
-    for (method, params) in [
-        ("chat", "(:content \"q\")"),
-        ("process-turn", "(:content \"q\")"),
-        ("remember", "(:content \"q\" :scope :session)"),
+    for (method, params, text) in [
+        ("chat", "(:content \"apples\")", "apples"),
+        ("process-turn", "(:content \"pears\")", "pears"),
+        ("remember", "(:content \"plums\" :scope :session)", "plums"),
     ] {
-        let heard = server.asked().len();
         let id = one.ok("open-session", "(:name \"a\")")["id"].clone();
         let asked = one.send(method, params);
-        until("the embedding to be asked for", || server.asked().len() > heard);
+        let is_asked = |asked: &Asked| asked.body["input"].to_string().contains(text);
+        until("the embedding to be asked for", || server.asked().iter().any(is_asked));
         other.ok("open-session", "(:name \"b\")");
-        moved.send(()).unwrap();
+        open.0.lock().unwrap().insert(text);
+        open.1.notify_all();
         let session = one.reply(asked).unwrap()["session"].clone();
         assert!(session == "a" || session == id, "{method}: {session}");
     }

@@ -4,7 +4,7 @@ use crate::value::{Key, Value};
 use crate::wire::dialect::Dialect;
 
 /// Name of the member that marks an entry whose longest parts were cut.
-const TRUNCATED: &str = "truncated";
+pub(super) const TRUNCATED: &str = "truncated";
 /// Maximum number of attempts to shorten an entry. Each attempt shortens its longest part by the
 /// surplus.
 const ATTEMPTS: usize = 64;

@@ -122,6 +122,7 @@ fn list_in_parts(list: &Json, types: &mut Map<String, Json>) -> Json {
     let mut list = list.clone();
     if let Some((name, mut entry)) = target(&list["items"], types) {
         entry["required"] = json!([]);
+        page::mark_as_cut(&mut entry);
         entry["x-part-of"] = name.clone().into();
         list["items"] = add(format!("PartOf{name}"), entry, types);
     }
