@@ -251,14 +251,25 @@ wrote there (see `contexture--unbroken')."
 (defun contexture--subscribe (connection)
   "Subscribe on CONNECTION to the notifications that are wanted here.
 Do nothing if they are the ones asked for last."
-  (let ((topics (contexture--wanted-topics))
-        (contexture--own-call t))
+  (let ((topics (contexture--wanted-topics)))
     (when (and (jsonrpc-running-p connection)
                (not (equal topics (oref connection subscribed))))
       (oset connection subscribed topics)
-      (jsonrpc-async-request
-       connection 'subscribe (list :topics topics)
-       :timeout nil :success-fn #'ignore :error-fn #'contexture-show-error))))
+      (contexture--subscribe-to
+       connection topics
+       (lambda (_)
+         (contexture--message
+          "Contexture: the server is older than this package, so Emacs is not told of \
+all changes; update the server, then M-x contexture-disconnect")
+         ;; Every server has this topic.
+         (contexture--subscribe-to connection '("context-changed")
+                                   #'contexture-show-error))))))
+
+(defun contexture--subscribe-to (connection topics refused)
+  "Subscribe on CONNECTION to TOPICS; call REFUSED with the error if it fails."
+  (let ((contexture--own-call t))
+    (jsonrpc-async-request connection 'subscribe (list :topics topics)
+                           :timeout nil :success-fn #'ignore :error-fn refused)))
 
 (defun contexture--resend (connection)
   "Send CONNECTION's unanswered calls in order.

@@ -68,5 +68,20 @@
     (should (equal-including-properties (plist-get message :a)
                                         (propertize "x" 'face 'bold)))))
 
+(ert-deftest contexture-wire-an-older-server-tells-what-it-can ()
+  (let (subscribed (inhibit-message t))
+    (contexture-ert-with-handler
+        (lambda (method params)
+          (when (eq method 'subscribe)
+            (push (plist-get params :topics) subscribed)
+            (if (equal (plist-get params :topics) '("context-changed"))
+                '(result nil)
+              '(error -32602 "topics[1] must be one of context-changed, got stats"))))
+      (should-error (contexture-request 'ping))
+      (contexture-test-message "the server is older than this package"
+        (contexture-watch #'ignore '(stats))
+        (contexture-ert-wait-for (cdr subscribed)))
+      (should (equal (car subscribed) '("context-changed"))))))
+
 (provide 'contexture-wire-tests)
 ;;; contexture-wire-tests.el ends here
