@@ -178,9 +178,11 @@ A key whose value is nil counts as absent."
   (cl-loop for key in plist by #'cddr collect key))
 
 (defun contexture-ert--greeting (message)
-  "Return the answer to MESSAGE if it is a call that each connection makes."
+  "Return the answer to MESSAGE if it is a call that no recording has."
   (when (plist-get message :id)
     (pcase (plist-get message :method)
+      ("ping" :pong)
+      ("configure-provider" (list :name (plist-get (plist-get message :params) :name)))
       ("server-info" '(:name "contexture" :version "replay"))
       ("subscribe" (list :topics (plist-get (plist-get message :params) :topics))))))
 

@@ -45,24 +45,20 @@ comments at the head of an older FILE are kept."
       (buffer-substring (point-min) (point)))))
 
 (defconst contexture-ert--own-methods
-  '("server-info" "subscribe" "configure-provider")
-  "Methods that the client calls by itself; no recording has them.")
+  '("server-info" "subscribe" "configure-provider" "ping")
+  "Methods that the client and the kit call by themselves; no recording has them.")
 
 (defun contexture-ert--recordable (entries)
   "Return ENTRIES without what differs from run to run.
-These are the calls that the client makes by itself; the last ping, which
-ends a recording; the request keys; the ids; and the order of answers
-to calls that were made at the same time."
+These are the calls that the client makes by itself; the request keys; the
+ids; and the order of answers to calls that were made at the same time."
   (let* ((read (cl-loop for entry in entries
                         for message = (contexture-ert--decode (cadr entry))
                         when message collect (cons entry message)))
-         (ping (cl-find "ping" read :from-end t :test #'equal
-                        :key #'contexture-ert--method-of))
-         (dropped (cons (plist-get (cdr ping) :id)
-                        (cl-loop for pair in read
-                                 when (member (contexture-ert--method-of pair)
-                                              contexture-ert--own-methods)
-                                 collect (plist-get (cdr pair) :id)))))
+         (dropped (cl-loop for pair in read
+                           when (member (contexture-ert--method-of pair)
+                                        contexture-ert--own-methods)
+                           collect (plist-get (cdr pair) :id))))
     (contexture-ert--numbered
      (contexture-ert--ordered
       (cl-remove-if (lambda (pair)

@@ -73,6 +73,12 @@ t if the environment variable CONTEXTURE_ERT_RECORD is set."
 (defvar contexture-ert--home nil
   "Folder of the running test's server.")
 
+(defvar contexture-ert--exchange nil
+  "Exchange that the running test plays, or nil.")
+
+(defvar contexture-ert--clock nil
+  "Time on the clock of the running test's server; nil if it runs.")
+
 (eval-and-compile
   (defun contexture-ert--split-keys (body)
     "Return (KEYS . FORMS) for BODY, which may begin with keywords and values."
@@ -115,25 +121,35 @@ STATE, ARGS, TIME and TOKENIZER are as in `contexture-ert-with-server'."
        (let ((contexture-server-command command)
              (contexture-server-args
               (append (contexture-ert--state-args state)
-                      (and time (list "--fixed-time" (format "%d" time)))
+                      (and time
+                           (list "--fixed-time"
+                                 (concat "@" (contexture-ert--clock-file))))
                       (and tokenizer
                            (list "--tokenizer" (format "%s" tokenizer)))
-                      args)))
+                      args))
+             (contexture-ert--clock time))
+         (when time (contexture-ert-move-clock 0))
          (funcall function))))))
 
 (defun contexture-ert-move-clock (seconds)
-  "Move the clock of the test's server forward by SECONDS.
-The server starts again, so it has to keep its state (see :state in
-`contexture-ert-with-server')."
-  (let ((time (member "--fixed-time" contexture-server-args)))
-    (unless (and time (member "--state" contexture-server-args))
-      (error "Only a server with :state and a stopped clock can be moved in time"))
-    (contexture-request 'ping)          ; so that all calls are answered
-    (let ((args (copy-sequence contexture-server-args)))
-      (setf (cadr (member "--fixed-time" args))
-            (format "%d" (+ seconds (string-to-number (cadr time)))))
-      (contexture-disconnect)
-      (setq contexture-server-args args))))
+  "Move the stopped clock of the test's server forward by SECONDS.
+The calls made so far still have the earlier time.  While an exchange is
+played, there is no clock to move."
+  (when contexture--connection
+    (contexture-request 'ping))         ; the calls before it have begun then
+  (unless contexture-ert--exchange
+    (unless contexture-ert--clock
+      (error "Only the clock of a server whose clock stands still can be moved"))
+    (cl-incf contexture-ert--clock seconds)
+    (let ((file (contexture-ert--clock-file)))
+      ;; The server must not read half of it.
+      (write-region (format "%d" contexture-ert--clock) nil (concat file ".new")
+                    nil 'silent)
+      (rename-file (concat file ".new") file t))))
+
+(defun contexture-ert--clock-file ()
+  "Return the file that has the time of the test's server."
+  (concat contexture-ert--home "clock"))
 
 (defun contexture-ert-available-p ()
   "Return non-nil if there is a server for tests.
@@ -316,9 +332,6 @@ and TEXT is nil."
     file))
 
 ;;;; Exchanges
-
-(defvar contexture-ert--exchange nil
-  "Exchange that the running test plays, or nil.")
 
 (defmacro contexture-ert-with-replay (file &rest body)
   "Run BODY against the exchange recorded in FILE, without a server.

@@ -7,10 +7,11 @@ use anyhow::Context;
 use tokio::runtime::Runtime;
 
 use super::Common;
+use super::clock::{FixedTime, clock};
 use crate::agent::{Configured, Embedding, Providers, Services};
 use crate::config::{Config, Embeddings, Folders};
 use crate::context::change::Settings;
-use crate::engine::{Clock, Engine, Models};
+use crate::engine::{Engine, Models};
 use crate::files::{TRUST_FILE, Trust};
 use crate::provider::embed::HttpEmbedder;
 use crate::provider::settings;
@@ -29,7 +30,7 @@ pub(super) struct Setup {
     pub(super) state: Option<PathBuf>,
     /// Settings of the REPLs for SLY and SLIME.
     pub(super) repl: ReplSettings,
-    fixed_time: Option<i64>,
+    fixed_time: Option<FixedTime>,
 }
 
 impl Common {
@@ -43,7 +44,7 @@ impl Common {
             (false, state) => Some(state.clone().unwrap_or_else(|| folders.state.clone())),
         };
         let repl = ReplSettings::default();
-        Ok(Setup { folders, config, state, repl, fixed_time: self.fixed_time })
+        Ok(Setup { folders, config, state, repl, fixed_time: self.fixed_time.clone() })
     }
 }
 
@@ -63,7 +64,8 @@ impl Setup {
         let counter = self.config.tokenizer.counter();
         let (said, default) = (self.config.models.clone(), self.config.model.clone());
         let models = Models::new(Arc::clone(&counter), said, default);
-        let engine = Engine::new(Box::new(store), self.clock(), defaults)?.with_models(models);
+        let clock = clock(self.fixed_time.as_ref())?;
+        let engine = Engine::new(Box::new(store), clock, defaults)?.with_models(models);
         let state_folder = self.state.clone();
         let template_folder = Some(self.folders.config_file.with_file_name("templates"));
         let trust = Arc::new(trust(owned, &mut notices));
@@ -102,13 +104,6 @@ impl Setup {
         };
         let opened: anyhow::Result<Vec<_>> = self.config.providers.iter().map(open).collect();
         opened.map(Providers::new)
-    }
-
-    fn clock(&self) -> Clock {
-        match self.fixed_time {
-            Some(seconds) => Box::new(move || seconds.saturating_mul(1000)),
-            None => Box::new(|| jiff::Timestamp::now().as_millisecond()),
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod acp;
 mod backup;
 mod call;
+mod clock;
 mod doctor;
 mod hook;
 mod host;
@@ -26,6 +27,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use self::clock::FixedTime;
 use crate::config::Settings;
 use crate::visible::visible_lines;
 
@@ -63,9 +65,9 @@ struct Common {
         env = "CONTEXTURE_CONFIG"
     )]
     config: Option<PathBuf>,
-    /// Use this as the current time, in Unix seconds, for reproducible tests
+    /// Use this as the current time, in Unix seconds, for reproducible tests; @FILE reads it from a file each time
     #[arg(long, global = true, help_heading = "Common options", value_name = "SECONDS")]
-    fixed_time: Option<i64>,
+    fixed_time: Option<FixedTime>,
     #[command(flatten)]
     settings: Settings,
 }

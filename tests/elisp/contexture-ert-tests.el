@@ -286,15 +286,30 @@ Fail unless that Emacs ends by itself."
     (let ((process-environment (cons "CI=true" process-environment)))
       (should (ert-test-failed-p (ert-run-test test))))))
 
-(ert-deftest contexture-ert-moves-the-clock ()
-  (contexture-ert-with-server
-    :state t
-    (contexture-ert-tests--add "x")
+(defun contexture-ert-tests--an-hour-later ()
+  "Add two items, an hour apart, and return their times."
+  (let ((first (plist-get (contexture-ert-tests--add "x") :timestamp)))
     (contexture-ert-move-clock 3600)
-    (should (= (plist-get (contexture-ert-tests--add "y") :timestamp)
-               (+ contexture-ert-time 3600))))
-  (contexture-ert-with-server
-    (should-error (contexture-ert-move-clock 1))))
+    (list first (plist-get (contexture-ert-tests--add "y") :timestamp))))
+
+(ert-deftest contexture-ert-moves-the-clock ()
+  (let ((times (list contexture-ert-time (+ contexture-ert-time 3600))))
+    (contexture-ert-with-server
+      (let ((pid (contexture-ert-server-pid)))
+        (should (equal (contexture-ert-tests--an-hour-later) times))
+        (should (= (contexture-ert-server-pid) pid))))
+    (contexture-ert-with-server
+      (contexture-ert-move-clock 60)
+      (should (= (plist-get (contexture-ert-tests--add "x") :timestamp)
+                 (+ contexture-ert-time 60))))
+    (contexture-ert-with-server
+      :time nil
+      (should-error (contexture-ert-move-clock 1)))
+    (contexture-ert-with-files nil
+      (let ((file (concat contexture-ert-directory "x.sexp")))
+        (dolist (contexture-ert-record '(t nil))
+          (contexture-ert-with-replay file
+            (should (equal (contexture-ert-tests--an-hour-later) times))))))))
 
 (ert-deftest contexture-ert-a-failure-shows-the-conversation ()
   (let* ((result
@@ -398,11 +413,11 @@ Fail unless that Emacs ends by itself."
       (should (string-match-p
                "exchange.sexp:2: next comes .*ping.*, but Emacs said .*redo" other))
       (should (string-match-p
-               "exchange.sexp: the recording ends here, but Emacs said .*ping"
+               "exchange.sexp: the recording ends here, but Emacs said .*redo"
                (cadr (should-error (contexture-ert-with-replay file
                                      (contexture-request 'ping)
                                      (contexture-request 'undo)
-                                     (contexture-request 'ping))
+                                     (contexture-request 'redo))
                                    :type 'contexture-error)))))
     (should-error (contexture-ert-with-replay (contexture-ert-tests--exchange "x")))))
 
