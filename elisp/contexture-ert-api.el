@@ -150,7 +150,13 @@ Each result of a tool becomes a message with the role `tool'."
               :error ( :type ,name :code ,name
                        :message ,(or text "the test's model fails here")))))))
 
-(defun contexture-ert--refuse (process _api piece)
+(defun contexture-ert--may-pass-p (piece)
+  "Return non-nil if PIECE is an error after which clients ask again by themselves."
+  (and (eq (car-safe piece) 'error)
+       (let ((status (car (contexture-ert--error-json piece))))
+         (or (memq status '(408 409 429)) (>= status 500)))))
+
+(defun contexture-ert--refuse (process piece)
   "Answer PROCESS with the error PIECE."
   (pcase-let ((`(,status . ,json) (contexture-ert--error-json piece)))
     (contexture-ert--http-answer process status json)))
@@ -159,7 +165,7 @@ Each result of a tool becomes a message with the role `tool'."
   "End TURN with the error PIECE: as a status, or in the stream if it has begun."
   (let ((process (contexture-ert--turn-process turn)))
     (if (not (contexture-ert--turn-begun turn))
-        (contexture-ert--refuse process nil piece)
+        (contexture-ert--refuse process piece)
       (contexture-ert--event turn "error" (cdr (contexture-ert--error-json piece)))
       (contexture-ert--http-end process))))
 

@@ -45,6 +45,8 @@ messages wait in HELD."
 
 (defun contexture-ert--read-exchange (file directory)
   "Return the exchange in FILE, with DIRECTORY (or nil) as the test's folder."
+  (unless (file-exists-p file)
+    (error "There is no recording %s; make it with CONTEXTURE_ERT_RECORD=1" file))
   (with-temp-buffer
     (let ((coding-system-for-read 'utf-8-unix) (number 0) entries)
       (insert-file-contents file)
@@ -200,18 +202,20 @@ A key whose value is nil counts as absent."
                 (append (contexture-ert--exchange-held exchange) (list say)))
         (funcall say)))))
 
-(defconst contexture-ert--id-regexp
-  "\\`\\(?:(:id \\|(:method \"?\\(?:progress\\|cancel\\)\"? :params (:id \\)\
-\\([^\" ()]+\\|\"\\(?:[^\"\\]\\|\\\\.\\)*\"\\)"
-  "Regexp for the beginning of a line up to the id of a call.")
+(defconst contexture-ert--id-regexps
+  (let ((id "\\([^\" ()]+\\|\"\\(?:[^\"\\]\\|\\\\.\\)*\"\\)"))
+    (list (concat "\\`(:id " id)
+          (concat "\\`(\\(?::id [^ ]+ \\)?:method \"?\\(?:progress\\|cancel\\)\"? :params (:id "
+                  id)))
+  "Regexps for the beginning of a line up to its id, or that of another call.")
 
 (defun contexture-ert--renumbered (line ids)
-  "Return LINE with the id of its call replaced by the one that IDS has for it.
+  "Return LINE with the ids of calls replaced by those that IDS has for them.
 The rest of LINE stays as it is, byte for byte."
-  (if-let* ((new (and (string-match contexture-ert--id-regexp line)
-                      (cdr (assoc (read (match-string 1 line)) ids)))))
-      (replace-match (format "%S" new) t t line 1)
-    line))
+  (dolist (regexp contexture-ert--id-regexps line)
+    (when-let* ((new (and (string-match regexp line)
+                          (cdr (assoc (read (match-string 1 line)) ids)))))
+      (setq line (replace-match (format "%S" new) t t line 1)))))
 
 (defun contexture-ert--say (process message)
   "Send MESSAGE, a property list, to PROCESS."

@@ -47,14 +47,25 @@ from the server that is not a message is a string."
 
 (defun contexture-ert-calls (&optional method)
   "Return the parameters of all calls of METHOD, a symbol, in order.
-Without METHOD return all calls, as pairs of method and parameters.
-A call counts when it is sent, so a call made before the server is
-there counts later."
-  (cl-loop for (direction . message) in (contexture-ert-messages)
-           for name = (and (eq direction 'sent) (plist-get message :method))
-           for params = (plist-get message :params)
-           if (and name (null method)) collect (cons (intern name) params)
-           else if (and name (equal name (format "%s" method))) collect params))
+Those inside of a batch count, too.  Without METHOD return all calls, as
+pairs of method and parameters, and a batch as one.  A call counts when
+it is sent, so a call made before the server is there counts later."
+  (let ((calls (cl-loop for (direction . message) in (contexture-ert-messages)
+                        for name = (and (eq direction 'sent) (plist-get message :method))
+                        when name collect (cons (intern name) (plist-get message :params)))))
+    (if method
+        (cl-loop for (name . params) in (cl-mapcan #'contexture-ert--batched calls)
+                 when (eq name method) collect params)
+      calls)))
+
+(defun contexture-ert--batched (call)
+  "Return a list of CALL, a pair of method and parameters, and those inside of it."
+  (cons call
+        (when (eq (car call) 'batch)
+          (mapcar (lambda (it)
+                    (cons (intern (format "%s" (plist-get it :method)))
+                          (plist-get it :params)))
+                  (plist-get (cdr call) :calls)))))
 
 (defun contexture-ert-should-called (method &optional params)
   "Fail unless METHOD, a symbol, was called with parameters like PARAMS.

@@ -72,8 +72,8 @@ piece is one of
   cut                          break off
   hang                         say nothing more, and never end
 
-Whoever asks the same again after an error is refused again: clients
-repeat what may pass.
+Whoever asks the same again after an error that may pass, such as
+rate-limited or 500, is refused again: clients ask so by themselves.
 
 Within BODY, Contexture's server has this model as a provider, as its
 default.  For other packages, `contexture-ert-model-host' has the host
@@ -163,12 +163,12 @@ whole request as it came."
          (refused (contexture-ert--model-refused model))
          (shown (contexture-ert--shown-request api body)))
     (if (equal (car refused) (plist-get request :body))
-        (contexture-ert--refuse process api (cdr refused))
+        (contexture-ert--refuse process (cdr refused))
       (push shown (contexture-ert--model-shown model))
       (let ((pieces (contexture-ert--pieces
                      (contexture-ert--next-answer model shown))))
         (setf (contexture-ert--model-refused model)
-              (and (eq (car-safe (car pieces)) 'error)
+              (and (contexture-ert--may-pass-p (car pieces))
                    (cons (plist-get request :body) (car pieces))))
         (contexture-ert--play
          (contexture-ert--make-turn

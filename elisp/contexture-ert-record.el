@@ -63,7 +63,8 @@ ids; and the order of answers to calls that were made at the same time."
      (contexture-ert--ordered
       (cl-remove-if (lambda (pair)
                       (member (or (plist-get (cdr pair) :id) 'none) dropped))
-                    read)))))
+                    read)
+      (contexture-ert--topics read)))))
 
 (defun contexture-ert--method-of (pair)
   "Return the name of the method that is called in PAIR, (ENTRY . MESSAGE)."
@@ -98,12 +99,15 @@ ids; and the order of answers to calls that were made at the same time."
 ;; Emacs sent meanwhile.  What belongs to the others stays between the
 ;; messages between which it arrived, in the order of the calls.  The
 ;; server joins notifications as time has it: of those that calls sent
-;; together brought about, only the last about each context stays.
+;; together brought about, only the last about each context stays, and none
+;; to which the client subscribed only after the call.
 
-(defun contexture-ert--ordered (pairs)
-  "Return PAIRS, (ENTRY . MESSAGE), in an order that does not depend on time."
-  (let* ((owned (contexture-ert--last-news (contexture-ert--owned pairs)
-                                           (contexture-ert--bursts pairs)))
+(defun contexture-ert--ordered (pairs topics)
+  "Return PAIRS, (ENTRY . MESSAGE), in an order that does not depend on time.
+TOPICS are as from `contexture-ert--topics'."
+  (let* ((owned (contexture-ert--last-news
+                 (contexture-ert--wanted (contexture-ert--owned pairs) topics)
+                 (contexture-ert--bursts pairs)))
          (long (cl-loop for pair in pairs
                         for method = (plist-get (cdr pair) :method)
                         when (member method '("progress" "cancel"))
@@ -127,6 +131,28 @@ ids; and the order of answers to calls that were made at the same time."
                  (push (cons pair owner) block)))))
       (flush))
     (nreverse result)))
+
+(defun contexture-ert--topics (pairs)
+  "Return an alist from the id of each call in PAIRS to the topics at that time.
+They are those to which the client had subscribed before the call."
+  (let (topics)
+    (cl-loop for pair in pairs
+             for method = (contexture-ert--method-of pair)
+             for message = (cdr pair)
+             when (equal method "subscribe")
+             do (setq topics (plist-get (plist-get message :params) :topics))
+             when method collect (cons (plist-get message :id) topics))))
+
+(defun contexture-ert--wanted (owned topics)
+  "Return OWNED without notifications to which the client subscribed too late.
+It may get one nevertheless, if it subscribes right after the call that the
+notification belongs to.  OWNED is an alist from pairs to ids, and TOPICS
+from ids to topics."
+  (cl-remove-if (pcase-lambda (`((,_ . ,message) . ,owner))
+                  (let ((method (plist-get message :method)))
+                    (and owner method (not (equal method "progress"))
+                         (not (member method (cdr (assoc owner topics)))))))
+                owned))
 
 (defun contexture-ert--bursts (pairs)
   "Return an alist from the id of each call in PAIRS to the number of its burst.

@@ -459,6 +459,21 @@ Fail unless that Emacs ends by itself."
     (should (string-search "> (:id 1 :method \"add-item\"" (car texts)))
     (should (equal (delete-dups texts) (list (car texts))))))
 
+(ert-deftest contexture-ert-recordings-have-no-news-from-before-the-subscription ()
+  (contexture-ert-with-files nil
+    (let ((file (concat contexture-ert-directory "x.sexp")))
+      (dotimes (_ 10)
+        (contexture-ert-with-recording file
+          (contexture-ert-tests--add "before")
+          (contexture-request-async 'add-item '(:manager "m" :content "just before"))
+          (contexture-watch #'ignore)
+          (contexture-ert-tests--add "after")
+          (contexture-ert-await '(:method context-changed :params (:count 3))))
+        (let ((text (contexture-ert-tests--text file)))
+          (should (string-search ":params (:manager \"m\" :method \"add-context\" :count 3"
+                                 text))
+          (should-not (string-match-p "context-changed.*:count [12]" text)))))))
+
 (ert-deftest contexture-ert-recordings-take-arguments-of-the-server ()
   (contexture-ert-with-files nil
     (let ((file (concat contexture-ert-directory "x.sexp")))
@@ -475,13 +490,14 @@ Fail unless that Emacs ends by itself."
                  "> (:id 41 :method chat)"
                  "< (:method \"progress\" :params (:id 41 :text \"a\"))"
                  "> (:method \"cancel\" :params (:id 41))"
-                 "> (:id 42 :method ping)" "< (:id 42 :result :pong)")))
+                 "> (:id 42 :method cancel :params (:id 41))"
+                 "< (:id 42 :result (:cancelled nil))")))
       (contexture-ert-with-replay file
         (contexture-watch #'ignore)
         (let ((id (contexture-request-async 'chat nil :error #'ignore)))
           (contexture-ert-await (list :method 'progress :params (list :id id)))
           (contexture--cancel contexture--connection id)
-          (contexture-request 'ping))))))
+          (should (contexture-request 'cancel (list :id id))))))))
 
 (ert-deftest contexture-ert-a-replay-shows-the-difference ()
   (contexture-ert-with-files nil
