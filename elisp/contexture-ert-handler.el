@@ -21,7 +21,8 @@
 ;;       (my-command))
 ;;
 ;; It serves Contexture's client or, with :framing `jsonrpc', a client of
-;; jsonrpc.el, as servers of the Language Server Protocol do.
+;; jsonrpc.el, as servers of the Language Server Protocol do.  With :server,
+;; a real server answers all other calls.
 
 ;;; Code:
 
@@ -36,7 +37,10 @@
 
 (defvar contexture--connection)
 (defvar contexture-server-command)
+(declare-function contexture--server-command "contexture-rpc" ())
+(declare-function contexture-ert--call-with-server "contexture-ert" t)
 (declare-function contexture-ert--isolated "contexture-ert" (function))
+(declare-function contexture-ert--split-keys "contexture-ert" (body))
 (declare-function contexture-ert--note-line "contexture-ert-message" (direction line))
 (declare-function contexture--new-connection "contexture-connection" (target))
 
@@ -44,8 +48,9 @@
                                        (:copier nil))
   "A server of a test.
 FUNCTION answers its calls; LISTENER is its process, CLIENT the one of the
-last client; PROBLEM is an error of FUNCTION, or nil."
-  function framing listener client problem (requests 0))
+last client; PROBLEM is an error of FUNCTION, or nil.  COMMAND starts the
+real server, REAL, that answers what FUNCTION does not; or it is nil."
+  function framing command listener client real problem (requests 0))
 
 (defvar contexture-ert--handler nil
   "Server of the test that `contexture-ert-with-handler' made, or nil.")
@@ -68,32 +73,46 @@ It returns what the server says, one of the following or a list of them:
 Nil stands for the error that there is no such method; the calls by which
 Contexture's client greets a server are then answered for FUNCTION.
 
-BODY may begin with :framing `jsonrpc', for a client of jsonrpc.el that
-connects to `contexture-ert-port'.  Otherwise Contexture's own client
-is connected.  The test fails if FUNCTION fails."
-  (declare (indent 1) (debug (form &rest [keywordp form] body)))
-  (let ((framing (and (eq (car body) :framing) (prog1 (cadr body)
-                                                 (setq body (cddr body))))))
-    `(contexture-ert--call-with-handler ,function ,framing (lambda () ,@body))))
+BODY may begin with keywords:
 
-(defun contexture-ert--call-with-handler (answers framing function)
-  "Call FUNCTION with a server that ANSWERS, with FRAMING."
-  (contexture-ert--isolated
-   (lambda ()
-     (let* ((handler (contexture-ert--make-handler :function answers
-                                                   :framing framing))
-            (contexture-ert--handler handler)
-            (contexture-ert--steps nil)
-            (contexture-server-command "no server, but a handler"))
-       (setf (contexture-ert--handler-listener handler)
-             (contexture-ert--handler-listen handler))
-       (unless framing
-         (setq contexture--connection
-               (contexture--new-connection
-                (list :tcp "127.0.0.1" (contexture-ert-port)))))
-       (prog1 (funcall function)
-         (when (contexture-ert--handler-problem handler)
-           (ert-fail (contexture-ert--handler-problem handler))))))))
+  :framing jsonrpc   serve a client of jsonrpc.el that connects to
+                     `contexture-ert-port', not Contexture's own
+  :server KEYS       what FUNCTION returns nil for is answered by a real
+                     server; KEYS, which may be t, are a property list of
+                     keywords for `contexture-ert-with-server'
+
+The test fails if FUNCTION fails."
+  (declare (indent 1) (debug (form &rest [keywordp form] body)))
+  (pcase-let ((`(,keys . ,forms) (contexture-ert--split-keys body)))
+    `(contexture-ert--call-with-handler ,function (lambda () ,@forms) ,@keys)))
+
+(cl-defun contexture-ert--call-with-handler (answers function &key framing server)
+  "Call FUNCTION with a server that ANSWERS.
+FRAMING and SERVER are as in `contexture-ert-with-handler'."
+  (let ((body (lambda ()
+                (contexture-ert--with-listener
+                 (contexture-ert--make-handler
+                  :function answers :framing framing
+                  :command (and server (contexture--server-command)))
+                 function))))
+    (if server
+        (apply #'contexture-ert--call-with-server body (and (consp server) server))
+      (contexture-ert--isolated body))))
+
+(defun contexture-ert--with-listener (handler function)
+  "Have HANDLER listen, and call FUNCTION."
+  (let ((contexture-ert--handler handler)
+        (contexture-ert--steps nil)
+        (contexture-server-command "no server, but a handler"))
+    (setf (contexture-ert--handler-listener handler)
+          (contexture-ert--handler-listen handler))
+    (unless (contexture-ert--handler-framing handler)
+      (setq contexture--connection
+            (contexture--new-connection
+             (list :tcp "127.0.0.1" (contexture-ert-port)))))
+    (prog1 (funcall function)
+      (when (contexture-ert--handler-problem handler)
+        (ert-fail (contexture-ert--handler-problem handler))))))
 
 (defun contexture-ert-port ()
   "Return the port at which the handler of the test listens on 127.0.0.1."
@@ -161,7 +180,7 @@ ACTS are as in `contexture-ert-with-handler'."
            (or (contexture-ert--handler-acts
                 (funcall (contexture-ert--handler-function handler)
                          (if (symbolp method) method (intern method)) params))
-               (and id (contexture-ert--handler-default message))))
+               (contexture-ert--handler-default handler message)))
         ((error ert-test-failed)
          (setf (contexture-ert--handler-problem handler)
                (list 'handler-failed problem :at method params))
@@ -169,12 +188,38 @@ ACTS are as in `contexture-ert-with-handler'."
            (contexture-ert--handler-act
             handler process id `((error -32603 ,(format "%S" problem))))))))))
 
-(defun contexture-ert--handler-default (message)
-  "Return the acts that answer MESSAGE where the function of the test does not."
-  (list (if-let* ((result (contexture-ert--greeting message)))
-            (list 'result result)
-          (list 'error -32601
-                (format "the handler has no method %s" (plist-get message :method))))))
+(defun contexture-ert--handler-default (handler message)
+  "Return the acts that answer MESSAGE where the function of HANDLER does not.
+A real server gets MESSAGE instead, if there is one."
+  (cond ((contexture-ert--handler-command handler)
+         (contexture-ert--handler-send (contexture-ert--handler-start handler)
+                                       (car (contexture--encode message)))
+         '(hang))
+        ((plist-get message :id)
+         (list (if-let* ((result (contexture-ert--greeting message)))
+                   (list 'result result)
+                 (list 'error -32601 (format "the handler has no method %s"
+                                             (plist-get message :method))))))))
+
+(defun contexture-ert--handler-start (handler)
+  "Return the real server behind HANDLER; start it if none runs."
+  (or (contexture-ert--handler-real handler)
+      (setf (contexture-ert--handler-real handler)
+            (make-process
+             :name "contexture-ert-server" :connection-type 'pipe
+             :command (contexture-ert--handler-command handler)
+             :coding 'binary :noquery t :sentinel #'ignore
+             :stderr (contexture--log-pipe)
+             :filter (lambda (process chunk)
+                       (contexture-ert--handler-pass-on handler process chunk))))))
+
+(defun contexture-ert--handler-pass-on (handler process chunk)
+  "Send the client of HANDLER the lines that CHUNK from PROCESS completes."
+  (let* ((heard (concat (process-get process 'heard) chunk))
+         (end (string-match "[^\n]*\\'" heard)))
+    (process-put process 'heard (substring heard end))
+    (contexture-ert--handler-send (contexture-ert--handler-client handler)
+                                  (substring heard 0 end))))
 
 (defun contexture-ert--handler-acts (said)
   "Return SAID, an act or a list of acts, as a list of acts."

@@ -62,6 +62,25 @@
                                     :success (lambda (_) (cl-incf answers))))
         (contexture-ert-wait-for (= answers 50))))))
 
+(ert-deftest contexture-ert-handler-leaves-the-rest-to-a-real-server ()
+  (let ((contexture-ert-server-command contexture-test-binary) told)
+    (contexture-ert-with-handler
+        (lambda (method _)
+          (pcase method
+            ('undo '(error 7 "not today"))
+            ('chat '((progress (:text "λ")) (result (:content "λ"))))))
+      :server '(:args ("--max-items" "1"))
+      (contexture-watch (lambda (method params) (push (cons method params) told)))
+      (dolist (text '("one" "λ"))
+        (contexture-request 'add-item (list :manager "m" :content text)))
+      (should (equal (plist-get (contexture-request 'chat) :content) "λ"))
+      (should (equal (cadr (should-error (contexture-request 'undo '(:manager "m"))))
+                     "not today"))
+      (should (equal (mapcar (lambda (it) (plist-get it :content))
+                             (contexture-request 'list-items '(:manager "m")))
+                     '("λ")))
+      (contexture-ert-wait-for (and (assq 'progress told) (assq 'context-changed told))))))
+
 (ert-deftest contexture-ert-handler-fails-the-test-if-it-fails ()
   (let ((failure
          (should-error

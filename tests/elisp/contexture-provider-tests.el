@@ -20,7 +20,7 @@
 (defmacro contexture-provider-tests--with (lines &rest body)
   "Run BODY with a server, and with LINES in a file of auth-source's."
   (declare (indent 1) (debug t))
-  `(contexture-repl-test--scripted nil
+  `(contexture-repl-test--with-model nil
      (lambda ()
        (let* ((authinfo (contexture-test-file "authinfo" ,@lines))
               (auth-sources (list authinfo))
@@ -32,12 +32,6 @@
               (contexture-provider--awaited nil)
               (contexture-providers-hook nil))
          ,@body))))
-
-(defun contexture-provider-tests--script (&rest answers)
-  "Return settings of a provider that says ANSWERS."
-  (contexture-repl-test-script answers)
-  (list :kind 'scripted :model "scripted"
-        :script (concat contexture-test-directory "play.toml")))
 
 (defun contexture-provider-tests--names ()
   "Return the names of the providers that the server knows."
@@ -51,7 +45,7 @@
 (ert-deftest contexture-provider-is-told-to-each-server ()
   (contexture-provider-tests--with nil
     (setq contexture-providers
-          (list (cons "play" (contexture-provider-tests--script '("A")))
+          (list (cons "play" (contexture-repl-test-provider))
                 '("local" :kind ollama :model "llama" :base-url "http://localhost:1")))
     (should (equal (contexture-provider-tests--names) '("play" "local")))
     (contexture-test-kill-server)
@@ -60,12 +54,8 @@
     (should-not contexture-provider--problems)))
 
 (ert-deftest contexture-provider-is-told-before-what-waits ()
-  (contexture-provider-tests--with nil
-    (setq contexture-providers
-          (list (cons "play" (contexture-provider-tests--script '("One" hang)))))
-    (contexture-repl-test-open "talk")
+  (contexture-repl-test-with '(("One" hang) ("The whole"))
     (contexture-repl-test-begin "Count" "One")
-    (contexture-repl-test-script '(("The whole")))
     (contexture-test-kill-server)
     (contexture-repl-test-wait)
     (should (string-search "scripted\nThe whole\n" (contexture-repl-test-shown)))
@@ -95,9 +85,10 @@
   (contexture-provider-tests--with nil
     (setq contexture-providers
           (mapcar (lambda (it)
-                    (if (equal (car it) "scripted")
-                        (cons "scripted" (contexture-provider-tests--script '("A")))
-                      (list (car it) :kind (car it) :model "m")))
+                    `( ,(car it) :kind ,(car it) :model "m"
+                       ,@(when (equal (car it) "scripted")
+                           (list :script (contexture-test-file
+                                          "play.toml" "[[answer]]" "text = \"A\"")))))
                   contexture-provider--kinds))
     (should-not (cl-set-difference (mapcar #'car contexture-provider--kinds)
                                    (contexture-provider-tests--names) :test #'equal))
@@ -251,12 +242,13 @@
     (contexture-test-until (string-search "No model is set up"
                                           (contexture-repl-test-shown)))
     (add-hook 'contexture-providers-hook #'contexture-repl--providers-changed)
-    (contexture-configure-provider "play" (contexture-provider-tests--script '("A")))
-    (contexture-test-until (string-search "scripted" (contexture-repl-test-header)))
-    (should-not (string-search "No model is set up" (contexture-repl-test-shown)))
-    (contexture-repl-test-send "Q")
-    (should (string-search "scripted\nA\n" (contexture-repl-test-shown)))
-    (should (equal (mapcar #'car contexture-providers) '("play")))))
+    (contexture-ert-with-model '("A")
+      (contexture-configure-provider "play" (contexture-repl-test-provider))
+      (contexture-test-until (string-search "scripted" (contexture-repl-test-header)))
+      (should-not (string-search "No model is set up" (contexture-repl-test-shown)))
+      (contexture-repl-test-send "Q")
+      (should (string-search "scripted\nA\n" (contexture-repl-test-shown)))
+      (should (equal (mapcar #'car contexture-providers) '("model" "play"))))))
 
 (ert-deftest contexture-provider-command-says-what-the-server-said ()
   (contexture-provider-tests--with nil
@@ -324,8 +316,7 @@
   (contexture-provider-tests--with nil
     (let ((user-init-file nil))
       (contexture-test-message "set up with the model scripted; not saved"
-        (contexture-configure-provider
-         "play" (contexture-provider-tests--script '("A")) t)))
+        (contexture-configure-provider "play" (contexture-repl-test-provider) t)))
     (put 'contexture-providers 'saved-value nil)))
 
 (ert-deftest contexture-provider-command-asks-for-what-is-needed ()
@@ -372,7 +363,7 @@
     (contexture-test-until (consp contexture-repl--providers))
     (should-not contexture-repl--models)
     (contexture-repl--ask-models)
-    (contexture-test-until (equal contexture-repl--models '(("play" "scripted"))))
+    (contexture-test-until (equal contexture-repl--models '(("play" "model"))))
     (cl-letf (((symbol-function 'contexture-repl--request)
                (lambda (&rest _) (error "Must not be called"))))
       (contexture-repl--ask-models))))
@@ -406,13 +397,13 @@
 (ert-deftest contexture-provider-doctor-asks-each ()
   (contexture-provider-tests--with nil
     (setq contexture-providers
-          (list (cons "play" (contexture-provider-tests--script '("A")))
+          (list (cons "play" (plist-put (contexture-repl-test-provider) :model "model"))
                 '("gone" :kind ollama :model "llama" :base-url "http://localhost:1")
                 '("wrong" :kind "magic" :model "m")))
     (pcase-let ((`(,untold ,play ,gone) (contexture-provider-tests--doctor)))
       (should (equal (car untold) 'fail))
       (should (string-search "wrong: the server does not know it" (cadr untold)))
-      (should (equal (seq-take play 2) '(ok "play: scripted, the default")))
+      (should (equal (seq-take play 2) '(ok "play: model, the default")))
       (should (equal (car gone) 'warn))
       (should (string-search "gone" (cadr gone))))))
 

@@ -133,7 +133,7 @@ Return the text that was proposed."
     (with-current-buffer session
       (should (string-match-p "\\`From .*\n```elisp\n(defun f (x)\n  (car x))\n```\n\n\\'"
                               (contexture-repl--text))))
-    (should-not contexture-repl-test-asked)))
+    (contexture-ert-should-not-called 'chat)))
 
 (ert-deftest contexture-repl-code-fences-cannot-be-closed-from-inside ()
   (should (equal (contexture-repl-code--fence "a ```` b ``` c") "`````"))

@@ -28,13 +28,13 @@
 ;;;; Text
 
 (ert-deftest contexture-repl-takes-lines-and-sends-them-as-one ()
-  (contexture-repl-test-played '(("A"))
+  (contexture-repl-test-with '(("A"))
     (contexture-repl-test-type "one")
     (contexture-repl-newline)
     (insert "two")
     (contexture-repl-send)
     (contexture-repl-test-wait)
-    (should (equal (plist-get (car contexture-repl-test-asked) :content) "one\ntwo"))))
+    (should (equal (plist-get (car (last (contexture-ert-calls 'chat))) :content) "one\ntwo"))))
 
 (ert-deftest contexture-repl-what-is-said-cannot-be-edited ()
   (contexture-repl-test-with '(("A"))
@@ -167,12 +167,12 @@
 ;;;; Commands behind a slash
 
 (ert-deftest contexture-repl-command-help-lists-all ()
-  (contexture-repl-test-played nil
+  (contexture-repl-test-with nil
     (contexture-repl-test-send "/help")
     (dolist (entry contexture-repl--commands)
       (should (string-search (concat "/" (car entry)) (contexture-repl-test-shown))))
     (should (equal (contexture-repl--text) ""))
-    (should-not contexture-repl-test-asked)))
+    (contexture-ert-should-not-called 'chat)))
 
 (ert-deftest contexture-repl-command-that-is-none-stays ()
   (contexture-repl-test-with nil
@@ -270,14 +270,14 @@
     (should-not (plist-get contexture-repl--settings :manage))))
 
 (ert-deftest contexture-repl-command-phase-is-one-of-four ()
-  (contexture-repl-test-played '(("A1"))
+  (contexture-repl-test-with '(("A1"))
     (contexture-repl-test-type "/phase lunch")
     (contexture-test-user-error "no phase lunch; the phases are planning"
       (contexture-repl-send))
     (contexture-repl--set-text "")
     (contexture-repl-test-send "/phase testing")
     (contexture-repl-test-send "Q1")
-    (should (eq (plist-get (car contexture-repl-test-asked) :phase) :testing))
+    (should (eq (plist-get (car (last (contexture-ert-calls 'chat))) :phase) :testing))
     (contexture-repl-test-send "/phase off")
     (should-not (plist-get contexture-repl--settings :phase))))
 
@@ -297,13 +297,13 @@
 
 (ert-deftest contexture-repl-command-dry-run-shows-what-would-be-sent ()
   (contexture-repl-test-played
-      '(((:payload "system: be good" :tokens 42
-                   :parts ((:section :system-prompt :role :system :tokens 40)
-                           (:section :messages :role :user :tokens 2 :id "msg-1")))))
+      '((result (:payload "system: be good" :tokens 42
+                 :parts ((:section :system-prompt :role :system :tokens 40)
+                         (:section :messages :role :user :tokens 2 :id "msg-1")))))
     (contexture-repl-test-type "/dry-run Well?")
     (contexture-repl-send)
     (contexture-test-until (get-buffer contexture-repl-dry-run-buffer))
-    (let ((asked (car contexture-repl-test-asked)))
+    (let ((asked (car (last (contexture-ert-calls 'chat)))))
       (should (plist-get asked :dry-run))
       (should (equal (plist-get asked :content) "Well?")))
     (with-current-buffer contexture-repl-dry-run-buffer

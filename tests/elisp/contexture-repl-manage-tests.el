@@ -155,7 +155,7 @@
 (ert-deftest contexture-repl-manage-turn-tells-tokens ()
   (contexture-repl-test-with
       (list (list (apply #'concat (make-list 400 "Some words of an answer. ")))
-            '((when "Write the state anew") "**Goal**: to count.")
+            '("**Goal**: to count.")
             '("Two."))
     (contexture-repl-manage-tests--at-once)
     (contexture-repl-test-send "Count to one")
@@ -177,7 +177,7 @@
 (ert-deftest contexture-repl-manage-turn-that-fails-goes-on-and-says-why ()
   (contexture-repl-test-with
       (list (list (apply #'concat (make-list 400 "Some words of an answer. ")))
-            '((when "Write the state anew") (error :bad-request "no such words"))
+            '((error bad-request "no such words"))
             '("Two"))
     (contexture-repl-manage-tests--at-once)
     (contexture-repl-test-send "Count to one")
@@ -303,7 +303,7 @@
                      (sort (contexture-test-values 'list-notes "status") #'string<))))))
 
 (ert-deftest contexture-repl-manage-views-are-in-the-dashboard ()
-  (contexture-repl-test-with '(("One"))
+  (contexture-repl-test-with '(("Notes") ("One"))
     (contexture-repl-switch-template "goal-oriented")
     (contexture-repl-manage-tests--at-once)
     (contexture-repl-test-send "Count")

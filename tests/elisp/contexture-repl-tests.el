@@ -5,7 +5,7 @@
 ;;; Commentary:
 
 ;; Asking, streaming, coming back after Emacs or the server went away,
-;; what is around it, and a server whose model plays a script.
+;; what is around it.
 
 ;;; Code:
 
@@ -29,7 +29,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
                    '((:user "How do I take the first?") (:assistant "Use `car`.\n"))))))
 
 (ert-deftest contexture-repl-shows-pieces-as-they-come ()
-  (contexture-repl-test-played '(("One, " "two" hang))
+  (contexture-repl-test-with '(("One, " "two" hang))
     (contexture-repl-test-begin "Count" "One, two")
     (should (contexture-repl--busy-p))
     (should (equal mode-line-process ":answering"))))
@@ -46,16 +46,19 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
 
 (ert-deftest contexture-repl-shows-what-the-server-does-first ()
   (contexture-repl-test-played
-      '(((:kind :status :text "summarized 12 turns")
-         (:kind :retry :text "asked again in 2 s") "Well."))
+      `(((progress (:kind :status :text "summarized 12 turns"))
+         (progress (:kind :retry :text "asked again in 2 s"))
+         (progress (:kind :text :text "Well."))
+         ,(contexture-repl-test-reply "Well.")))
     (contexture-repl-test-send "Go on")
     (should (string-match-p "Go on\nsummarized 12 turns\nasked again in 2 s\n\nscripted\nWell\\."
                             (contexture-repl-test-shown)))))
 
 (ert-deftest contexture-repl-shows-a-wait-within-an-answer-at-once ()
   (contexture-repl-test-played
-      '(("Let me look." (:kind :tool-call :name "list-items" :arguments "{}")
-         (:kind :retry :text "asked again in 2 s") hang))
+      '(((progress (:kind :text :text "Let me look."))
+         (progress (:kind :tool-call :name "list-items" :arguments "{}"))
+         (progress (:kind :retry :text "asked again in 2 s")) hang))
     (contexture-repl-test-begin "Go on" "asked again in 2 s")
     (should (contexture-repl--busy-p))
     (should (string-match-p "calls list-items.*\nasked again in 2 s\n\\'"
@@ -63,7 +66,10 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
 
 (ert-deftest contexture-repl-answer-with-a-wait-is-not-drawn-twice ()
   (contexture-repl-test-played
-      '(("One, " (:kind :retry :text "asked again in 2 s") "two."))
+      `(((progress (:kind :text :text "One, "))
+         (progress (:kind :retry :text "asked again in 2 s"))
+         (progress (:kind :text :text "two."))
+         ,(contexture-repl-test-reply "One, two.")))
     (contexture-repl-test-send "Count")
     (should (string-match-p "scripted\nOne, \nasked again in 2 s\ntwo\\.\nscripted:"
                             (contexture-repl-test-shown)))))
@@ -87,15 +93,17 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
 
 (ert-deftest contexture-repl-shows-tools-where-they-are-used ()
   (contexture-repl-test-played
-      '(("Let me look." (:kind :tool-call :name "list-items" :arguments "{\"a\": 1}")
-         " Done."))
+      `(((progress (:kind :text :text "Let me look."))
+         (progress (:kind :tool-call :name "list-items" :arguments "{\"a\": 1}"))
+         (progress (:kind :text :text " Done."))
+         ,(contexture-repl-test-reply "Let me look. Done.")))
     (contexture-repl-test-send "Look")
     (should (string-match-p "Let me look\\.\n  calls list-items {\"a\": 1}\n Done\\.\n"
                             (contexture-repl-test-shown)))))
 
 (ert-deftest contexture-repl-shows-reasoning-apart ()
   (contexture-repl-test-with
-      '(((:kind :reasoning :text "Hm, so.") "Yes."))
+      '(((thought "Hm, so.") "Yes."))
     (contexture-repl-test-send "Is it?")
     (should (string-match-p "scripted\nHm, so\\.\nYes\\.\n" (contexture-repl-test-shown)))
     (contexture-repl-test-goto "Hm")
@@ -105,18 +113,20 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
 
 (ert-deftest contexture-repl-hides-reasoning-when-told ()
   (let ((contexture-repl-show-reasoning nil))
-    (contexture-repl-test-with '(((:kind :reasoning :text "Hm.") "Yes."))
+    (contexture-repl-test-with '(((thought "Hm.") "Yes."))
       (contexture-repl-test-send "Is it?")
       (should-not (string-search "Hm" (contexture-repl-test-shown))))))
 
 (ert-deftest contexture-repl-believes-the-result-more-than-the-pieces ()
-  (contexture-repl-test-played '(("Half of" (result (:content "All of it."))))
+  (contexture-repl-test-played
+      `(((progress (:kind :text :text "Half of"))
+         ,(contexture-repl-test-reply "All of it.")))
     (contexture-repl-test-send "Say")
     (should (string-search "scripted\nAll of it.\n" (contexture-repl-test-shown)))
     (should-not (string-search "Half" (contexture-repl-test-shown)))))
 
 (ert-deftest contexture-repl-shows-an-answer-that-was-not-streamed ()
-  (contexture-repl-test-played '(((result (:content "At once."))))
+  (contexture-repl-test-played (list (contexture-repl-test-reply "At once."))
     (contexture-repl-test-send "Say")
     (should (string-search "scripted\nAt once.\n" (contexture-repl-test-shown)))))
 
@@ -128,8 +138,9 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
 
 (ert-deftest contexture-repl-never-draws-much-at-a-time ()
   (let ((text (apply #'concat (make-list 4000 "**b** `c`\n```elisp\n(car x)\n```\n"))))
-    (contexture-repl-test-played (list (list text (list 'result (list :content text)))
-                                     (list (list 'result (list :content text))))
+    (contexture-repl-test-played
+        `(((progress (:kind :text :text ,text)) ,(contexture-repl-test-reply text))
+          ,(contexture-repl-test-reply text))
       (dotimes (_ 2)
         (contexture-repl-test-type "Much?")
         (contexture-repl-send)
@@ -148,11 +159,11 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
                      (list text text))))))
 
 (ert-deftest contexture-repl-sends-what-was-chosen ()
-  (contexture-repl-test-played '(("A") ("B"))
+  (contexture-repl-test-played (mapcar #'contexture-repl-test-reply '("A" "B"))
     (contexture-repl-switch-model "large" "local")
     (contexture-repl-switch-template "goal-oriented")
     (contexture-repl-test-send "One")
-    (let ((asked (car contexture-repl-test-asked)))
+    (let ((asked (car (last (contexture-ert-calls 'chat)))))
       (should (equal (list (plist-get asked :content) (plist-get asked :model)
                            (plist-get asked :provider) (plist-get asked :template)
                            (plist-get asked :manage))
@@ -160,19 +171,19 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
       (should (plist-get asked :request-key)))
     (contexture-repl-switch-template "off")
     (contexture-repl-test-send "Two")
-    (should (plist-member (car contexture-repl-test-asked) :manage))
-    (should-not (plist-get (car contexture-repl-test-asked) :manage))
-    (should-not (plist-member (car contexture-repl-test-asked) :template))))
+    (should (plist-member (car (last (contexture-ert-calls 'chat))) :manage))
+    (should-not (plist-get (car (last (contexture-ert-calls 'chat))) :manage))
+    (should-not (plist-member (car (last (contexture-ert-calls 'chat))) :template))))
 
 (ert-deftest contexture-repl-tells-of-managing ()
   (contexture-repl-test-played
-      '(("A" (result (:management (:status :managed :template "freeform-chat"
-                                           :tokens-before 9000 :tokens-after 700))))
-        ("B" (result (:management (:status :failed :step "ask" :reason "no model"
-                                           :template "x"))))
-        ("C" (result (:management (:status :below-threshold :template "freeform-chat"
-                                           :tokens-before 30))))
-        ("D" (result (:management (:status :disabled :template "freeform-chat")))))
+      (mapcar (lambda (management)
+                (contexture-repl-test-reply "A" :management management))
+              '((:status :managed :template "freeform-chat"
+                         :tokens-before 9000 :tokens-after 700)
+                (:status :failed :step "ask" :reason "no model" :template "x")
+                (:status :below-threshold :template "freeform-chat" :tokens-before 30)
+                (:status :disabled :template "freeform-chat")))
     (contexture-repl-test-send "One")
     (should (string-search "Notes with freeform-chat: 9000 → 700 tokens\n"
                            (contexture-repl-test-shown)))
@@ -183,7 +194,8 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
       (should (string-search text (contexture-repl-test-shown))))))
 
 (ert-deftest contexture-repl-tells-of-an-answer-that-was-cut-off ()
-  (contexture-repl-test-played '(("A" (result (:stop-reason :length :usage nil :cost nil))))
+  (contexture-repl-test-played
+      (list (contexture-repl-test-reply "A" :stop-reason :length :usage nil :cost nil))
     (contexture-repl-test-send "One")
     (should (string-search "scripted; cut off at the maximum length" (contexture-repl-test-shown)))))
 
@@ -222,9 +234,8 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
 ;;;; Coming back
 
 (ert-deftest contexture-repl-asks-again-when-the-server-was-killed ()
-  (contexture-repl-test-with '(("Half" hang))
+  (contexture-repl-test-with '(("Half" hang) ("The " "whole"))
     (contexture-repl-test-begin "All?" "Half")
-    (contexture-repl-test-script '(("The " "whole")))
     (contexture-test-kill-server)
     (contexture-repl-test-wait)
     (should (string-search "went away and was asked again" (contexture-repl-test-shown)))
@@ -233,10 +244,9 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (should (equal (contexture-repl-test-log) '((:user "All?") (:assistant "The whole"))))))
 
 (ert-deftest contexture-repl-asks-again-until-the-server-stays ()
-  (contexture-repl-test-with '(("Half" hang))
+  (contexture-repl-test-with '(("Half" hang) ("Third" hang) ("Fourth" hang))
     (contexture-repl-test-begin "All?" "Half")
     (dolist (text '("Third" "Fourth"))
-      (contexture-repl-test-script (list (list text 'hang)))
       (contexture-test-kill-server)
       (contexture-test-until (string-search text (contexture-repl-test-shown))))
     (contexture-repl-cancel)
@@ -255,7 +265,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (should-not contexture-repl--turns)))
 
 (ert-deftest contexture-repl-goes-on-after-the-server-was-killed ()
-  (contexture-repl-test-with '(((when "Q1") "A1") ((when "Q2") "A2"))
+  (contexture-repl-test-with '(("A1") ("A2"))
     (contexture-request 'add-context (list :manager contexture-manager :content "one"))
     (contexture-repl-test-send "Q1")
     (contexture-test-kill-server)
@@ -419,20 +429,20 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
 
 (ert-deftest contexture-repl-asks-again-without-what-is-not-understood ()
   (contexture-repl-test-played
-      '(((error (:code -32602 :message "no" :data (:param :model)))) ("A"))
+      `((error -32602 "no" (:param :model)) ,(contexture-repl-test-reply "A"))
     (contexture-repl-switch-model "large")
     (contexture-repl-test-send "Q")
     (should (string-search "does not know the parameter model" (contexture-repl-test-shown)))
-    (should-not (plist-get (car contexture-repl-test-asked) :model))
+    (should-not (plist-get (car (last (contexture-ert-calls 'chat))) :model))
     (should (equal (contexture-repl--text) ""))))
 
 (ert-deftest contexture-repl-model-may-be-the-name-of-a-provider ()
-  (contexture-repl-test-played '(("A"))
+  (contexture-repl-test-played (list (contexture-repl-test-reply "A"))
     (setq contexture-repl--providers '((:name "local" :model "llama")))
     (contexture-repl-switch-model "local")
     (should (equal (contexture-repl--model) "llama"))
     (contexture-repl-test-send "Q")
-    (should (equal (plist-get (car contexture-repl-test-asked) :provider) "local"))))
+    (should (equal (plist-get (car (last (contexture-ert-calls 'chat))) :provider) "local"))))
 
 (provide 'contexture-repl-tests)
 ;;; contexture-repl-tests.el ends here

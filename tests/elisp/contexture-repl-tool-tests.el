@@ -160,9 +160,9 @@
     (should-not (string-search "allowing it" (contexture-repl-test-shown)))))
 
 (defconst contexture-repl-tool-tests--unknown
-  '(((:kind :approval :approval 99 :tool "add_text" :arguments "{\"content\": \"x\"}"
-            :text "add a text")
-     hang))
+  '(((progress ( :kind :approval :approval 99 :tool "add_text"
+                 :arguments "{\"content\": \"x\"}" :text "add a text"))
+     (step cancelled) (error -32800 "cancelled")))
   "A model that asks what the server, which is real, knows nothing of.")
 
 (ert-deftest contexture-repl-tool-decided-too-late-is-not-told-to-be-allowed ()
@@ -175,6 +175,7 @@
     (should-not contexture-repl--approvals)
     (should-not (string-search "allowed" (contexture-repl-test-shown)))
     (contexture-repl-cancel)
+    (contexture-ert-go-on 'cancelled)
     (contexture-repl-test-wait)))
 
 (ert-deftest contexture-repl-tool-decision-that-cannot-be-told-is-asked-for-again ()
@@ -190,11 +191,13 @@
       (should (eq (key-binding "y") #'contexture-repl-approve-once))
       (should (= (length contexture-repl--approvals) 1)))
     (contexture-repl-cancel)
+    (contexture-ert-go-on 'cancelled)
     (contexture-repl-test-wait)
     (should (string-search "add_text: not decided\n" (contexture-repl-test-shown)))))
 
 (ert-deftest contexture-repl-tool-is-asked-for-again-after-the-server-was-killed ()
-  (contexture-repl-tool-tests--with contexture-repl-tool-tests--add
+  (contexture-repl-tool-tests--with (cons (car contexture-repl-tool-tests--add)
+                                          contexture-repl-tool-tests--add)
     (contexture-repl-tool-tests--ask "Note it")
     (let ((before (car contexture-repl--approvals)))
       (contexture-test-kill-server)

@@ -42,16 +42,17 @@
   "Run BODY with a server that keeps its state and asks a model in this Emacs."
   (declare (indent 0) (debug t))
   `(contexture-ert-with-model (lambda (_) "Understood.")
-     (contexture-repl-test--afresh
-      (lambda ()
-        (let ((contexture-scope 'project)
-              (contexture--told-elsewhere nil)
-              (contexture--layers nil)
-              (contexture-providers nil))
-          (setq contexture-server-args
-                (append contexture-server-args
-                        (list "--config" (contexture-story-test-config))))
-          ,@body)))))
+     (contexture-test-with-state
+       (contexture-repl-test--afresh
+        (lambda ()
+          (let ((contexture-scope 'project)
+                (contexture--told-elsewhere nil)
+                (contexture--layers nil)
+                (contexture-providers nil))
+            (setq contexture-server-args
+                  (append contexture-server-args
+                          (list "--config" (contexture-story-test-config))))
+            ,@body))))))
 
 (defun contexture-story-test-config ()
   "Write a configuration with the model; return the file's name."

@@ -59,15 +59,21 @@
 (defun contexture-test-with-args (state function)
   "Call FUNCTION in a new directory that is no project, with a server.
 Its clock goes.  It keeps nothing, unless STATE is `:state'."
+  (contexture-test-in-directory
+   (lambda ()
+     (contexture-ert-with-server
+       :state (and state (concat contexture-test-directory "state"))
+       :time nil
+       :tokenizer nil
+       (funcall function)))))
+
+(defun contexture-test-in-directory (function)
+  "Call FUNCTION in a new directory that is no project, with our own server at hand."
   (contexture-ert-with-files nil
     :project nil
     (let ((contexture-test-directory contexture-ert-directory)
           (contexture-ert-server-command contexture-test-binary))
-      (contexture-ert-with-server
-        :state (and state (concat contexture-test-directory "state"))
-        :time nil
-        :tokenizer nil
-        (funcall function)))))
+      (funcall function))))
 
 (defmacro contexture-test-as-other-emacs (other &rest body)
   "Run BODY with the connection kept in the variable OTHER."
