@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal as Caught, SignalKind, signal};
 
 use self::aside::Aside;
 use self::lines::{CHUNK, LONGEST_LINE, Lines, Piece};
@@ -174,24 +174,27 @@ fn overhear(talk: &Talk, line: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// Passes signals on to the agent, on a thread of its own.
+/// Passes signals on to the agent, on a thread of its own. They are caught once this returns.
 fn pass_signals(child: &Child) {
     let Ok(runtime) = runtime() else { return };
     let agent = Pid::from_child(child);
+    let entered = runtime.enter();
+    let caught = SIGNALS.map(|known| (known, signal(SignalKind::from_raw(known.as_raw()))));
+    drop(entered);
     std::thread::spawn(move || {
         runtime.block_on(async {
             let mut passing = tokio::task::JoinSet::new();
-            for known in SIGNALS {
-                passing.spawn(pass_signal(known, agent));
+            for (known, caught) in caught {
+                passing.spawn(pass_signal(known, caught, agent));
             }
             while passing.join_next().await.is_some() {}
         });
     });
 }
 
-async fn pass_signal(known: Signal, agent: Pid) {
-    let Ok(mut received) = signal(SignalKind::from_raw(known.as_raw())) else { return };
-    while received.recv().await.is_some() {
+async fn pass_signal(known: Signal, caught: io::Result<Caught>, agent: Pid) {
+    let Ok(mut caught) = caught else { return };
+    while caught.recv().await.is_some() {
         // The agent may have ended.
         let _ = kill_process(agent, known);
     }
