@@ -73,6 +73,7 @@ mod rpc;
 mod server;
 mod session;
 mod store;
+mod system;
 mod template;
 mod tokens;
 mod value;

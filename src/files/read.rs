@@ -1,14 +1,13 @@
 //! Reads one text file, whole or some of its lines. Must not know what the text is for.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-
-use rustix::fs::OFlags;
 
 use super::project::Projects;
 use super::{BinarySign, FileError, lines};
+use crate::system::open_at_once;
 
 /// Default size limit of a file, in bytes: 1 MiB, about 300,000 tokens.
 pub(crate) const DEFAULT_MAX_FILE_BYTES: u64 = 1 << 20;
@@ -124,7 +123,7 @@ pub(crate) fn lines_of(
 /// Reads the whole text of a regular file of at most `limit` bytes, without a byte-order mark.
 pub(super) fn load(path: &Path, limit: u64) -> Result<String, FileError> {
     check_size(path, check_regular(path)?.len(), limit)?;
-    load_open(path, open(path, path)?, limit)
+    load_open(path, open(path)?, limit)
 }
 
 /// Reads the whole text of an open file. Fails unless it is a regular file of at most `limit`
@@ -194,12 +193,9 @@ fn load_bytes(path: &Path, file: File, size: u64, limit: u64) -> Result<Vec<u8>,
     Ok(bytes)
 }
 
-/// Opens a regular file. The file may have become a FIFO a moment ago: `O_NONBLOCK` keeps the
-/// opening of a FIFO from waiting for a writer, and has no effect on regular files.
-pub(super) fn open(name: &Path, path: &Path) -> Result<File, FileError> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
-    let opened = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(name);
-    opened.map_err(|source| refused(path, source))
+/// Opens a regular file, and waits for nothing if it has just become something else.
+pub(super) fn open(path: &Path) -> Result<File, FileError> {
+    open_at_once(path).map_err(|source| refused(path, source))
 }
 
 fn decode(path: &Path, bytes: Vec<u8>) -> Result<String, FileError> {
@@ -336,9 +332,9 @@ mod tests {
     fn fifos_never_block() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("fifo");
-        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
+        crate::system::make_fifo(&path);
         check_kind(&path, "not-a-regular-file");
-        let after_the_first_look = load_open(&path, open(&path, &path).unwrap(), 1);
+        let after_the_first_look = load_open(&path, open(&path).unwrap(), 1);
         assert_eq!(after_the_first_look.unwrap_err().kind(), "not-a-regular-file");
     }
 

@@ -35,7 +35,7 @@ impl Recording {
     /// [`FileError`].
     pub(crate) fn open(path: &Path) -> Result<Self, FileError> {
         check_size(path, check_regular(path)?.len(), LARGEST_RECORDING)?;
-        let file = open(path, path)?;
+        let file = open(path)?;
         let unreadable = |error| refused(path, error);
         let metadata = file.metadata().map_err(unreadable)?;
         refuse_special(path, &metadata)?;
@@ -142,14 +142,7 @@ mod tests {
         }
         std::os::unix::fs::symlink(inner.join("a.jsonl"), inner.join("link.jsonl")).unwrap();
         let fifo = inner.join("pipe.jsonl");
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            &fifo,
-            rustix::fs::FileType::Fifo,
-            rustix::fs::Mode::RUSR,
-            0,
-        )
-        .unwrap();
+        crate::system::make_fifo(&fifo);
         let found = recordings(folder.path()).unwrap();
         assert_eq!(found, [inner.join("a.jsonl"), inner.join("b.md")]);
         assert_eq!(project_of_history(&found[1]), Some(folder.path()));

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
-use rustix::rand::{GetRandomFlags, getrandom};
+use rustix::fs::OFlags;
 
+use crate::system::peer_user;
 use crate::whole_file;
 
 /// Maximum number of symbolic links to follow, as on Linux.
@@ -156,10 +156,7 @@ pub(crate) fn read_secret(
 /// Fails if the operating system has no random bytes, or the file cannot be written.
 pub(crate) fn make_secret(path: &Path) -> std::io::Result<()> {
     let mut bytes = [0; SECRET_BYTES];
-    let mut made = 0;
-    while made < SECRET_BYTES {
-        made += getrandom(&mut bytes[made..], GetRandomFlags::empty())?;
-    }
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     let secret = blake3::Hash::from_bytes(bytes).to_hex();
     whole_file::replace(path, |file, _| writeln!(file, "{secret}"))
 }
@@ -195,7 +192,7 @@ fn read_private(path: &Path) -> Result<String, SecretError> {
     if status.uid() != own_user() {
         return Err(SecretError::Foreign { path: path.to_owned() });
     }
-    if Mode::from_raw_mode(status.mode()).intersects(Mode::RWXG | Mode::RWXO) {
+    if status.mode() & 0o077 != 0 {
         return Err(SecretError::Exposed { path: path.to_owned() });
     }
     let mut text = String::new();
@@ -224,47 +221,6 @@ pub(crate) fn tcp_admission(
     }
 }
 
-/// Returns the user who owns the peer's socket, from the tables of the Linux kernel. Returns `None`
-/// when the tables have no such socket, and on other systems.
-fn peer_user(peer: SocketAddr, local: SocketAddr) -> Option<u32> {
-    ["/proc/net/tcp", "/proc/net/tcp6"]
-        .iter()
-        .find_map(|table| owner_in(&std::fs::read_to_string(table).ok()?, peer, local))
-}
-
-/// Returns the owner in the row whose local address is `peer` and whose remote address is `local`.
-fn owner_in(table: &str, peer: SocketAddr, local: SocketAddr) -> Option<u32> {
-    table.lines().skip(1).find_map(|row| {
-        let mut fields = row.split_ascii_whitespace().skip(1);
-        let from = kernel_address(fields.next()?)?;
-        let to = kernel_address(fields.next()?)?;
-        let user = fields.nth(4)?.parse().ok()?;
-        // A socket that its process has closed is listed with root as its owner and inode 0.
-        let owned = fields.nth(1)? != "0";
-        (owned && same(from, peer) && same(to, local)).then_some(user)
-    })
-}
-
-fn same(a: SocketAddr, b: SocketAddr) -> bool {
-    a.port() == b.port() && a.ip().to_canonical() == b.ip().to_canonical()
-}
-
-/// Parses an address such as `0100007F:1F90`: 32-bit words in native byte order, in hexadecimal.
-fn kernel_address(text: &str) -> Option<SocketAddr> {
-    let (words, port) = text.split_once(':')?;
-    let port = u16::from_str_radix(port, 16).ok()?;
-    let mut bytes = Vec::with_capacity(16);
-    for start in (0..words.len()).step_by(8) {
-        let word = u32::from_str_radix(words.get(start..start + 8)?, 16).ok()?;
-        bytes.extend(word.to_ne_bytes());
-    }
-    if let Ok(four) = <[u8; 4]>::try_from(bytes.as_slice()) {
-        return Some(SocketAddr::new(four.into(), port));
-    }
-    let sixteen = <[u8; 16]>::try_from(bytes.as_slice()).ok()?;
-    Some(SocketAddr::new(sixteen.into(), port))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -280,21 +236,6 @@ mod tests {
         let mut offered = Admission::Offered(Some(secret));
         assert_eq!(offered.admit(b"(:id 1 :method ping)"), Some(true));
         assert_eq!(format!("{:?}", SecretHash::new("x")), "SecretHash(…)");
-    }
-
-    #[test]
-    #[cfg(target_endian = "little")]
-    fn the_kernels_table_tells_the_owner() {
-        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
-            0: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000  1000        0 12345 1\n   \
-            1: 0000000000000000FFFF00000100007F:C351 0000000000000000FFFF00000100007F:1F90 01 00000000:00000000 00:00000000 00000000  1001        0 12346 1\n   \
-            2: 0100007F:C353 0100007F:1F90 06 00000000:00000000 03:00001770 00000000     0        0 0 3\n";
-        let address = |text: &str| text.parse::<SocketAddr>().unwrap();
-        let owner = |peer, local| owner_in(table, address(peer), address(local));
-        assert_eq!(owner("127.0.0.1:8080", "127.0.0.1:50000"), Some(1000));
-        assert_eq!(owner("127.0.0.1:50001", "127.0.0.1:8080"), Some(1001));
-        assert_eq!(owner("127.0.0.1:50002", "127.0.0.1:8080"), None);
-        assert_eq!(owner("127.0.0.1:50003", "127.0.0.1:8080"), None, "an orphan is nobody's");
     }
 
     #[test]

@@ -7,8 +7,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::net::sockopt;
-use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+
+use crate::system::{HANG_UP, hang_up};
 
 /// Idle time before the first probe of TCP keepalive. A peer that has closed its socket does not
 /// answer probes until its operating system forgets the socket, after a minute on Linux.
@@ -25,10 +26,7 @@ pub(super) fn hung_up(fd: impl AsFd) -> impl Future<Output = ()> + Send + 'stati
     let watched = fd.as_fd().try_clone_to_owned().and_then(watched);
     async move {
         let Ok(watched) = watched else { return pending().await };
-        // There is never priority data to read; errors and hang-ups are reported whatever is asked
-        // for.
-        let ended = watched.ready(Interest::PRIORITY | Interest::ERROR).await;
-        if ended.is_err() {
+        if hang_up(&watched).await.is_err() {
             pending().await
         }
     }
@@ -40,7 +38,7 @@ pub(super) fn hung_up(fd: impl AsFd) -> impl Future<Output = ()> + Send + 'stati
               change; that of an `OwnedFd` cannot"
 )]
 fn watched(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    AsyncFd::with_interest(fd, Interest::PRIORITY)
+    AsyncFd::with_interest(fd, HANG_UP)
 }
 
 /// Turns on TCP keepalive. Without keepalive, a client that has gone looks like a client that has

@@ -11,6 +11,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
 use super::hangup::hung_up;
+use crate::system::enlarge_pipe;
 
 /// Size in bytes to which the client's pipes are enlarged. With the usual 64 KiB, Emacs sleeps for
 /// 20 ms each time a pipe is full, and a message of 1 MB takes 300 ms.
@@ -24,8 +25,7 @@ pub(crate) fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
     let fd = duplicate(std::io::stdin().as_fd())?;
     Ok(match kind(&fd)? {
         FileType::Fifo => {
-            // If this fails, the pipe is only slower.
-            let _ = rustix::pipe::fcntl_setpipe_size(&fd, PIPE_BYTES);
+            enlarge_pipe(&fd, PIPE_BYTES);
             Box::new(pipe::Receiver::from_file(File::from(fd))?)
         }
         FileType::Socket => Box::new(unix_stream(fd)?),
@@ -41,7 +41,7 @@ pub(crate) fn output() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
     let fd = duplicate(std::io::stdout().as_fd())?;
     Ok(match kind(&fd)? {
         FileType::Fifo => {
-            let _ = rustix::pipe::fcntl_setpipe_size(&fd, PIPE_BYTES);
+            enlarge_pipe(&fd, PIPE_BYTES);
             Box::new(pipe::Sender::from_file(File::from(fd))?)
         }
         FileType::Socket => Box::new(unix_stream(fd)?),

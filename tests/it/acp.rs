@@ -42,9 +42,7 @@ impl Pair {
         let pipes = ["to-agent", "from-agent"].map(|name| home.path(name));
         for pipe in &pipes {
             let _ = std::fs::remove_file(pipe);
-            let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-            let kind = rustix::fs::FileType::Fifo;
-            rustix::fs::mknodat(rustix::fs::CWD, pipe, kind, mode, 0).unwrap();
+            make_fifo(pipe);
         }
         let [to, from] = &pipes;
         let script = format!("exec 3<&0; cat <&3 >{to:?} & exec cat {from:?}");

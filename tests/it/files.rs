@@ -51,8 +51,7 @@ fn every_reason_not_to_read_a_file_is_an_error_of_its_own() {
     let folder = home.file("").to_str().unwrap().to_owned();
     let missing = home.file("nothing").to_str().unwrap().to_owned();
     let fifo = home.file("fifo");
-    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0)
-        .unwrap();
+    make_fifo(&fifo);
     let mut client = home.ephemeral(&[]);
     let mut check = |path: &str, more: &str, kind: &str, said: &str| {
         let error = client.fails("add-file", &at(path, more));

@@ -1,5 +1,6 @@
 //! Bad input to sessions, and stores that refuse: each is answered clearly, and the server goes on.
 
+#[cfg(target_os = "linux")]
 use rustix::process::{Resource, Rlimit};
 
 use crate::support::*;
@@ -378,6 +379,7 @@ fn a_hundred_thousand_messages_are_added_at_once_and_no_more() {
 }
 
 /// Lets no file of the process become longer than this from now on.
+#[cfg(target_os = "linux")]
 fn limit_files(client: &mut Client, bytes: Option<u64>) {
     let pid = rustix::process::Pid::from_child(&client.process().child);
     let limit = Rlimit { current: bytes, maximum: None };
@@ -385,6 +387,7 @@ fn limit_files(client: &mut Client, bytes: Option<u64>) {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
 fn a_store_that_is_full_fails_the_call_and_nothing_is_half_written() {
     let home = Home::new();
     let mut client = home.stdio(&[]);

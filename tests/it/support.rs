@@ -185,13 +185,20 @@ impl Process {
         log
     }
 
-    /// The most memory that it ever held, in bytes.
+    /// The most memory that it ever held, in bytes; 0 where only Linux tells.
     pub(crate) fn peak_memory(&self) -> u64 {
+        if !cfg!(target_os = "linux") {
+            return 0;
+        }
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
         let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
         kib << 10
     }
+}
+
+pub(crate) fn make_fifo(path: impl AsRef<std::ffi::OsStr>) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
 impl Drop for Process {

@@ -52,7 +52,7 @@ fn hostile(home: &Home) -> (PathBuf, Vec<String>) {
         symlink(target, own.join(format!("{name}.md"))).unwrap();
     }
     let fifo = own.join("fifo.md");
-    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR).unwrap();
+    make_fifo(&fifo);
     let mut names: Vec<String> = written.iter().map(|(name, _)| (*name).to_owned()).collect();
     names.extend(
         ["bytes", "folder", "device", "link", "links", "loop", "proc", "fifo"].map(str::to_owned),

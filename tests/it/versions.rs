@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+#[cfg(target_os = "linux")]
 use rustix::process::{Pid, Resource, Rlimit};
 
 use crate::random_calls::plain;
@@ -103,6 +104,7 @@ fn change(random: &mut Random, client: &mut Client) -> Result<Json, Failure> {
 }
 
 /// Lets no file of the server become longer than this from now on.
+#[cfg(target_os = "linux")]
 fn limit_files(server: &Listening, bytes: Option<u64>) {
     let limit = Rlimit { current: bytes, maximum: None };
     let pid = Pid::from_child(&server.process.child);
@@ -110,6 +112,7 @@ fn limit_files(server: &Listening, bytes: Option<u64>) {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
 fn a_version_never_names_two_states_and_never_falls() {
     let seed = std::env::var("CONTEXTURE_SEED").map_or(7, |seed| seed.parse().unwrap());
     println!("CONTEXTURE_SEED={seed}");

@@ -5,6 +5,7 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::time::SystemTime;
 
 use super::*;
+use crate::system::make_fifo;
 
 /// Number of names that each method is tried with.
 const NAMES: usize = 100_000;
@@ -157,7 +158,7 @@ impl Tree {
             symlink(target, at("project").join(format!("long-chain-{number}"))).unwrap();
         }
         symlink(at("project"), at("alias")).unwrap();
-        rustix::fs::mkfifoat(CWD, at("project/fifo"), Mode::RUSR | Mode::WUSR).unwrap();
+        make_fifo(at("project/fifo"));
         tree
     }
 
@@ -228,18 +229,19 @@ impl Random {
 }
 
 #[track_caller]
-fn check_hostile_names(way: Way) {
+fn check_hostile_names(is_kept: bool) {
     let tree = Tree::new();
     let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().subsec_nanos();
     for (seed, project) in [(1, "project"), (u64::from(now), "alias")] {
-        let folder = Beneath::by(&tree.at(project), way).unwrap();
+        let mut folder = Beneath::new(&tree.at(project)).unwrap();
+        folder.is_kept = is_kept;
         let (mut random, mut inside) = (Random(seed), 0);
         for _ in 0..NAMES / 2 {
             let name = random.name(&tree);
             let file = folder.open(Path::new(&name));
-            let file = file.ok().map(|file| file.handle.metadata().unwrap());
+            let file = file.ok().map(|file| file.held.metadata().unwrap());
             let found = file.filter(fs::Metadata::is_file).map(|file| identity(&file));
-            assert_eq!(found, tree.oracle(Path::new(&name)), "{name:?}, seed {seed}, {way:?}");
+            assert_eq!(found, tree.oracle(Path::new(&name)), "{name:?}, seed {seed}, {is_kept}");
             inside += usize::from(found.is_some());
         }
         assert!((NAMES / 50..NAMES / 4).contains(&inside), "{inside} lead to a file");
@@ -248,12 +250,12 @@ fn check_hostile_names(way: Way) {
 
 #[test]
 fn hostile_names_open_what_the_kernel_says_or_nothing() {
-    check_hostile_names(Way::Kernel);
+    check_hostile_names(keeps_inside());
 }
 
 #[test]
 fn hostile_names_open_the_same_where_the_kernel_must_be_asked() {
-    check_hostile_names(Way::Asking);
+    check_hostile_names(false);
 }
 
 #[test]
@@ -268,12 +270,12 @@ fn a_models_names_are_inside_only_if_the_kernel_says_so() {
             false => PathBuf::from(&name),
         };
         if let Ok(file) = &named.file
-            && file.handle.metadata().unwrap().is_file()
+            && file.held.metadata().unwrap().is_file()
         {
             assert_eq!(named.is_inside, tree.oracle(&path).is_some(), "{name:?}");
             // The reported path leads to the same file.
             let called = fs::metadata(file.path()).unwrap();
-            assert_eq!(identity(&called), identity(&file.handle.metadata().unwrap()), "{name:?}");
+            assert_eq!(identity(&called), identity(&file.held.metadata().unwrap()), "{name:?}");
         }
     }
 }

@@ -190,7 +190,7 @@ fn a_link_as_root_is_followed() {
 fn fifos_and_sockets_are_no_files() {
     let temp = tree(&[("a", "")]);
     let fifo = temp.path().join("fifo");
-    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR).unwrap();
+    crate::system::make_fifo(&fifo);
     let _socket = std::os::unix::net::UnixListener::bind(temp.path().join("socket")).unwrap();
     check(temp.path(), &["a"], &[("fifo", NotAFile), ("socket", NotAFile)]);
     let error = walk(&fifo, &TreeOptions::default(), &mut go_on).unwrap_err();
@@ -323,7 +323,7 @@ fn rules_that_are_no_plain_files_are_not_read() {
     let at = |name: &str| temp.path().join(name);
     fs::create_dir_all(at(".git")).unwrap();
     symlink("/dev/zero", at("a/.gitignore")).unwrap();
-    rustix::fs::mkfifoat(rustix::fs::CWD, at("b/.ignore"), rustix::fs::Mode::RUSR).unwrap();
+    crate::system::make_fifo(at("b/.ignore"));
     symlink("rules", at("c/.gitignore")).unwrap();
     symlink("/nonexistent", at("d/.gitignore")).unwrap();
     let walk = walk(temp.path(), &TreeOptions::default(), &mut go_on).unwrap();

@@ -1,0 +1,52 @@
+//! What operating systems do differently: holding files, noticing that a peer has gone, and telling
+//! whose connection it is. `linux` has the ways that only Linux has, `portable` those of any Unix;
+//! `--cfg portable` takes the second on Linux, too. Must not know who asks.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::{Dir, Mode, OFlags};
+
+#[cfg(all(target_os = "linux", not(portable)))]
+mod linux;
+#[cfg(not(all(target_os = "linux", not(portable))))]
+mod portable;
+
+#[cfg(all(target_os = "linux", not(portable)))]
+use linux as here;
+#[cfg(not(all(target_os = "linux", not(portable))))]
+use portable as here;
+
+pub(crate) use here::held::{Held, keeps_inside};
+#[cfg(feature = "server")]
+pub(crate) use here::peers::{HANG_UP, enlarge_pipe, hang_up, peer_user};
+
+/// Opens a file for reading. It may have become a FIFO a moment ago: `O_NONBLOCK` keeps the opening
+/// of a FIFO from waiting for a writer, and has no effect on regular files.
+pub(crate) fn open_at_once(path: &Path) -> io::Result<File> {
+    open_with(path, OFlags::empty())
+}
+
+fn open_with(path: &Path, more: OFlags) -> io::Result<File> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | more).bits();
+    OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)
+}
+
+/// Returns at most `limit` names from an open folder, in no particular order.
+fn names_in(folder: impl AsFd, limit: usize) -> io::Result<Vec<String>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let entries = Dir::new(rustix::fs::openat(folder, ".", flags, Mode::empty())?)?;
+    let names = entries.filter_map(Result::ok);
+    let names = names.filter_map(|entry| Some(entry.file_name().to_str().ok()?.to_owned()));
+    Ok(names.filter(|name| name != "." && name != "..").take(limit).collect())
+}
+
+/// Makes a FIFO.
+#[cfg(test)]
+pub(crate) fn make_fifo(path: impl AsRef<Path>) {
+    let made = std::process::Command::new("mkfifo").arg(path.as_ref()).status().unwrap();
+    assert!(made.success());
+}

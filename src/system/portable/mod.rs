@@ -1,0 +1,5 @@
+//! The ways of any Unix.
+
+pub(super) mod held;
+#[cfg(feature = "server")]
+pub(super) mod peers;

@@ -1,0 +1,30 @@
+//! The other ends of connections.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// The interest with which [`hang_up`] watches.
+pub(crate) const HANG_UP: Interest = Interest::WRITABLE;
+
+/// Resolves when the peer stops reading. Wakes up whenever there is room to write, too.
+pub(crate) async fn hang_up(watched: &AsyncFd<OwnedFd>) -> io::Result<()> {
+    loop {
+        let mut guard = watched.ready(HANG_UP).await?;
+        if guard.ready().is_write_closed() {
+            return Ok(());
+        }
+        guard.clear_ready();
+    }
+}
+
+/// Leaves a pipe as it is: its size cannot be set.
+pub(crate) fn enlarge_pipe(_: impl AsFd, _: usize) {}
+
+/// Returns `None`: the system does not tell who owns a socket of TCP.
+pub(crate) fn peer_user(_: SocketAddr, _: SocketAddr) -> Option<u32> {
+    None
+}
