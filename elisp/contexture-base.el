@@ -57,6 +57,9 @@ Emacs sends it to servers that it reaches by TCP, except on this machine."
 (defvar contexture-connected-hook nil
   "Normal hook run whenever a connection to a server is made, or made again.")
 
+(defconst contexture--version "0.1.0"
+  "Version of this package; the server should have the same.")
+
 (defvar contexture-disconnected-hook nil
   "Normal hook run when the server is left or cannot be reached.
 It runs after `contexture-disconnect', each time an attempt to connect

@@ -39,9 +39,6 @@
   :type 'number
   :group 'contexture)
 
-(defconst contexture--version "0.1.0"
-  "Version of this package; the server should have the same.")
-
 (defconst contexture-doctor-buffer "*contexture: doctor*"
   "Name of the buffer that shows what `contexture-doctor' found.")
 
@@ -250,7 +247,7 @@ socket or HOST:PORT, instead of the one that Emacs would use."
     (cond ((null name)
            (contexture-doctor--finding
             'fail "The server's program is not installed"
-            (format "Build and install it: make install, in the sources of Contexture.
+            (format "Install it: M-x contexture-install-server, or make install in the sources.
 If it is installed already, set contexture-server-command to its file name.
 Emacs looked in the folders of exec-path, and here:\n%s"
                     (mapconcat (lambda (place)
@@ -259,6 +256,7 @@ Emacs looked in the folders of exec-path, and here:\n%s"
                                 (append contexture--places-beside
                                         contexture--places-at-home))
                                "\n"))
+            (cons "Install it" #'contexture-install-server)
             customize))
           ((and (file-exists-p name) (not (file-directory-p name)))
            (contexture-doctor--finding
@@ -280,8 +278,8 @@ Correct that option, or set it to nil so that Emacs finds the program."
         ((and (eq status 0)
               (string-match "\\`contexture \\([0-9]+\\(?:\\.[0-9]+\\)*\\)" output))
          (contexture-doctor--judge-version (match-string 1 output) program
-                                           "Install it again from the sources \
-of this package: make install"))
+                                           "Install it again: \
+M-x contexture-install-server, or make install in the sources of this package."))
         (t
          (contexture-doctor--finding
           'fail (format "%s is not Contexture's server; asked for its version, it printed: %s"

@@ -54,6 +54,7 @@
                  ("contexture-agent-shell" contexture-agent-shell-mode)
                  ("contexture-doctor" contexture-doctor)
                  ("contexture-setup" contexture-setup-agent)
+                 ("contexture-install" contexture-install-server)
                  ("contexture-info" contexture-info)
                  ("contexture-repl" contexture-repl)
                  ("contexture-provider" contexture-configure-provider)

@@ -143,7 +143,8 @@ to the server's program, or to nil so that Emacs finds it" name))))
 
 (defconst contexture--places-beside
   '("../target/release/contexture" "../target/debug/contexture" ; in the sources
-    "../../../../bin/contexture")                               ; installed with it
+    "../../../../bin/contexture"                                ; installed with it
+    "bin/contexture")                         ; by `contexture-install-server'
   "Places of a server of the same version, relative to this package.")
 
 (defconst contexture--places-at-home
@@ -159,8 +160,8 @@ to the server's program, or to nil so that Emacs finds it" name))))
   (or (cl-find-if #'file-executable-p (contexture--server-in contexture--places-beside))
       (executable-find "contexture")
       (cl-find-if #'file-executable-p (contexture--server-in contexture--places-at-home))
-      (user-error "Contexture's server is not installed: run `make install' \
-in its sources, or set `contexture-server-command'")))
+      (user-error "Contexture's server is not installed; \
+M-x contexture-install-server installs it")))
 
 ;;;; Calls
 

@@ -218,7 +218,7 @@
         (contexture--directory "/nonexistent/")
         (contexture--connection nil)
         (exec-path nil))
-    (contexture-test-user-error "make install.*contexture-server-command"
+    (contexture-test-user-error "M-x contexture-install-server installs it"
       (contexture-request 'ping))
     (should-not contexture--connection)))
 

@@ -1,0 +1,178 @@
+;;; contexture-install-tests.el --- The server is downloaded  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A web server in this Emacs has the program: whole, cut off, altered,
+;; or not at all.
+
+;;; Code:
+
+(require 'contexture-test-helper)
+(require 'contexture-install)
+(require 'contexture-doctor)
+
+(defconst contexture-install-test-program
+  (concat "#!/bin/sh\necho contexture " contexture--version "\n# \0\xff\r\n")
+  "What is downloaded: bytes that run.")
+
+(defun contexture-install-test-serve (head body)
+  "Serve HEAD and BODY, once, to whoever asks; return the process that listens."
+  (make-network-process
+   :name "install-test" :server t :host "127.0.0.1" :service t :family 'ipv4
+   :coding 'binary :noquery t :sentinel #'ignore
+   :filter (lambda (process _)
+             (process-send-string
+              process (encode-coding-string
+                       (concat "HTTP/1.1 " head "\r\nConnection: close\r\n\r\n" body)
+                       'binary))
+             (delete-process process))))
+
+(defun contexture-install-test-length (text)
+  "Return the first line and the length of an answer with TEXT."
+  (format "200 OK\r\nContent-Length: %d" (string-bytes text)))
+
+(defmacro contexture-install-test-with (head body &rest rest)
+  "Run REST where the address of the program answers with HEAD and BODY.
+`asked' has the questions that the user was asked and agreed to."
+  (declare (indent 2) (debug t))
+  `(contexture-ert-with-files '(("bin/" . ""))
+     :project nil
+     (let* ((listening (contexture-install-test-serve ,head ,body))
+            (url-proxy-services nil)
+            (asked nil)
+            (contexture-server-command nil)
+            (contexture-install--releases
+             (format "http://127.0.0.1:%d/" (process-contact listening :service)))
+            (contexture-install--place
+             (concat contexture-ert-directory "elisp/bin/contexture"))
+            (contexture-install--checksums
+             (list (cons (contexture-install--system system-configuration)
+                         (secure-hash 'sha256 contexture-install-test-program)))))
+       (unwind-protect
+           (cl-letf (((symbol-function 'y-or-n-p)
+                      (lambda (prompt) (push prompt asked))))
+             ,@rest)
+         (contexture-install--stop)
+         (delete-process listening)))))
+
+(defun contexture-install-test-refuses (regexp)
+  "Check that a download ends in a message like REGEXP, and installs nothing."
+  (contexture-test-message (concat regexp ".*; nothing was installed")
+    (contexture-install-server))
+  (should-not (directory-files-recursively contexture-ert-directory ""))
+  (should-not contexture-install--download))
+
+(ert-deftest contexture-install-puts-the-program-beside-the-package ()
+  (let ((program contexture-install-test-program))
+    (contexture-install-test-with (contexture-install-test-length program) program
+      (contexture-test-message "Installed Contexture.s server: .*elisp/bin/contexture"
+        (contexture-test-at-once (contexture-install-server)))
+      (should (string-match-p
+               (concat "Download http://127.*/contexture-" contexture--version
+                       "-[a-z0-9_]+-[a-z]+, .*install it as .*elisp/bin/contexture")
+               (car asked)))
+      (should (equal (directory-files-recursively contexture-ert-directory "")
+                     (list contexture-install--place)))
+      (should (equal (with-temp-buffer
+                       (set-buffer-multibyte nil)
+                       (insert-file-contents-literally contexture-install--place)
+                       (buffer-string))
+                     program))
+      (let ((contexture--directory (concat contexture-ert-directory "elisp/")))
+        (should (equal (contexture--find-server) contexture-install--place))))))
+
+(ert-deftest contexture-install-refuses-a-program-that-is-cut-off ()
+  (let ((program contexture-install-test-program))
+    (contexture-install-test-with (contexture-install-test-length program)
+        (substring program 0 -1)
+      (contexture-install-test-refuses "damaged or altered"))
+    (contexture-install-test-with (contexture-install-test-length program) ""
+      (contexture-install-test-refuses "damaged or altered"))))
+
+(ert-deftest contexture-install-refuses-a-program-that-was-altered ()
+  (let ((program (string-replace "echo" "Echo" contexture-install-test-program)))
+    (contexture-install-test-with (contexture-install-test-length program) program
+      (contexture-install-test-refuses "damaged or altered"))))
+
+(ert-deftest contexture-install-says-that-a-download-failed ()
+  (contexture-install-test-with "404 Not Found\r\nContent-Length: 4" "none"
+    (contexture-install-test-refuses "download failed: the web server answered 404"))
+  (contexture-install-test-with "200 OK" ""
+    (delete-process listening)
+    (contexture-install-test-refuses "download failed: failed with code")))
+
+(ert-deftest contexture-install-keeps-what-was-there-if-the-program-does-not-run ()
+  (let ((contexture-install-test-program "#!/bin/sh\necho no such library\nexit 127\n"))
+    (contexture-install-test-with
+        (contexture-install-test-length contexture-install-test-program)
+        contexture-install-test-program
+      (contexture-install-test-refuses "does not run here: 127")
+      (contexture-ert-write-file "elisp/bin/contexture" "old")
+      (contexture-test-message "does not run here: 127" (contexture-install-server))
+      (should (equal (directory-files-recursively contexture-ert-directory "")
+                     (list contexture-install--place))))))
+
+(ert-deftest contexture-install-asks-before-it-does-anything ()
+  (contexture-install-test-with "200 OK" ""
+    (cl-letf (((symbol-function 'y-or-n-p) #'ignore)
+              ((symbol-function 'url-retrieve) (lambda (&rest _) (ert-fail "fetched")))
+              ((symbol-function 'compilation-start) (lambda (&rest _) (ert-fail "built"))))
+      (contexture-install-server)
+      (let ((exec-path (list (concat contexture-ert-directory "bin"))))
+        (contexture-ert-write-file "bin/cargo" "")
+        (set-file-modes "bin/cargo" #o700)
+        (contexture-install-server t)))))
+
+(ert-deftest contexture-install-offers-to-build-where-there-is-no-program ()
+  (contexture-install-test-with "200 OK" ""
+    (let ((contexture-install--checksums nil)
+          (exec-path (list (concat contexture-ert-directory "bin")))
+          run)
+      (contexture-test-user-error "There is no program .*install Rust"
+        (contexture-install-server))
+      (contexture-ert-write-file "bin/cargo" "")
+      (set-file-modes "bin/cargo" #o700)
+      (cl-letf (((symbol-function 'compilation-start)
+                 (lambda (command &rest _) (setq run command))))
+        (contexture-install-server))
+      (should (string-prefix-p "cargo install --locked" run))
+      (should (string-match-p (regexp-quote run) (car asked))))))
+
+(ert-deftest contexture-install-knows-systems ()
+  (dolist (case '(("x86_64-pc-linux-gnu" . "x86_64-linux")
+                  ("aarch64-unknown-linux-gnu" . "aarch64-linux")
+                  ("aarch64-apple-darwin23.1.0" . "aarch64-darwin")
+                  ("x86_64-w64-mingw32" . nil)))
+    (should (equal (contexture-install--system (car case)) (cdr case)))))
+
+(ert-deftest contexture-install-takes-the-checksums-of-a-release ()
+  (let* ((source (locate-library "contexture-install.el"))
+         (root (expand-file-name ".." (file-name-directory source)))
+         (sum (make-string 64 ?a)))
+    (contexture-ert-with-files '(("sums" . ""))
+      :project nil
+      (copy-file source "copy.el")
+      (dotimes (_ 2)
+        (contexture-ert-write-file
+         "sums" (format "%s  contexture-%s-x86_64-linux\n%s  contexture-0.0.9-other\n"
+                        sum contexture--version sum))
+        (should (= 0 (call-process (expand-file-name "scripts/checksums" root) nil nil nil
+                                   "sums" "copy.el")))
+        (with-temp-buffer
+          (insert-file-contents "copy.el")
+          (search-forward "(defvar contexture-install--checksums")
+          (should (equal (cadr (read (current-buffer)))
+                         (list (cons "x86_64-linux" sum))))))
+      (contexture-ert-write-file "sums" "none\n")
+      (should (= 1 (call-process (expand-file-name "scripts/checksums" root) nil nil nil
+                                 "sums" "copy.el"))))))
+
+(ert-deftest contexture-install-is-offered-by-the-doctor ()
+  (should (member (cons "Install it" #'contexture-install-server)
+                  (let ((contexture-server-command nil))
+                    (plist-get (contexture-doctor--no-program) :actions)))))
+
+(provide 'contexture-install-tests)
+;;; contexture-install-tests.el ends here
