@@ -20,6 +20,7 @@
 
 ;;; Code:
 
+(require 'contexture-connection)
 (require 'contexture-rpc)
 (eval-when-compile (require 'subr-x))
 
