@@ -85,10 +85,18 @@ NAME is \"contexture\" by default."
                            ,(concat contexture-ert-directory "elpa"))))
    "--eval" (prin1-to-string form)))
 
+(defun contexture-dist-test-install (archive)
+  "Install ARCHIVE in a new Emacs, which must not warn of anything."
+  (contexture-dist-test-eval `(package-install-file ,archive))
+  (with-temp-buffer
+    (insert-file-contents "stderr")
+    (should (string-search "Compiling " (buffer-string)))
+    (should-not (string-match-p "warning\\|error" (buffer-string)))))
+
 (ert-deftest contexture-dist-installs-and-works ()
   (contexture-dist-test-in-folder
     (let ((archive (contexture-dist-test-pack "dist")))
-      (contexture-dist-test-eval `(package-install-file ,archive))
+      (contexture-dist-test-install archive)
       (should (equal (contexture-dist-test-eval contexture-dist-test-installed)
                      "## Context\n\n### Text\n```text\nmarked\n```\n\nTop")))))
 
@@ -121,8 +129,8 @@ NAME is \"contexture\" by default."
                        (contexture-request 'chat '(:session "s" :content "Why?"))))))
           (archive (contexture-dist-test-pack "dist"))
           (ert (contexture-dist-test-pack "dist" "contexture-ert")))
-      (contexture-dist-test-eval `(progn (package-install-file ,archive)
-                                         (package-install-file ,ert)))
+      (contexture-dist-test-install archive)
+      (contexture-dist-test-install ert)
       (contexture-dist-test-eval
        `(progn (package-activate-all)
                (require 'contexture-ert)
@@ -130,6 +138,80 @@ NAME is \"contexture\" by default."
                ,test
                (let ((stats (ert-run-tests-batch t)))
                  (cl-assert (= 1 (ert-stats-completed-expected stats)))))))))
+
+(defun contexture-dist-test-recipe (name)
+  "Return the files of Lisp that the recipe NAME names, and the others."
+  (let ((default-directory contexture-dist-test-root)
+        (recipe (with-temp-buffer
+                  (insert-file-contents
+                   (expand-file-name (concat "recipes/" name) contexture-dist-test-root))
+                  (read (current-buffer))))
+        files)
+    (should (equal (car recipe) (intern name)))
+    (dolist (entry (plist-get (cdr recipe) :files))
+      (setq files (pcase entry
+                    (`(:exclude ,pattern)
+                     (cl-set-difference files (file-expand-wildcards pattern)
+                                        :test #'equal))
+                    (_ (append files (file-expand-wildcards entry))))))
+    (cl-assert files)
+    (mapcar #'file-name-nondirectory files)))
+
+(ert-deftest contexture-dist-recipes-have-the-files-of-the-packages ()
+  (contexture-dist-test-in-folder
+    (dolist (name '("contexture" "contexture-ert"))
+      (let ((archive (contexture-dist-test-pack "dist" name)))
+        (should (equal
+                 (sort (cl-remove-if-not
+                        (lambda (file) (string-suffix-p ".el" file))
+                        (cl-remove "contexture-autoloads.el"
+                                   (contexture-dist-test-recipe name) :test #'equal))
+                       #'string<)
+                 (sort (cl-loop for file in (split-string (contexture-dist-test-run
+                                                           "tar" "tf" archive)
+                                                          "\n" t)
+                                for base = (file-name-nondirectory file)
+                                when (and (string-suffix-p ".el" base)
+                                          (not (string-suffix-p "-pkg.el" base)))
+                                collect base)
+                       #'string<)))))))
+
+(defun contexture-dist-test-nongnu (entry)
+  "Return the names of the files that NonGNU ELPA would pack for ENTRY."
+  (let* ((place (format "packages/%s" (car entry)))
+         (files (contexture-dist-test-run
+                 "git" "-C" contexture-dist-test-root "ls-files")))
+    (make-directory "packages" t)
+    (make-symbolic-link (directory-file-name contexture-dist-test-root) place)
+    (contexture-ert-write-file
+     "list" (mapconcat (lambda (file) (concat place "/" file "\n")) (split-string files) ""))
+    (apply #'contexture-dist-test-run "tar"
+           `(,@(mapcar (lambda (ignored) (concat "--exclude=" place "/" ignored))
+                       (plist-get (cdr entry) :ignored-files))
+             "-T" "list" "-chf" "packed.tar"))
+    (mapcar (lambda (file)
+              (string-remove-prefix
+               (plist-get (cdr entry) :lisp-dir)
+               (string-remove-prefix (concat place "/") file)))
+            (split-string (contexture-dist-test-run "tar" "tf" "packed.tar")))))
+
+(ert-deftest contexture-dist-entries-of-nongnu-elpa-have-the-files-of-the-packages ()
+  (unless (file-exists-p (expand-file-name ".git" contexture-dist-test-root))
+    (ert-skip "These are not the sources in Git"))
+  (contexture-dist-test-in-folder
+    (dolist (entry (with-temp-buffer
+                     (insert-file-contents
+                      (expand-file-name "recipes/nongnu-elpa.eld" contexture-dist-test-root))
+                     (read (current-buffer))))
+      (let ((packed (contexture-dist-test-nongnu entry)))
+        (should-not (cl-set-difference
+                     packed
+                     (append '("LICENSE" "NEWS" "README.md")
+                             (mapcar (lambda (file) (concat "/" file))
+                                     (contexture-dist-test-recipe
+                                      (symbol-name (car entry)))))
+                     :test #'equal))
+        (should (member (format "/%s.el" (car entry)) packed))))))
 
 (ert-deftest contexture-dist-makes-the-same-bytes-again ()
   (contexture-dist-test-in-folder
