@@ -151,7 +151,7 @@ Nil if its parentheses are those of a call."
                                 line))
       (goto-char (1- (match-end 0)))
       (and (ignore-errors (forward-list) t)
-           (looking-at-p "[^;{}()=,\"']*\n?[ \t]*{")
+           (looking-at-p "[^;{}()=,\"']*{")
            (cons name :function)))))
 
 (defun contexture-defun--lisp-kind (operator)

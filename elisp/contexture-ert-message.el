@@ -106,7 +106,7 @@ calls are answered."
 DIRECTION is `received', which is the default, or `sent'.  A name in
 PATTERN stands for that method:
 
-    (contexture-ert-await \='(:method progress :params (:kind :text)))"
+    (contexture-ert-await \\='(:method progress :params (:kind :text)))"
   (let ((pattern (if-let* ((method (plist-get pattern :method)))
                      (plist-put (copy-sequence pattern) :method
                                 (format "%s" method))

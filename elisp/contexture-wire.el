@@ -37,7 +37,7 @@ and the raw bytes, which need their own range in a regexp.")
 (defun contexture--redact (line)
   "Return LINE, a message, with any API key hidden."
   (if (string-search ":api-key \"" line)
-      (replace-regexp-in-string ":api-key \"\\(?:[^\"\\\\]\\|\\\\.\\)*\""
+      (replace-regexp-in-string ":api-key \"\\(?:[^\"\\]\\|\\\\.\\)*\""
                                 ":api-key \"(hidden)\"" line t t)
     line))
 

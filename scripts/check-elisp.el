@@ -100,6 +100,21 @@ Package contexture is not installable" (nth 3 finding)))
                               (file-name-nondirectory file) function library
                               problem))))))
 
+(defun check-regexps (folders)
+  "Report what relint says of the regular expressions in FOLDERS.
+It is in no archive that is always there, so it may be missing."
+  (if-let* ((relint (locate-library "relint"))
+            (xr (locate-library "xr")))
+      (with-temp-buffer
+        (unless (equal 0 (apply #'call-process
+                                (expand-file-name invocation-name invocation-directory)
+                                nil t nil "-Q" "--batch"
+                                "-L" (file-name-directory relint)
+                                "-L" (file-name-directory xr)
+                                "-l" "relint" "-f" "relint-batch" folders))
+          (check-report "relint" (buffer-string))))
+    (princ "check-elisp: without relint (Debian: apt-get install elpa-relint)\n")))
+
 (let* ((directory (car (last command-line-args-left)))
        (files (directory-files directory t "\\.el\\'")))
   (setq command-line-args-left nil
@@ -109,6 +124,7 @@ Package contexture is not installable" (nth 3 finding)))
   (check-docstrings files)
   (check-package files)
   (check-declarations files)
+  (check-regexps (list directory (expand-file-name "../tests/elisp" directory)))
   (princ (format "check-elisp: %d files, %d findings\n"
                  (length files) check-findings))
   (kill-emacs (if (and files (= check-findings 0)) 0 1)))

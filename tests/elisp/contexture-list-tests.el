@@ -263,7 +263,7 @@
     (should (string-match-p "no item passes the filters; / / removes" (buffer-string)))
     (contexture-list-filter-name "^notes")
     (should (equal (contexture-list-tests--column 2) '("notes")))
-    (should (string-match-p "1 shown: type code, name ^notes" header-line-format))
+    (should (string-match-p "1 shown: type code, name \\^notes" header-line-format))
     (contexture-list-filter-name "")
     (contexture-list-filter-state "stale")
     (should (equal (contexture-list-tests--column 2) nil))
