@@ -65,7 +65,7 @@
                   contexture-explain-code contexture-document-defun
                   contexture-fix-error contexture-review-code
                   contexture-write-tests contexture-send-region
-                  contexture-rewrite-region contexture-insert-last-response)
+                  contexture-rewrite contexture-insert-last-response)
                  ("contexture-lisp"
                   contexture-lisp-add-symbol contexture-lisp-add-history
                   contexture-lisp-add-error contexture-lisp-add-inspector
@@ -129,7 +129,7 @@
     (define-key map "V" #'contexture-review-code)
     (define-key map "T" #'contexture-write-tests)
     (define-key map "A" #'contexture-send-region)
-    (define-key map "W" #'contexture-rewrite-region)
+    (define-key map "W" #'contexture-rewrite)
     (define-key map "Y" #'contexture-insert-last-response)
     (define-key map "K" #'contexture-configure-provider)
     (define-key map "J" #'contexture-connect)

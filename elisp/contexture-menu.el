@@ -91,7 +91,7 @@ type a prefix argument before any of them."
     ("Y" "insert answer" contexture-insert-last-response)]
    [" "
     ("E" "explain code" contexture-explain-code)
-    ("W" "rewrite code" contexture-rewrite-region)
+    ("W" "rewrite code" contexture-rewrite)
     ("F" "fix error" contexture-fix-error)]
    [" "
     ("O" "document" contexture-document-defun)

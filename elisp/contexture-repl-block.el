@@ -9,28 +9,26 @@
 
 ;;; Commentary:
 
-;; Copies and inserts the code between the fences of an answer, and applies
-;; it to the code that was asked about.  Applying first shows with
-;; `ediff-buffers' what would change in the buffer, saved or not; the
-;; buffer changes only when you confirm, and one undo reverts it.
+;; Copies and inserts the code between the fences of an answer, and proposes
+;; it as a change where it belongs: of the code that was asked about, or of
+;; the definition with its name.  See contexture-review.el.
 
 ;;; Code:
 
+(require 'contexture-defun)
 (require 'contexture-repl-view)
-(require 'ediff)
+(require 'contexture-review)
 (eval-when-compile (require 'subr-x))
+
+(declare-function contexture-repl-code--again "contexture-repl-code" (session origin remark))
 
 (cl-defstruct (contexture-repl--origin (:constructor contexture-repl--make-origin)
                                        (:copier nil))
   "Origin of the code in a question.
 The code is between the markers BEG and END in BUFFER, which visited
-FILE; TEXT is the code as it was then."
-  buffer beg end file text)
-
-(defvar contexture-repl-compare-function #'contexture-repl--compare
-  "Function that shows the changes that applying a block would make.
-It is called with the buffer, a buffer with its proposed text, and a
-function without arguments to call when the user is done.")
+FILE; TEXT is the code as it was then.  WATCH, if non-nil, is a function
+that is called with the answer so far and with `more', `done' or `failed'."
+  buffer beg end file text watch)
 
 ;;;; Blocks
 
@@ -129,26 +127,31 @@ or if there is no other window, choose one."
 ;;;; Applying
 
 (defun contexture-repl-apply ()
-  "Apply the block of code at point, by default the last one.
-It replaces the code that the question was about.  Ediff shows the
-differences; there, \\`b' accepts one, and after \\`q' you are asked about
-the rest.  No file is saved."
+  "Propose the block of code at point, by default the last one, at its place.
+That is the code that the question was about, or the definition of that
+name in the project's buffers and in the context.  \\<contexture-review-map>There, \\[contexture-review-accept] accepts
+the change and \\[contexture-review-reject] rejects it.  No file is saved."
   (interactive)
   (let* ((block (contexture-repl--block-here))
          (message (get-text-property block 'contexture-message))
+         (code (contexture-repl-markdown--block-text block))
          (origin (or (and message (contexture-repl--message-origin message))
-                     (user-error "Contexture does not know where that code belongs; \
-copy or insert it")))
+                     (contexture-repl--definition code)))
          (bounds (contexture-repl--locate origin))
-         (buffer (contexture-repl--origin-buffer origin))
-         (text (contexture-repl--fit
-                (contexture-repl-markdown--block-text block)
-                (contexture-repl--origin-text origin))))
-    (with-current-buffer buffer (barf-if-buffer-read-only))
-    (when (equal text (with-current-buffer buffer
-                        (buffer-substring-no-properties (car bounds) (cdr bounds))))
-      (contexture--user-error "%s already has that code" (buffer-name buffer)))
-    (contexture-repl--propose buffer (car bounds) (cdr bounds) text)))
+         (session (current-buffer)))
+    (with-current-buffer (contexture-repl--origin-buffer origin)
+      (contexture-review-check)
+      (let* ((old (buffer-substring-no-properties (car bounds) (cdr bounds)))
+             (new (contexture-repl--fit code old)))
+        (when (equal new old)
+          (contexture--user-error "%s already has that code" (buffer-name)))
+        (contexture-review-show
+         (contexture-review-begin
+          (car bounds) (cdr bounds)
+          :again (apply-partially #'contexture-repl-code--again session origin))
+         new t))
+      (pop-to-buffer (current-buffer))
+      (goto-char (car bounds)))))
 
 (defun contexture-repl--locate (origin)
   "Return the bounds of the text of ORIGIN, and prepare its buffer."
@@ -183,76 +186,72 @@ once; copy or insert it" (buffer-name)))
   (let ((bare (string-trim-right text "\n+")))
     (if (string-suffix-p "\n" old) (concat bare "\n") bare)))
 
-(defun contexture-repl--propose (buffer beg end text)
-  "Show BUFFER with TEXT in place of the text from BEG to END.
-Then ask whether to apply that."
-  (let* ((proposal (contexture-repl--make-proposal buffer beg end text))
-         (done (lambda ()
-                 (contexture-repl--decide buffer beg end text)
-                 (when (buffer-live-p proposal) (kill-buffer proposal)))))
-    (funcall contexture-repl-compare-function buffer proposal done)))
+;;;; The definition of a name
 
-(defun contexture-repl--make-proposal (buffer beg end text)
-  "Return a copy of BUFFER with TEXT in place of BEG to END."
-  (let ((proposal (generate-new-buffer
-                   (format "*contexture: proposal for %s*" (buffer-name buffer))))
-        (mode (buffer-local-value 'major-mode buffer)))
-    (with-current-buffer proposal
-      (insert (with-current-buffer buffer
-                (save-restriction
-                  (widen)
-                  (concat (buffer-substring-no-properties (point-min) beg)
-                          text
-                          (buffer-substring-no-properties end (point-max))))))
-      (delay-mode-hooks (ignore-errors (funcall mode)))
-      (set-buffer-modified-p nil)
-      (setq buffer-read-only t))
-    proposal))
+(defun contexture-repl--definition (code)
+  "Return the origin of the definition that CODE defines anew."
+  (let* ((name (or (contexture-repl--defined-name code)
+                   (user-error "Contexture does not know where that code belongs; \
+copy or insert it")))
+         (found (cl-loop for buffer in (contexture-repl--code-buffers)
+                         append (contexture-repl--definitions-in buffer name))))
+    (cdr (cond ((null found)
+                (contexture--user-error "No file of the context and no buffer of the project \
+defines %s; copy or insert the code" name))
+               ((null (cdr found)) (car found))
+               (t (assoc (completing-read (format "Which definition of %s? " name)
+                                          found nil t)
+                         found))))))
 
-(defun contexture-repl--compare (buffer proposal done)
-  "Show with Ediff how PROPOSAL differs from BUFFER, then call DONE.
-Restore the windows before that call."
-  (let* ((windows (current-window-configuration))
-         (after (lambda ()
-                  (when (frame-live-p (window-configuration-frame windows))
-                    (set-window-configuration windows))
-                  (funcall done))))
-    (with-current-buffer buffer (widen))
-    (ediff-buffers
-     buffer proposal
-     (list (lambda ()
-             (add-hook 'ediff-quit-hook
-                       (lambda () (contexture--later after))
-                       t t))))))
+(defun contexture-repl--defined-name (code)
+  "Return the name that CODE defines first, or nil."
+  (with-temp-buffer
+    (insert code)
+    (goto-char (point-min))
+    (let (name)
+      (while (not (or (setq name (car (contexture-defun--head-here))) (eobp)))
+        (forward-line))
+      name)))
 
-(defun contexture-repl--decide (buffer beg end text)
-  "Ask whether to put TEXT in place of BEG to END in BUFFER, and do so.
-Changes accepted in Ediff are there already."
-  (when (buffer-live-p buffer)
-    (with-current-buffer buffer
-      (cond ((equal text (buffer-substring-no-properties beg end))
-             (contexture--message "%s has all of the proposal" (buffer-name)))
-            ((y-or-n-p (contexture--format "Apply the proposal to %s? " (buffer-name)))
-             (contexture-repl--replace beg end text)
-             (contexture--message "Applied to %s, which is not saved; undo reverts it"
-                      (buffer-name)))
-            (t (contexture--message "%s is unchanged" (buffer-name)))))))
+(defun contexture-repl--code-buffers ()
+  "Return the buffers of the context's files, and those of the project."
+  (let ((root (plist-get contexture-repl--session :project))
+        (context (cl-loop for item in contexture-repl--items
+                          for file = (plist-get (plist-get item :metadata) :filename)
+                          when (and (stringp file) (file-readable-p file)
+                                    (not (file-remote-p file)))
+                          collect (find-file-noselect file t))))
+    (delete-dups
+     (append context
+             (cl-remove-if-not
+              (lambda (buffer)
+                (let ((file (buffer-file-name buffer)))
+                  (and file root (not (eq buffer (current-buffer)))
+                       (file-in-directory-p file root))))
+              (buffer-list))))))
 
-(defun contexture-repl--replace (beg end text)
-  "Replace the text from BEG to END with TEXT, as one change."
-  (let ((source (generate-new-buffer " *contexture replacement*")))
-    (unwind-protect
-        (progn
-          (with-current-buffer source (insert text))
-          (undo-boundary)
-          (atomic-change-group
-            (save-restriction
-              (widen)
-              (narrow-to-region beg end)
-              ;; This keeps markers and point where the text is the same.
-              (replace-buffer-contents source 1)))
-          (undo-boundary))
-      (kill-buffer source))))
+(defun contexture-repl--definitions-in (buffer name)
+  "Return the definitions of NAME in BUFFER, each (PLACE . ORIGIN)."
+  (with-current-buffer buffer
+    (save-excursion
+      (save-restriction
+        (widen)
+        (goto-char (point-min))
+        (let ((case-fold-search nil) found)
+          (while (search-forward name nil t)
+            (when-let* (((equal name (car (contexture-defun--head-here))))
+                        (bounds (contexture--defun-bounds)))
+              (push (contexture-repl--definition-at bounds) found))
+            (forward-line))
+          (nreverse found))))))
+
+(defun contexture-repl--definition-at (bounds)
+  "Return (PLACE . ORIGIN) for the definition between BOUNDS in this buffer."
+  (cons (format "%s:%d" (buffer-name) (line-number-at-pos (car bounds)))
+        (contexture-repl--make-origin
+         :buffer (current-buffer) :file buffer-file-name
+         :beg (copy-marker (car bounds)) :end (copy-marker (cdr bounds) t)
+         :text (buffer-substring-no-properties (car bounds) (cdr bounds)))))
 
 (provide 'contexture-repl-block)
 ;;; contexture-repl-block.el ends here

@@ -13,7 +13,8 @@
 ;; review, test, fix or rewrite the region or the definition around point.
 ;; Templates of the server make the questions; you can replace them with
 ;; your own of the same names.  The answer appears in the session; if it
-;; has new code, `contexture-repl-apply' there applies it.
+;; has new code, `contexture-repl-apply' there proposes it at its place, as
+;; `contexture-rewrite' does while the answer comes.
 
 ;;; Code:
 
@@ -120,7 +121,7 @@ With a prefix argument, ask QUESTION about it instead."
 ;;;###autoload
 (defun contexture-document-defun ()
   "Have a model document the region or the definition around point.
-`contexture-repl-apply' in the session then shows what would change."
+`contexture-repl-apply' in the session then proposes the change."
   (interactive)
   (contexture-repl-code--ask
    "document" (contexture-repl-code--take (contexture-repl-code--bounds))))
@@ -201,20 +202,119 @@ you can write more."
       (contexture-repl-code--ask-plainly
        (concat (string-trim question) "\n\n" (car taken)) (cdr taken)))))
 
+;;;; Rewriting
+
+(defvar-local contexture-repl-code--waiting nil
+  "Questions that this session asks when it is idle, each (TEXT . ORIGIN).")
+
 ;;;###autoload
-(defun contexture-rewrite-region (instruction)
+(defun contexture-rewrite (instruction)
   "Have a model rewrite the region or the definition around point.
-INSTRUCTION says how.  Then `contexture-repl-apply' in the session shows
-what would change, and applies what you accept."
-  (interactive (list (read-string "Rewrite this code how? ")))
+INSTRUCTION says how.  The change is shown at its place while it comes;
+\\<contexture-review-map>there, \\[contexture-review-accept] accepts it and \\[contexture-review-reject] rejects it.  You can ask for
+several changes, one after the other."
+  (interactive (progn (contexture-review-check)
+                      (contexture-repl-code--bounds)
+                      (list (read-string "Rewrite this code how? "))))
   (when (string-blank-p instruction)
     (user-error "Say how to rewrite it"))
+  (contexture-review-check)
   (let ((taken (contexture-repl-code--take (contexture-repl-code--bounds))))
-    (contexture-repl-code--ask-plainly
+    (contexture-repl-code--rewrite
+     (save-window-excursion (contexture-repl) (current-buffer))
      (format "Rewrite the code below: %s\nChange nothing else, and answer with all of \
 the rewritten code, and nothing but it, in one fenced block.\n\n%s"
              (contexture-repl-code--sentence instruction) (car taken))
      (cdr taken))))
+
+;;;###autoload
+(defalias 'contexture-rewrite-region #'contexture-rewrite)
+
+(defun contexture-repl-code--rewrite (session text origin)
+  "Ask TEXT in SESSION, a buffer, and propose the answer as a change of ORIGIN."
+  (with-current-buffer (contexture-repl--origin-buffer origin)
+    (let ((review (contexture-review-begin
+                   (contexture-repl--origin-beg origin) (contexture-repl--origin-end origin)
+                   :again (apply-partially #'contexture-repl-code--again session origin)
+                   :cancel (apply-partially #'contexture-repl-code--stop session origin))))
+      (setf (contexture-repl--origin-watch origin)
+            (apply-partially #'contexture-repl-code--watch session origin review))))
+  (setq deactivate-mark t)
+  (with-current-buffer session
+    (setq contexture-repl-code--waiting
+          (append contexture-repl-code--waiting (list (cons text origin))))
+    (add-hook 'contexture-repl-turn-ended-hook #'contexture-repl-code--next-soon nil t)
+    (contexture-repl-code--next session)))
+
+(defun contexture-repl-code--next-soon ()
+  "Ask the next question of this session once its turn is over."
+  (contexture--later (apply-partially #'contexture-repl-code--next (current-buffer))))
+
+(defun contexture-repl-code--next (session)
+  "Ask the next question that waits in SESSION, a buffer, unless it is busy."
+  (when (buffer-live-p session)
+    (with-current-buffer session
+      (unless (contexture-repl--busy-p)
+        (when-let* ((next (pop contexture-repl-code--waiting)))
+          (contexture-repl--ask (car next) (cdr next)))))))
+
+(defun contexture-repl-code--again (session origin remark)
+  "Ask in SESSION for another change of ORIGIN, with REMARK."
+  (unless (buffer-live-p session)
+    (user-error "The conversation is closed; ask for a new change"))
+  (let ((bounds (contexture-repl--locate origin)))
+    (with-current-buffer (contexture-repl--origin-buffer origin)
+      (contexture-review-drop (car bounds) (cdr bounds))
+      (let ((taken (contexture-repl-code--take bounds)))
+        (contexture-repl-code--rewrite
+         session
+         (format "Once more: %s\nAnswer with all of the rewritten code, and nothing but it, \
+in one fenced block.\n\n%s"
+                 (contexture-repl-code--sentence remark) (car taken))
+         (cdr taken))))))
+
+(defun contexture-repl-code--stop (session origin)
+  "Stop asking in SESSION about ORIGIN."
+  (when (buffer-live-p session)
+    (with-current-buffer session
+      (if (cl-find origin contexture-repl-code--waiting :key #'cdr)
+          (setq contexture-repl-code--waiting
+                (cl-remove origin contexture-repl-code--waiting :key #'cdr))
+        (contexture-repl-cancel)))))
+
+(defun contexture-repl-code--watch (session origin review answer state)
+  "Show the code of ANSWER to a question in SESSION as REVIEW of ORIGIN.
+STATE is `more', `done' or `failed'."
+  (unless (contexture-review-ended-p review)
+    (let ((code (contexture-repl-code--last-block answer)))
+      (cond ((and code (eq state 'more))
+             (contexture-review-show review code))
+            ((eq state 'more))
+            ((and code (eq state 'done))
+             (contexture-review-show
+              review (contexture-repl--fit code (contexture-repl--origin-text origin)) t))
+            (t
+             (contexture-review-end review)
+             (display-buffer session)
+             (contexture--message
+              (if (eq state 'done) "The answer has no code; %s shows it"
+                "The change did not come; %s says why")
+              (buffer-name session)))))))
+
+(defun contexture-repl-code--last-block (answer)
+  "Return the last block of code in ANSWER, which may still be open, or nil."
+  (with-temp-buffer
+    (insert answer)
+    (goto-char (point-min))
+    (let (code)
+      (while (re-search-forward "^ \\{0,3\\}\\(`\\{3,\\}\\|~\\{3,\\}\\).*\n" nil t)
+        (let* ((start (point))
+               (fence (match-string 1))
+               (closed (re-search-forward
+                        (format "^ \\{0,3\\}%s%c*[ \t]*$" fence (aref fence 0)) nil t)))
+          (setq code (buffer-substring start (if closed (match-beginning 0) (point-max))))
+          (unless closed (goto-char (point-max)))))
+      code)))
 
 (defun contexture-repl-code--sentence (text)
   "Return TEXT, trimmed, with a full stop unless it ends in punctuation."

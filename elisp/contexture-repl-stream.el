@@ -19,7 +19,9 @@
 
 (require 'contexture-repl-tool)
 
+(declare-function contexture-repl--origin-watch "contexture-repl-block" (origin) t)
 (declare-function contexture-repl--send-cancel "contexture-repl-turn" (turn))
+(declare-function contexture-repl--so-far "contexture-repl-turn" (turn))
 
 (defcustom contexture-repl-show-reasoning t
   "Non-nil means show a model's reasoning before its answer."
@@ -147,10 +149,23 @@ at the end.  ASKED is non-nil if the server was asked to stop."
       (setf (contexture-repl--turn-pending turn) nil)
       (with-current-buffer (contexture-repl--turn-buffer turn)
         (while (progn (setq pieces (contexture-repl--draw-some turn pieces))
-                      (and pieces (< (float-time) end)))))
+                      (and pieces (< (float-time) end))))
+        (contexture-repl--tell-watch turn 'more))
       (when pieces
         (setf (contexture-repl--turn-pending turn) (nreverse pieces))
         (contexture-repl--draw-soon turn)))))
+
+(defun contexture-repl--watcher (turn)
+  "Return the function that watches the answer of TURN, or nil."
+  (when-let* ((origin (contexture-repl--message-origin
+                       (contexture-repl--turn-question turn))))
+    (contexture-repl--origin-watch origin)))
+
+(defun contexture-repl--tell-watch (turn state &optional answer)
+  "Tell whoever watches TURN of its ANSWER, by default as far as it is drawn.
+STATE is `more', `done' or `failed'."
+  (when-let* ((watch (contexture-repl--watcher turn)))
+    (funcall watch (or answer (contexture-repl--so-far turn)) state)))
 
 (defun contexture-repl--draw-some (turn pieces)
   "Draw the first of TURN's PIECES, and return the others."

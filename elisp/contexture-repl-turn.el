@@ -27,6 +27,9 @@ Retrying, changing a question and branching go back to checkpoints."
   :type 'boolean
   :group 'contexture-repl)
 
+(defvar contexture-repl-turn-ended-hook nil
+  "Hook run in a session's buffer once a question was answered or failed.")
+
 (defcustom contexture-repl-answered-hook nil
   "Normal hook run in the buffer of a session when an answer is complete."
   :type 'hook
@@ -273,6 +276,7 @@ The command that made the call goes back to the prompt."
     (contexture-repl--note text))
   (contexture-repl--fetch-stats t)
   (contexture-repl--keep-draft)
+  (contexture-repl--tell-watch turn 'done content)
   (run-hooks 'contexture-repl-answered-hook))
 
 (declare-function contexture-repl--fetch-stats "contexture-repl" (&optional after-turn))
@@ -313,7 +317,8 @@ The command that made the call goes back to the prompt."
   (contexture-repl--drop-approvals)
   (contexture-repl--end-part turn)
   (mapc #'contexture-repl--note (reverse (contexture-repl--turn-notes turn)))
-  (contexture-repl--draw-header))
+  (contexture-repl--draw-header)
+  (run-hooks 'contexture-repl-turn-ended-hook))
 
 (defun contexture-repl--cost-text (cost)
   "Return COST as text with four decimals, or two digits if it is tiny."
@@ -360,10 +365,11 @@ The command that made the call goes back to the prompt."
       (contexture-repl--note (contexture-repl--problem-note problem cancelled answer)
                              (if cancelled 'contexture-repl-note
                                'contexture-repl-error))
-      (unless (and cancelled answer)
+      (unless (or (and cancelled answer) (contexture-repl--watcher turn))
         (contexture-repl--give-back (contexture-repl--turn-text turn)))
       (contexture-repl--fetch-stats t)
-      (contexture-repl--keep-draft))))
+      (contexture-repl--keep-draft)
+      (contexture-repl--tell-watch turn 'failed))))
 
 (defun contexture-repl--problem-note (problem cancelled answer)
   "Return the message for PROBLEM, with advice.

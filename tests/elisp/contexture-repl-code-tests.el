@@ -36,19 +36,22 @@ SESSION is the buffer of the session, and point is in the definition."
     (setq contexture-repl-code-tests--seen (contexture-repl--last :user))
     (contexture-repl--message-text contexture-repl-code-tests--seen)))
 
-(defun contexture-repl-code-tests--apply (session answer)
-  "Apply the last code of SESSION, and say ANSWER, t or nil, when asked.
-Return the text that was proposed."
-  (let (proposed)
-    (cl-letf* (((symbol-function 'y-or-n-p) (lambda (_) answer))
-               (contexture-repl-compare-function
-                (lambda (_buffer proposal done)
-                  (setq proposed (with-current-buffer proposal (buffer-string)))
-                  (funcall done))))
-      (with-current-buffer session
-        (goto-char (point-max))
-        (contexture-repl-apply)))
-    proposed))
+(defun contexture-repl-code-tests--proposed ()
+  "Wait for a change of this buffer that is ready; return it."
+  (let (review)
+    (contexture-test-until
+     (setq review (cl-find-if (lambda (it)
+                                (and (eq (contexture-review--state it) 'ready)
+                                     (eq (contexture-review--buffer it) (current-buffer))))
+                              contexture-review--all)))
+    review))
+
+(defun contexture-repl-code-tests--apply (session)
+  "Propose the last code of SESSION at its place."
+  (save-window-excursion
+    (with-current-buffer session
+      (goto-char (point-max))
+      (contexture-repl-apply))))
 
 (defconst contexture-repl-code-tests--cdr "Sure:\n```elisp\n(defun f (x)\n  (cdr x))\n```\n"
   "An answer with other code.")
@@ -120,7 +123,7 @@ Return the text that was proposed."
     (goto-char (point-max))
     (erase-buffer)
     (contexture-test-user-error "Mark a region" (contexture-explain-code))
-    (contexture-test-user-error "Say how" (contexture-rewrite-region " "))))
+    (contexture-test-user-error "Say how" (contexture-rewrite " "))))
 
 (ert-deftest contexture-repl-code-sends-a-question-about-the-region ()
   (contexture-repl-code-tests--with '(("Yes."))
@@ -197,80 +200,240 @@ Return the text that was proposed."
       (contexture-insert-last-response t)
       (should (equal (buffer-string) "answer\n")))))
 
-(ert-deftest contexture-repl-block-applies-what-is-accepted ()
+;;;; Changes at their place
+
+(defconst contexture-repl-code-tests--changed
+  ";; top\n\n(defun f (x)\n  (cdr x))\n\n;; end\n"
+  "The text of the file once its change is accepted.")
+
+(ert-deftest contexture-rewrite-is-accepted-and-undone ()
   (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
     (goto-char (point-max))
     (insert ";; not saved\n")
     (undo-boundary)
     (search-backward "(car")
-    (contexture-rewrite-region "use cdr")
-    (should (string-prefix-p "Rewrite the code below: use cdr.\n"
-                             (contexture-repl-code-tests--asked)))
-    (should (string-search "(cdr x))\n\n;; end\n;; not saved"
-                           (contexture-repl-code-tests--apply session t)))
-    (should (equal (buffer-string)
-                   ";; top\n\n(defun f (x)\n  (cdr x))\n\n;; end\n;; not saved\n"))
-    (should (buffer-modified-p))
-    (setq last-command 'other)
-    (undo)
-    (should (equal (buffer-string)
-                   ";; top\n\n(defun f (x)\n  (car x))\n\n;; end\n;; not saved\n"))))
+    (let ((before (buffer-string)))
+      (contexture-rewrite "use cdr")
+      (should (string-prefix-p "Rewrite the code below: use cdr.\n"
+                               (contexture-repl-code-tests--asked)))
+      (let* ((review (contexture-repl-code-tests--proposed))
+             (part (car (contexture-review--parts review))))
+        (should (equal (buffer-string) before))
+        (should (equal (overlay-get part 'contexture-old) "  (car x))\n"))
+        (should (equal (overlay-get part 'after-string) "  (cdr x))\n"))
+        (should (string-prefix-p "1 change proposed"
+                                 (overlay-get (contexture-review--place review)
+                                              'before-string))))
+      (contexture-review-accept)
+      (should (equal (buffer-string)
+                     (concat contexture-repl-code-tests--changed ";; not saved\n")))
+      (should (buffer-modified-p))
+      (should-not (overlays-in (point-min) (point-max)))
+      (setq last-command 'other)
+      (undo)
+      (should (equal (buffer-string) before)))))
 
-(ert-deftest contexture-repl-block-changes-nothing-that-is-not-accepted ()
+(ert-deftest contexture-rewrite-that-is-rejected-changes-nothing ()
   (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
     (let ((before (buffer-string)))
-      (contexture-rewrite-region "use cdr")
-      (contexture-repl-code-tests--asked)
-      (contexture-repl-code-tests--apply session nil)
+      (contexture-rewrite "use cdr")
+      (contexture-repl-code-tests--proposed)
+      (contexture-review-reject)
       (should (equal (buffer-string) before))
-      (should-not (cl-some (lambda (buffer)
-                             (string-match-p "proposal" (buffer-name buffer)))
-                           (buffer-list))))))
+      (should-not (buffer-modified-p))
+      (should-not (contexture-review--open))
+      (contexture-test-user-error "No change is proposed here"
+        (contexture-review-accept)))))
+
+(ert-deftest contexture-rewrite-is-shown-while-it-comes ()
+  (contexture-repl-code-tests--with
+      '((("```elisp\n(defun f (y)\n  (ca" (step middle) "r y))\n```\n")))
+    (let ((contexture-review--draw-seconds 0))
+      (contexture-rewrite "rename x")
+      (contexture-ert-await-step 'middle)
+      (let ((review (car contexture-review--all)))
+        (contexture-test-until (contexture-review--parts review))
+        (should (equal (mapcar (lambda (part) (overlay-get part 'after-string))
+                               (contexture-review--parts review))
+                       '("(defun f (y)\n")))
+        (contexture-test-user-error "still coming" (contexture-review-accept)))
+      (contexture-ert-go-on 'middle)
+      (contexture-repl-code-tests--proposed)
+      (contexture-review-accept)
+      (should (string-search "(defun f (y)\n  (car y))\n\n;; end" (buffer-string))))))
+
+(ert-deftest contexture-rewrite-is-stopped-while-it-comes ()
+  (contexture-repl-code-tests--with
+      '((("```elisp\n(defun f (y)\n  (ca" (step middle) "r y))\n```\n")))
+    (contexture-rewrite "rename x")
+    (contexture-ert-await-step 'middle)
+    (contexture-review-reject)
+    (with-current-buffer contexture-repl--last-buffer
+      (contexture-test-until (not contexture-repl--turn))
+      (should (equal (contexture-repl--text) "")))
+    (should-not (contexture-review--open))))
+
+(ert-deftest contexture-rewrite-goes-part-by-part ()
+  (contexture-repl-code-tests--with
+      '(("```elisp\n(defun f (y)\n  (car x)\n  nil)\n```\n"))
+    (erase-buffer)
+    (insert "(defun f (x)\n  (car x)\n  t)\n")
+    (goto-char (point-min))
+    (contexture-rewrite "change")
+    (should (= (length (contexture-review--parts (contexture-repl-code-tests--proposed))) 2))
+    (goto-char (point-min))
+    (contexture-review-next)
+    (should (looking-at "  t)"))
+    (contexture-review-accept-part)
+    (should (equal (buffer-string) "(defun f (x)\n  (car x)\n  nil)\n"))
+    (contexture-test-message "Accepted 1 change in"
+      (contexture-review-reject-part))
+    (should (equal (buffer-string) "(defun f (x)\n  (car x)\n  nil)\n"))
+    (should-not (contexture-review--open))))
+
+(ert-deftest contexture-rewrite-never-overwrites-later-edits ()
+  (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
+    (contexture-rewrite "use cdr")
+    (contexture-repl-code-tests--proposed)
+    (search-backward "(car")
+    (insert "(not ")
+    (contexture-test-user-error "have changed these lines" (contexture-review-accept))
+    (should (string-search "(not (car x))" (buffer-string)))))
+
+(ert-deftest contexture-rewrite-asks-for-several-and-once-more ()
+  (contexture-repl-code-tests--with
+      '(("```elisp\n(defun f (x)\n  (cdr x))\n```\n")
+        ("```elisp\n(defun g (x)\n  (list x))\n```\n")
+        ("```elisp\n(defun f (x)\n  (nth 1 x))\n```\n"))
+    (goto-char (point-max))
+    (insert "\n(defun g (x)\n  x)\n")
+    (goto-char (point-min))
+    (search-forward "(car")
+    (contexture-rewrite "use cdr")
+    (contexture-test-user-error "proposed already" (contexture-rewrite "again"))
+    (goto-char (1- (point-max)))
+    (contexture-rewrite "use list")
+    (contexture-test-until (= (cl-count 'ready contexture-review--all
+                                        :key #'contexture-review--state)
+                              2))
+    (goto-char (point-min))
+    (search-forward "(car")
+    (contexture-review-again "no cdr")
+    (contexture-test-until (= (cl-count 'ready contexture-review--all
+                                        :key #'contexture-review--state)
+                              2))
+    (contexture-review-accept)
+    (contexture-review-next)
+    (contexture-review-accept)
+    (should (equal (buffer-string)
+                   ";; top\n\n(defun f (x)\n  (nth 1 x))\n\n;; end\n\n\
+(defun g (x)\n  (list x))\n"))
+    (should (string-search "Once more: no cdr.\n"
+                           (with-current-buffer contexture-repl--last-buffer
+                             (contexture-repl--message-text
+                              (contexture-repl--last :user)))))))
+
+(ert-deftest contexture-rewrite-without-code-shows-the-answer ()
+  (contexture-repl-code-tests--with '(("I would not."))
+    (contexture-test-message "The answer has no code"
+      (contexture-rewrite "use cdr"))
+    (should-not (contexture-review--open))))
+
+(ert-deftest contexture-rewrite-refuses-what-cannot-be-changed ()
+  (contexture-repl-code-tests--with nil
+    (let ((indirect (make-indirect-buffer (current-buffer) "indirect" t)))
+      (unwind-protect
+          (with-current-buffer indirect
+            (contexture-test-user-error "ask for the change there"
+              (contexture-rewrite "use cdr")))
+        (kill-buffer indirect)))
+    (setq buffer-read-only t)
+    (should-error (contexture-rewrite "use cdr") :type 'buffer-read-only)))
+
+(ert-deftest contexture-review-compares-lines-at-every-edge ()
+  (dolist (texts '(("" "a\n") ("a" "b") ("a" "a\nb") ("a\nb" "a") ("a\n" "a\nb\n")
+                   ("a\nb\nc\n" "c\n") ("a\nb\nc\n" "a\nx\nc\ny\n") ("λ\n< b\n" "λ\n> b\n")
+                   ("1,2c3\n" "4d5\n") ("x\n\n\ny" "x\n\ny")))
+    (pcase-let ((`(,old ,new) texts))
+      (with-temp-buffer
+        (insert old)
+        (let ((review (contexture-review-begin (point-min) (point-max))))
+          (contexture-review-show review new t)
+          (goto-char (point-min))
+          (contexture-review-accept)
+          (should (equal (cons old (buffer-string)) (cons old new))))))))
+
+(ert-deftest contexture-review-takes-a-part-of-a-line ()
+  (with-temp-buffer
+    (insert "(list one two)\n")
+    (contexture-review-show (contexture-review-begin 7 10) "1" t)
+    (contexture-review-accept)
+    (should (equal (buffer-string) "(list 1 two)\n"))
+    (contexture-test-message "already has that text"
+      (contexture-review-show (contexture-review-begin 7 8) "1" t))
+    (should-not (contexture-review--open))))
+
+;;;; Code of an answer
 
 (ert-deftest contexture-repl-block-applies-where-the-code-is-by-now ()
   (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
-    (contexture-rewrite-region "use cdr")
+    (contexture-document-defun)
     (contexture-repl-code-tests--asked)
     (goto-char (point-min))
     (insert ";; new\n")
-    (contexture-repl-code-tests--apply session t)
+    (contexture-repl-code-tests--apply session)
+    (contexture-review-accept)
     (should (equal (buffer-string)
-                   ";; new\n;; top\n\n(defun f (x)\n  (cdr x))\n\n;; end\n"))
+                   (concat ";; new\n" contexture-repl-code-tests--changed)))
     (contexture-test-user-error "already has that code"
-      (contexture-repl-code-tests--apply session t))))
+      (contexture-repl-code-tests--apply session))))
 
 (ert-deftest contexture-repl-block-finds-code-in-a-file-opened-again ()
   (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
     (let ((file buffer-file-name))
-      (contexture-rewrite-region "use cdr")
+      (contexture-document-defun)
       (contexture-repl-code-tests--asked)
       (kill-buffer)
-      (contexture-repl-code-tests--apply session t)
+      (contexture-repl-code-tests--apply session)
       (with-current-buffer (find-buffer-visiting file)
-        (should (string-search "(cdr x))" (buffer-string)))
+        (contexture-review-accept)
+        (should (equal (buffer-string) contexture-repl-code-tests--changed))
         (erase-buffer)
         (set-buffer-modified-p nil)
         (kill-buffer))
       (with-temp-file file (insert "other\n"))
       (contexture-test-user-error "no longer has the code you asked about"
-        (contexture-repl-code-tests--apply session t)))))
+        (contexture-repl-code-tests--apply session)))))
+
+(ert-deftest contexture-repl-block-finds-the-definition-by-its-name ()
+  (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
+    (let ((file buffer-file-name))
+      (with-current-buffer session
+        (contexture-repl-test-send "Q")
+        (setq contexture-repl--items `((:metadata (:filename ,file))))))
+    (contexture-repl-code-tests--apply session)
+    (contexture-review-accept)
+    (should (equal (buffer-string) contexture-repl-code-tests--changed))))
 
 (ert-deftest contexture-repl-block-does-not-guess-where-code-belongs ()
-  (contexture-repl-test-with (list (list contexture-repl-code-tests--cdr))
+  (contexture-repl-test-with (list (list contexture-repl-code-tests--cdr)
+                                   '("```\nhello\n```\n"))
+    (contexture-repl-test-send "Q")
+    (contexture-test-user-error "defines f;" (contexture-repl-apply))
     (contexture-repl-test-send "Q")
     (contexture-test-user-error "does not know where" (contexture-repl-apply))))
 
 (ert-deftest contexture-repl-block-respects-a-read-only-buffer ()
   (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
-    (contexture-rewrite-region "use cdr")
+    (contexture-document-defun)
     (contexture-repl-code-tests--asked)
     (setq buffer-read-only t)
-    (should-error (contexture-repl-code-tests--apply session t) :type 'buffer-read-only)))
+    (should-error (contexture-repl-code-tests--apply session) :type 'buffer-read-only)))
 
-(ert-deftest contexture-repl-block-is-compared-with-ediff ()
+(ert-deftest contexture-review-is-compared-with-ediff ()
   (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
-    (contexture-rewrite-region "use cdr")
-    (contexture-repl-code-tests--asked)
+    (contexture-rewrite "use cdr")
+    (contexture-repl-code-tests--proposed)
     (let ((ediff-window-setup-function #'ediff-setup-windows-plain)
           (ediff-keep-variants t)
           (answered nil))
@@ -278,9 +441,7 @@ Return the text that was proposed."
         (delete-other-windows)
         (set-window-buffer (selected-window) (current-buffer))
         (set-window-buffer (split-window) session)
-        (with-current-buffer session
-          (goto-char (point-max))
-          (contexture-repl-apply))
+        (contexture-review-ediff)
         (let ((control (cl-find-if (lambda (buffer)
                                      (string-match-p "\\`\\*Ediff Control"
                                                      (buffer-name buffer)))
@@ -291,7 +452,7 @@ Return the text that was proposed."
         (contexture-test-until answered))
       (should (get-buffer-window session))
       (should (get-buffer-window))
-      (should (string-search "(cdr x))" (buffer-string))))))
+      (should (equal (buffer-string) contexture-repl-code-tests--changed)))))
 
 (provide 'contexture-repl-code-tests)
 ;;; contexture-repl-code-tests.el ends here
