@@ -140,13 +140,13 @@ the change and \\[contexture-review-reject] rejects it.  No file is saved."
          (bounds (contexture-repl--locate origin))
          (session (current-buffer)))
     (with-current-buffer (contexture-repl--origin-buffer origin)
-      (contexture-review-check)
+      (contexture-review--check)
       (let* ((old (buffer-substring-no-properties (car bounds) (cdr bounds)))
              (new (contexture-repl--fit code old)))
         (when (equal new old)
           (contexture--user-error "%s already has that code" (buffer-name)))
-        (contexture-review-show
-         (contexture-review-begin
+        (contexture-review--show
+         (contexture-review--begin
           (car bounds) (cdr bounds)
           :again (apply-partially #'contexture-repl-code--again session origin))
          new t))

@@ -213,12 +213,12 @@ you can write more."
 INSTRUCTION says how.  The change is shown at its place while it comes;
 \\<contexture-review-map>there, \\[contexture-review-accept] accepts it and \\[contexture-review-reject] rejects it.  You can ask for
 several changes, one after the other."
-  (interactive (progn (contexture-review-check)
+  (interactive (progn (contexture-review--check)
                       (contexture-repl-code--bounds)
                       (list (read-string "Rewrite this code how? "))))
   (when (string-blank-p instruction)
     (user-error "Say how to rewrite it"))
-  (contexture-review-check)
+  (contexture-review--check)
   (let ((taken (contexture-repl-code--take (contexture-repl-code--bounds))))
     (contexture-repl-code--rewrite
      (save-window-excursion (contexture-repl) (current-buffer))
@@ -233,7 +233,7 @@ the rewritten code, and nothing but it, in one fenced block.\n\n%s"
 (defun contexture-repl-code--rewrite (session text origin)
   "Ask TEXT in SESSION, a buffer, and propose the answer as a change of ORIGIN."
   (with-current-buffer (contexture-repl--origin-buffer origin)
-    (let ((review (contexture-review-begin
+    (let ((review (contexture-review--begin
                    (contexture-repl--origin-beg origin) (contexture-repl--origin-end origin)
                    :again (apply-partially #'contexture-repl-code--again session origin)
                    :cancel (apply-partially #'contexture-repl-code--stop session origin))))
@@ -264,7 +264,7 @@ the rewritten code, and nothing but it, in one fenced block.\n\n%s"
     (user-error "The conversation is closed; ask for a new change"))
   (let ((bounds (contexture-repl--locate origin)))
     (with-current-buffer (contexture-repl--origin-buffer origin)
-      (contexture-review-drop (car bounds) (cdr bounds))
+      (contexture-review--drop-in (car bounds) (cdr bounds))
       (let ((taken (contexture-repl-code--take bounds)))
         (contexture-repl-code--rewrite
          session
@@ -285,16 +285,16 @@ in one fenced block.\n\n%s"
 (defun contexture-repl-code--watch (session origin review answer state)
   "Show the code of ANSWER to a question in SESSION as REVIEW of ORIGIN.
 STATE is `more', `done' or `failed'."
-  (unless (contexture-review-ended-p review)
+  (unless (contexture-review--ended-p review)
     (let ((code (contexture-repl-code--last-block answer)))
       (cond ((and code (eq state 'more))
-             (contexture-review-show review code))
+             (contexture-review--show review code))
             ((eq state 'more))
             ((and code (eq state 'done))
-             (contexture-review-show
+             (contexture-review--show
               review (contexture-repl--fit code (contexture-repl--origin-text origin)) t))
             (t
-             (contexture-review-end review)
+             (contexture-review--end review)
              (display-buffer session)
              (contexture--message
               (if (eq state 'done) "The answer has no code; %s shows it"

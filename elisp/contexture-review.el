@@ -54,18 +54,18 @@ function to ask once more with a remark; CANCEL stops what comes."
 
 ;;;; Beginning and ending
 
-(defun contexture-review-check ()
+(defun contexture-review--check ()
   "Signal an error unless this buffer can be changed."
   (barf-if-buffer-read-only)
   (when (buffer-base-buffer)
     (contexture--user-error "%s shows a part of %s; ask for the change there"
                             (buffer-name) (buffer-name (buffer-base-buffer)))))
 
-(cl-defun contexture-review-begin (beg end &key again cancel)
+(cl-defun contexture-review--begin (beg end &key again cancel)
   "Begin to propose a change of the text from BEG to END in this buffer.
 AGAIN is a function that asks once more, with a remark; CANCEL one that
-stops what comes.  `contexture-review-show' shows the change."
-  (contexture-review-check)
+stops what comes.  `contexture-review--show' shows the change."
+  (contexture-review--check)
   (save-excursion
     (save-restriction
       (widen)
@@ -97,36 +97,36 @@ stops what comes.  `contexture-review-show' shows the change."
   "Return the buffer of REVIEW, or nil if it was killed."
   (overlay-buffer (contexture-review--place review)))
 
-(defun contexture-review-bounds (review)
+(defun contexture-review--bounds (review)
   "Return the bounds of the text that REVIEW would replace."
   (let ((place (contexture-review--place review)))
     (cons (+ (overlay-start place) (length (contexture-review--before review)))
           (- (overlay-end place) (length (contexture-review--after review))))))
 
-(defun contexture-review-end (review)
+(defun contexture-review--end (review)
   "Show REVIEW no more."
   (setf (contexture-review--state review) 'ended)
   (setq contexture-review--all (delq review contexture-review--all))
   (mapc #'delete-overlay (contexture-review--parts review))
   (delete-overlay (contexture-review--place review)))
 
-(defun contexture-review-drop (beg end)
+(defun contexture-review--drop-in (beg end)
   "Show no more changes of the text from BEG to END in this buffer."
   (dolist (overlay (overlays-in beg (max end (1+ beg))))
     (when-let* ((review (overlay-get overlay 'contexture-review)))
-      (contexture-review-end review))))
+      (contexture-review--end review))))
 
-(defun contexture-review-ended-p (review)
+(defun contexture-review--ended-p (review)
   "Return non-nil if REVIEW was accepted or rejected, or its buffer killed."
   (or (eq (contexture-review--state review) 'ended)
       (not (contexture-review--buffer review))))
 
 ;;;; Showing
 
-(defun contexture-review-show (review text &optional complete)
+(defun contexture-review--show (review text &optional complete)
   "Show TEXT as what REVIEW proposes; COMPLETE means that no more comes.
 Return non-nil if anything would change."
-  (unless (contexture-review-ended-p review)
+  (unless (contexture-review--ended-p review)
     (setf (contexture-review--text review) text)
     (when (or complete
               (> (float-time) (+ (contexture-review--shown review)
@@ -152,7 +152,7 @@ Return non-nil if anything would change."
      review (concat (contexture--count (length parts) "change")
                     (if complete " proposed" " so far")))
     (when (and complete (null parts))
-      (contexture-review-end review)
+      (contexture-review--end review)
       (contexture--message "%s already has that text" (buffer-name)))
     parts))
 
@@ -290,11 +290,11 @@ C-c C-n next, C-c C-e Ediff, C-c C-r again"
   (undo-boundary)
   (atomic-change-group
     (dolist (part (reverse parts))
-      (contexture-review-replace (overlay-start part) (overlay-end part)
+      (contexture-review--replace (overlay-start part) (overlay-end part)
                                  (overlay-get part 'contexture-new))))
   (undo-boundary))
 
-(defun contexture-review-replace (beg end text)
+(defun contexture-review--replace (beg end text)
   "Replace the text from BEG to END with TEXT; keep markers and point."
   (let ((source (generate-new-buffer " *contexture replacement*")))
     (unwind-protect
@@ -316,7 +316,7 @@ C-c C-n next, C-c C-e Ediff, C-c C-r again"
       (progn
         (contexture-review--title review (concat (contexture--count left "change") " left"))
         (goto-char (overlay-start (contexture-review--part review))))
-    (contexture-review-end review)
+    (contexture-review--end review)
     (contexture--message
      "Accepted %s in %s, which is not saved; undo reverts it"
      (contexture--count (contexture-review--accepted review) "change") (buffer-name))))
@@ -327,7 +327,7 @@ C-c C-n next, C-c C-e Ediff, C-c C-r again"
   (let* ((review (contexture-review--here))
          (parts (and (contexture-review--part review) (contexture-review--parts review))))
     (contexture-review--apply parts)
-    (contexture-review-end review)
+    (contexture-review--end review)
     (contexture--message "Accepted %s in %s, which is not saved; undo reverts it"
                          (contexture--count (length parts) "change") (buffer-name))))
 
@@ -337,7 +337,7 @@ C-c C-n next, C-c C-e Ediff, C-c C-r again"
   (let* ((review (contexture-review--here))
          (cancel (and (eq (contexture-review--state review) 'coming)
                       (contexture-review--cancel review))))
-    (contexture-review-end review)
+    (contexture-review--end review)
     (when cancel (funcall cancel))
     (contexture--message "Rejected the change")))
 
@@ -416,10 +416,10 @@ rest.  No file is saved."
   (interactive "*")
   (let* ((review (contexture-review--here))
          (bounds (progn (contexture-review--part review)
-                        (contexture-review-bounds review)))
+                        (contexture-review--bounds review)))
          (text (contexture-review--text review))
          (beg (copy-marker (car bounds))) (end (copy-marker (cdr bounds) t)))
-    (contexture-review-end review)
+    (contexture-review--end review)
     (let* ((buffer (current-buffer))
            (proposal (contexture-review--make-proposal beg end text))
            (done (lambda ()
@@ -469,7 +469,7 @@ Changes accepted in Ediff are there already."
          (contexture--message "%s has all of the change" (buffer-name)))
         ((y-or-n-p (contexture--format "Accept the change of %s? " (buffer-name)))
          (undo-boundary)
-         (contexture-review-replace beg end text)
+         (contexture-review--replace beg end text)
          (undo-boundary)
          (contexture--message "Accepted the change in %s, which is not saved; undo reverts it"
                               (buffer-name)))

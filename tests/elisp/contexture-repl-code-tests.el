@@ -357,8 +357,8 @@ SESSION is the buffer of the session, and point is in the definition."
     (pcase-let ((`(,old ,new) texts))
       (with-temp-buffer
         (insert old)
-        (let ((review (contexture-review-begin (point-min) (point-max))))
-          (contexture-review-show review new t)
+        (let ((review (contexture-review--begin (point-min) (point-max))))
+          (contexture-review--show review new t)
           (goto-char (point-min))
           (contexture-review-accept)
           (should (equal (cons old (buffer-string)) (cons old new))))))))
@@ -366,11 +366,11 @@ SESSION is the buffer of the session, and point is in the definition."
 (ert-deftest contexture-review-takes-a-part-of-a-line ()
   (with-temp-buffer
     (insert "(list one two)\n")
-    (contexture-review-show (contexture-review-begin 7 10) "1" t)
+    (contexture-review--show (contexture-review--begin 7 10) "1" t)
     (contexture-review-accept)
     (should (equal (buffer-string) "(list 1 two)\n"))
     (contexture-test-message "already has that text"
-      (contexture-review-show (contexture-review-begin 7 8) "1" t))
+      (contexture-review--show (contexture-review--begin 7 8) "1" t))
     (should-not (contexture-review--open))))
 
 ;;;; Code of an answer
