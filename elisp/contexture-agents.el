@@ -209,7 +209,8 @@ no longer do; `contexture-undo' right after it does the same."
                                   :agent-session (plist-get it :agent-session)))
                           sessions)))
          (name (completing-read (format-prompt "Send to" "any agent")
-                                (mapcar #'car targets) nil t nil nil "any agent")))
+                                (contexture--table (mapcar #'car targets) 'contexture-agent)
+                                nil t nil nil "any agent")))
     (assoc name targets)))
 
 (defun contexture-agents--toggle (wishes target)

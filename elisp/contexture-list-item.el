@@ -71,9 +71,13 @@ If its source is gone, show the item's text."
          (lambda ()
            (contexture--message "%s is gone; this is the text taken from it"
                     (contexture--place metadata))))
-      (pop-to-buffer buffer)
-      (when-let* ((line (plist-get metadata :start-line)))
-        (contexture-list-item--go-to-line line)))))
+      (contexture-list-item--visit buffer metadata))))
+
+(defun contexture-list-item--visit (buffer metadata)
+  "Show BUFFER, at the line that METADATA names."
+  (pop-to-buffer buffer)
+  (when-let* ((line (plist-get metadata :start-line)))
+    (contexture-list-item--go-to-line line)))
 
 (defun contexture-list-item--source-buffer (metadata)
   "Return a buffer with the file, or else the buffer, that METADATA names, or nil."

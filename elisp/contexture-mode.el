@@ -64,6 +64,7 @@ the prefix to which you bound the variable `contexture-command-map':
       (contexture--mode-on)
     (contexture-marks--turn-off)
     (kill-local-variable 'contexture--from-global-mode)
+    (remove-hook 'context-menu-functions #'contexture--context-menu t)
     (remove-hook 'kill-buffer-hook #'contexture--mode-off t)
     (unless (contexture-marks--buffers)
       (contexture--mode-unwatch))))
@@ -71,6 +72,7 @@ the prefix to which you bound the variable `contexture-command-map':
 (defun contexture--mode-on ()
   "Turn the mode on."
   (add-hook 'kill-buffer-hook #'contexture--mode-off nil t)
+  (add-hook 'context-menu-functions #'contexture--context-menu 10 t)
   ;; Only here look for the project: the mode line must not.
   (with-demoted-errors "Contexture: %S" (contexture--project-root))
   (unless (memq #'contexture--totals-changed contexture-notification-functions)
@@ -96,6 +98,32 @@ the prefix to which you bound the variable `contexture-command-map':
   "Show the sizes from the server that was just connected."
   (contexture--fetch-totals)
   (contexture-marks--fetch-all))
+
+;;;; The mouse
+
+(defun contexture--context-menu (menu click)
+  "Add to MENU, of `context-menu-mode', the commands for the text at CLICK."
+  (define-key-after menu [contexture-separator] menu-bar-separator)
+  (pcase-dolist
+      (`(,command ,label)
+       `((contexture-add-dwim ,(if (use-region-p) "Add Region to Context"
+                                 "Add to Context"))
+         ,@(when (get-char-property (posn-point (event-start click)) 'contexture-mark)
+             '((contexture-remove "Remove from Context")
+               (contexture-freeze "Freeze Item of Context")))
+         (contexture-send-to-agent "Send to Agent")
+         (contexture-rewrite "Rewrite by a Model…")
+         (contexture-list "List Context")))
+    (define-key-after menu (vector command)
+      (list 'menu-item label (contexture--at-click command click))))
+  menu)
+
+(defun contexture--at-click (command click)
+  "Return a command that calls COMMAND for the region, or for the text at CLICK."
+  (lambda ()
+    (interactive)
+    (unless (use-region-p) (mouse-set-point click))
+    (call-interactively command)))
 
 ;;;; The mode line
 

@@ -216,13 +216,11 @@ lists those there are" name))))))))))
 
 (defun contexture-repl--read-checkpoint ()
   "Ask for a checkpoint of the session; return its id or its message."
-  (let* ((checkpoints (or (contexture-repl--checkpoints)
-                          (user-error "This session has no checkpoint")))
-         (completion-extra-properties
-          (list :annotation-function
-                (lambda (name) (contexture-repl--checkpoint-note name checkpoints)))))
-    (completing-read "Go back to: " (contexture-repl--checkpoint-table checkpoints)
-                     nil t)))
+  (completing-read "Go back to: "
+                   (contexture-repl--checkpoint-table
+                    (or (contexture-repl--checkpoints)
+                        (user-error "This session has no checkpoint")))
+                   nil t))
 
 (defun contexture-repl--checkpoint-note (name checkpoints)
   "Return the message of the one of CHECKPOINTS with the id NAME."
@@ -232,19 +230,12 @@ lists those there are" name))))))))))
 
 (defun contexture-repl--checkpoint-table (checkpoints)
   "Return a completion table of the ids of CHECKPOINTS, and their messages."
-  (contexture-repl--in-order
+  (contexture--table
    (append (mapcar (lambda (it) (plist-get it :checkpoint)) checkpoints)
            (delete-dups (delq nil (mapcar (lambda (it) (plist-get it :message))
-                                          checkpoints))))))
-
-(defun contexture-repl--in-order (names)
-  "Return a completion table of NAMES that keeps their order."
-  (lambda (string predicate action)
-    (if (eq action 'metadata)
-        '(metadata (display-sort-function . identity)
-                   (cycle-sort-function . identity))
-      (complete-with-action action (mapcar #'contexture--visible-candidate names)
-                            string predicate))))
+                                          checkpoints))))
+   'contexture-checkpoint
+   (lambda (name) (contexture-repl--checkpoint-note name checkpoints))))
 
 (defun contexture-repl--do-template (name)
   "Have the template NAME take notes, or none if it is \"off\"."

@@ -49,6 +49,10 @@ For other languages NAME, NAME-mode is used if it is a major mode in
 which files are opened."
   :type '(alist :key-type (string :tag "Language") :value-type (function :tag "Mode")))
 
+(defconst contexture-repl-markdown--looks
+  '(face invisible display wrap-prefix contexture-link mouse-face help-echo follow-link keymap)
+  "Text properties that drawing sets, beside that of blocks.")
+
 (defface contexture-repl-heading '((t :inherit (bold font-lock-function-name-face)))
   "Face of headings in an answer.")
 
@@ -185,7 +189,7 @@ not be broken yet."
   "Draw the last line of STATE's text, up to END, for now."
   (let ((beg (marker-position (contexture-repl-markdown--state-done state))))
     (when (< beg end (+ beg contexture-repl-markdown--longest))
-      (remove-list-of-text-properties beg end '(face invisible display wrap-prefix))
+      (remove-list-of-text-properties beg end contexture-repl-markdown--looks)
       (if-let* ((block (contexture-repl-markdown--state-open state)))
           (add-text-properties beg end (list 'face 'contexture-repl-code
                                              'contexture-block block))
@@ -194,8 +198,8 @@ not be broken yet."
 
 (defun contexture-repl-markdown--draw-line (state beg end)
   "Draw the line from BEG to END of STATE's text for good."
-  (remove-list-of-text-properties beg end '(face invisible display wrap-prefix
-                                                 contexture-block))
+  (remove-list-of-text-properties beg end (cons 'contexture-block
+                                                contexture-repl-markdown--looks))
   (cond ((contexture-repl-markdown--state-open state)
          (if (contexture-repl-markdown--closing-p state beg end)
              (contexture-repl-markdown--close state beg end)
@@ -220,7 +224,7 @@ not be broken yet."
     (and (>= (- (point) from) (length mark))
          (progn (skip-chars-forward " \t" end) (= (point) end)))))
 
-;;;; Code
+;;;; Blocks of code
 
 (defun contexture-repl-markdown--open (state beg end)
   "Make STATE enter the block whose fence, just matched, is from BEG to END."
@@ -242,22 +246,32 @@ not be broken yet."
 (defun contexture-repl-markdown--mode (language)
   "Return the major mode for LANGUAGE, the word after a fence, or nil.
 It must be a mode in which files are opened: a model must not choose an
-arbitrary function to call."
-  (let ((mode (or (cdr (assoc language contexture-repl-languages))
-                  (intern-soft (concat language "-mode")))))
-    (and mode
-         (not (string-empty-p language))
-         (fboundp mode)
-         (or (rassoc language contexture-repl-languages)
-             (rassq mode contexture-repl-languages)
-             (rassq mode auto-mode-alist)
-             (rassq mode interpreter-mode-alist))
-         mode)))
+arbitrary function to call.  What `major-mode-remap-alist' has for it
+comes first, and a tree-sitter mode is taken if there is no other."
+  (let* ((mode (or (cdr (assoc language contexture-repl-languages))
+                   (intern-soft (concat language "-mode"))))
+         (known (and mode
+                     (not (string-empty-p language))
+                     (or (rassq mode contexture-repl-languages)
+                         (rassq mode auto-mode-alist)
+                         (rassq mode interpreter-mode-alist)))))
+    (when known
+      (cl-find-if #'fboundp
+                  (list (alist-get mode (bound-and-true-p major-mode-remap-alist))
+                        mode
+                        (contexture-repl-markdown--treesit-mode mode))))))
+
+(defun contexture-repl-markdown--treesit-mode (mode)
+  "Return the tree-sitter mode of the language of MODE if its grammar is there."
+  (let ((name (string-remove-suffix "-mode" (symbol-name mode))))
+    (and (fboundp 'treesit-ready-p)
+         (treesit-ready-p (intern name) t)
+         (intern-soft (concat name "-ts-mode")))))
 
 (defun contexture-repl-markdown--draw-code (state beg end)
   "Draw the code from BEG to END of the block that STATE is in."
   (let ((block (contexture-repl-markdown--state-open state)))
-    (remove-list-of-text-properties beg end '(face invisible display wrap-prefix))
+    (remove-list-of-text-properties beg end contexture-repl-markdown--looks)
     (add-text-properties beg end (list 'face 'contexture-repl-code
                                        'contexture-block block))
     (when (contexture-repl--block-mode block)
@@ -354,6 +368,13 @@ arbitrary function to call."
   (add-text-properties beg end '(face contexture-repl-markup
                                       invisible contexture-markup)))
 
+(defvar contexture-repl-link-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "RET") #'contexture-repl-follow-link)
+    (define-key map [mouse-2] #'contexture-repl-follow-link)
+    map)
+  "Keymap of links in answers.")
+
 (defconst contexture-repl-markdown--spans
   '(("`" "`\\([^`\n]+\\)`" contexture-repl-inline-code)
     ("**" "\\*\\*\\([^ *\n][^*\n]*\\)\\*\\*" bold)
@@ -370,6 +391,7 @@ Only lines that contain MARK are searched for REGEXP, which takes longer.")
     (goto-char beg)
     (when (search-forward mark end t)
       (contexture-repl-markdown--each regexp beg end face)))
+  (contexture-repl-markdown--draw-places beg end)
   (goto-char beg)
   (when (search-forward "](" end t)
     (contexture-repl-markdown--draw-links beg end)))
@@ -381,9 +403,23 @@ Only lines that contain MARK are searched for REGEXP, which takes longer.")
     (unless (contexture-repl-markdown--code-p (match-beginning 0))
       (contexture-repl-markdown--hide (match-beginning 0) (match-beginning 1))
       (contexture-repl-markdown--hide (match-end 1) (match-end 0))
-      (add-face-text-property (match-beginning 1) (match-end 1) 'link)
-      (put-text-property (match-beginning 1) (match-end 1) 'help-echo
-                         (match-string-no-properties 2)))))
+      (contexture-repl-markdown--link (match-beginning 1) (match-end 1)
+                                      (match-string-no-properties 2)))))
+
+(defun contexture-repl-markdown--draw-places (beg end)
+  "Draw code between BEG and END that names a file of the project as a link."
+  (goto-char beg)
+  (while (re-search-forward "`\\([^` \n]*[./][^` \n]*\\)`" end t)
+    (let ((target (match-string-no-properties 1)))
+      (when (save-match-data (contexture-repl-markdown--place target))
+        (contexture-repl-markdown--link (match-beginning 1) (match-end 1) target)))))
+
+(defun contexture-repl-markdown--link (beg end target)
+  "Make the text from BEG to END a link to TARGET."
+  (add-face-text-property beg end 'link)
+  (add-text-properties beg end (list 'contexture-link target 'mouse-face 'highlight
+                                     'help-echo target 'follow-link t
+                                     'keymap contexture-repl-link-map)))
 
 (defun contexture-repl-markdown--each (regexp beg end face)
   "Set FACE on group 1 of each match of REGEXP between BEG and END.
@@ -403,6 +439,39 @@ The rest of the match is markup."
   (let ((face (get-text-property position 'face)))
     (or (eq face 'contexture-repl-inline-code)
         (and (consp face) (memq 'contexture-repl-inline-code face)))))
+
+;;;; Following links
+
+(defun contexture-repl-markdown--place (target)
+  "Return (FILE . LINE) for TARGET, the name of a file and maybe a line.
+Return nil if there is no such file on this machine.  LINE may be nil."
+  (when (string-match "\\`\\(?:file://\\)?\\(.+?\\)\\(?:\\(?::\\|#L\\)\\([0-9]+\\)[-:0-9L]*\\)?\\'" target)
+    (let ((name (match-string 1 target))
+          (line (match-string 2 target)))
+      ;; Asking for a file of another machine could take long.
+      (unless (or (file-remote-p default-directory) (file-remote-p name))
+        (let ((file (expand-file-name name)))
+          (and (file-regular-p file)
+               (cons file (and line (string-to-number line)))))))))
+
+(defun contexture-repl-follow-link (&optional event)
+  "Follow the link at point, or at EVENT: a file with a line, or a page."
+  (interactive (list last-input-event))
+  (when (mouse-event-p event)
+    (mouse-set-point event))
+  (let* ((target (or (get-text-property (point) 'contexture-link)
+                     (user-error "There is no link here")))
+         (place (contexture-repl-markdown--place target)))
+    (cond (place
+           (find-file-other-window (car place))
+           (when (cdr place)
+             (widen)
+             (goto-char (point-min))
+             (forward-line (1- (cdr place)))))
+          ((string-match-p "\\`\\(?:https?://\\|mailto:\\)" target)
+           (browse-url target))
+          (t (user-error "There is no file %s in %s" target
+                         (abbreviate-file-name default-directory))))))
 
 (provide 'contexture-repl-markdown)
 ;;; contexture-repl-markdown.el ends here

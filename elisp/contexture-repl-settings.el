@@ -315,29 +315,26 @@ Prefer the one in use."
 (defun contexture-repl--read-model ()
   "Ask for a model or the name of a provider."
   (contexture-repl--ask-models)
-  (let ((completion-extra-properties
-         (list :annotation-function #'contexture-repl--annotate-model)))
-    (completing-read (format-prompt "Model" (contexture--visible (contexture-repl--model)))
-                     (contexture-repl--model-table)
-                     nil nil nil 'contexture-repl-model-history
-                     (contexture-repl--model))))
+  (completing-read (format-prompt "Model" (contexture--visible (contexture-repl--model)))
+                   (contexture-repl--model-table)
+                   nil nil nil 'contexture-repl-model-history (contexture-repl--model)))
 
 (defun contexture-repl--model-table ()
   "Return a completion table of providers and their known models.
 It is computed each time, since models come in while the user chooses."
   (let ((buffer (current-buffer)))
-    (lambda (string predicate action)
-      (complete-with-action
-       action
+    (contexture--table
+     (lambda ()
        (and (buffer-live-p buffer)
-            (with-current-buffer buffer
-              (mapcar #'contexture--visible-candidate
-                      (delete-dups
-                       (append (mapcar (lambda (it) (plist-get it :name))
-                                       (contexture-repl--known-providers))
-                               (cl-loop for (_ . models) in contexture-repl--models
-                                        when (listp models) append models))))))
-       string predicate))))
+            (with-current-buffer buffer (contexture-repl--model-names))))
+     'contexture-model #'contexture-repl--annotate-model)))
+
+(defun contexture-repl--model-names ()
+  "Return the names of providers and of their models that are known by now."
+  (delete-dups
+   (append (mapcar (lambda (it) (plist-get it :name)) (contexture-repl--known-providers))
+           (cl-loop for (_ . models) in contexture-repl--models
+                    when (listp models) append models))))
 
 (defun contexture-repl--annotate-model (name)
   "Return the annotation of NAME, a provider or a model."

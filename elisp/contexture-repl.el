@@ -186,17 +186,22 @@ project, to which the conversation belongs."
   "Ask for the name of a session, which need not exist."
   (let* ((sessions (contexture--ask 'list-sessions nil))
          (names (mapcar (lambda (it) (plist-get it :session)) sessions))
-         (completion-extra-properties
-          (list :annotation-function
-                (lambda (name)
-                  (let ((session (nth (cl-position name names :test #'equal) sessions)))
-                    (format "  %s, %s"
-                            (contexture--count (plist-get session :messages) "message")
-                            (contexture--count (plist-get session :tokens) "token"))))))
-         (name (completing-read (format-prompt "Session" (contexture--visible (car names)))
-                                (contexture-repl--in-order names) nil nil nil
-                                'contexture-repl-session-history (car names))))
+         (name (completing-read
+                (format-prompt "Session" (contexture--visible (car names)))
+                (contexture--table names 'contexture-session
+                                   (lambda (name)
+                                     (contexture-repl--session-note name sessions)))
+                nil nil nil 'contexture-repl-session-history (car names))))
     (and name (not (string-blank-p name)) (string-trim name))))
+
+(defun contexture-repl--session-note (name sessions)
+  "Return the annotation of NAME, the name of one of SESSIONS."
+  (if-let* ((session (cl-find name sessions :test #'equal
+                              :key (lambda (it) (plist-get it :session)))))
+      (format "  %s, %s"
+              (contexture--count (plist-get session :messages) "message")
+              (contexture--count (plist-get session :tokens) "token"))
+    ""))
 
 (defun contexture-repl--open (session)
   "Return the buffer of SESSION, an entry of the server; create it if needed."

@@ -103,7 +103,7 @@ turns now.  DEFAULT is an id, by default the last one's."
                       (caar alist)))
          (name (completing-read
                 (format-prompt prompt (contexture--visible default))
-                (contexture-sets--table
+                (contexture--table
                  (mapcar #'car alist) 'contexture-checkpoint
                  (contexture-sets--annotate
                   alist (lambda (it) (contexture-session--checkpoint-text it turns))))
@@ -318,7 +318,7 @@ This undoes prunings and summaries.  Newer messages stay in view."
                       (caar alist)))
          (name (completing-read
                 (format-prompt "Show what was in view before" default)
-                (contexture-sets--table
+                (contexture--table
                  (mapcar #'car alist) 'contexture-revision
                  (contexture-sets--annotate
                   alist (lambda (it)
@@ -432,7 +432,7 @@ Completion shows the value, the default and the range of each setting."
                          settings))
           (setting (cdr (assoc (completing-read
                                 "Setting: "
-                                (contexture-sets--table
+                                (contexture--table
                                  (mapcar #'car alist) 'contexture-setting
                                  (contexture-sets--annotate
                                   alist #'contexture-session--setting-text))

@@ -166,7 +166,7 @@ the new name."
 
 (defun contexture-session--table (names known)
   "Return a completion table of NAMES; KNOWN has the session of each."
-  (contexture-sets--table
+  (contexture--table
    names 'contexture-session
    (lambda (name)
      (if-let* ((session (gethash name known)))

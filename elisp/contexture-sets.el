@@ -28,19 +28,6 @@
 
 ;;;; Completion
 
-(defun contexture-sets--table (names category annotate)
-  "Return a completion table of NAMES, in their order.
-CATEGORY is a symbol; ANNOTATE is called with a name and returns its
-annotation."
-  (lambda (string predicate action)
-    (if (eq action 'metadata)
-        `(metadata (category . ,category)
-                   (annotation-function . ,annotate)
-                   (display-sort-function . identity)
-                   (cycle-sort-function . identity))
-      (complete-with-action action (mapcar #'contexture--visible-candidate names)
-                            string predicate))))
-
 (defun contexture-sets--annotate (alist describe)
   "Return a function that annotates a name of ALIST.
 DESCRIBE is called with the value of the name in ALIST."
@@ -120,7 +107,7 @@ An item of lines around point is preferred to one of the whole file."
          (default (or (car (rassq default alist)) (caar alist)))
          (name (completing-read
                 (format-prompt prompt (contexture--visible default))
-                (contexture-sets--table
+                (contexture--table
                  (mapcar #'car alist) 'contexture-item
                  (contexture-sets--annotate alist #'contexture-sets--item-text))
                 nil t nil nil default)))
@@ -410,7 +397,7 @@ With APPEND, the prefix argument, add them to the context instead.
                     (if existing #'ignore #'contexture-sets--allow-spaces)
                   (completing-read
                    (concat prompt ": ")
-                   (contexture-sets--table
+                   (contexture--table
                     (mapcar #'car alist) 'contexture-set
                     (contexture-sets--annotate alist #'contexture-sets--set-text))
                    nil existing nil 'contexture-set-history))))
@@ -469,8 +456,8 @@ or a prefix argument, `contexture-scope' decides again."
             (completing-read (format-prompt "Work on context"
                                             (if (listp usual) (contexture--label usual)
                                               (contexture--visible usual)))
-                             (contexture-sets--table
-                              (mapcar #'car alist) 'contexture-manager
+                             (contexture--table
+                              (mapcar #'car alist) 'contexture-context
                               (contexture-sets--annotate
                                alist #'contexture-sets--manager-text))
                              nil 'confirm)))) ; ask before taking a new name

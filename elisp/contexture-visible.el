@@ -186,5 +186,29 @@ which shows them as ^A or \\200.  The text does not change."
   "Signal `user-error' with STRING, and escapes in ARGUMENTS."
   (user-error "%s" (apply #'contexture--format string arguments)))
 
+;;;; Completion
+
+(autoload 'contexture-embark--offer "contexture-embark")
+
+(defun contexture--table (names category &optional annotate)
+  "Return a completion table of NAMES, in their order.
+NAMES may be a function that returns them, called each time.  CATEGORY
+is a symbol, by which other packages know what is chosen:
+`contexture-item', `contexture-session' and others.  ANNOTATE, if
+non-nil, is called with a name and returns its annotation."
+  (lambda (string predicate action)
+    (if (not (eq action 'metadata))
+        (complete-with-action
+         action
+         (mapcar #'contexture--visible-candidate
+                 (if (functionp names) (funcall names) names))
+         string predicate)
+      (when (boundp 'embark-keymap-alist)
+        (contexture-embark--offer))
+      `(metadata (category . ,category)
+                 ,@(and annotate `((annotation-function . ,annotate)))
+                 (display-sort-function . identity)
+                 (cycle-sort-function . identity)))))
+
 (provide 'contexture-visible)
 ;;; contexture-visible.el ends here

@@ -548,5 +548,29 @@
     (should (equal (contexture--lighter-name "~/src/tool/") " ctx[tool]"))
     (should (equal (contexture--lighter-name "a context of a long name") " ctx[a context of a …]"))))
 
+;;;; The mouse
+
+(ert-deftest contexture-marks-are-in-the-context-menu ()
+  (contexture-test-with-server
+    (contexture-test-visiting (contexture-marks-tests--file "a.txt")
+      (contexture-mode 1)
+      (switch-to-buffer (current-buffer))
+      (contexture-marks-tests--add 2 3)
+      (let* ((menu-at (lambda (line)
+                        (contexture--context-menu
+                         (make-sparse-keymap)
+                         `(mouse-3 (,(selected-window) ,(contexture--line-position line)
+                                    (0 . 0) 0)))))
+             (menu (funcall menu-at 2)))
+        (should (memq #'contexture--context-menu context-menu-functions))
+        (should-not (lookup-key (funcall menu-at 5) [contexture-remove]))
+        (should (equal "Add to Context" (nth 2 (assq 'contexture-add-dwim menu))))
+        (goto-char (point-max))
+        (call-interactively (lookup-key menu [contexture-remove]))
+        (contexture-test-settle)
+        (should-not (contexture-test-items))
+        (contexture-mode -1)
+        (should-not (memq #'contexture--context-menu context-menu-functions))))))
+
 (provide 'contexture-marks-tests)
 ;;; contexture-marks-tests.el ends here

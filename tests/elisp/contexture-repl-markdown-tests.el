@@ -191,5 +191,65 @@
     (contexture-repl-markdown-tests--with text
       (should (equal (contexture-repl-markdown--text (point-min) (point-max)) text)))))
 
+;;;; Links
+
+(defmacro contexture-repl-markdown-tests--with-file (text &rest body)
+  "Run BODY where TEXT is drawn, in a directory with the file src/a.el."
+  (declare (indent 1) (debug t))
+  (declare (indent 1) (debug t))
+  `(let ((default-directory (file-name-as-directory (make-temp-file "links" t))))
+     (unwind-protect
+         (progn
+           (make-directory "src")
+           (write-region "one\ntwo\nthree\n" nil "src/a.el" nil 'quiet)
+           (save-window-excursion
+             (contexture-repl-markdown-tests--with ,text ,@body)))
+       (delete-directory default-directory t))))
+
+(defun contexture-repl-markdown-tests--follow (text)
+  "Follow the link that TEXT begins with; return the file's line there."
+  (goto-char (point-min))
+  (search-forward text)
+  (goto-char (match-beginning 0))
+  (save-current-buffer
+    (contexture-repl-follow-link)
+    (prog1 (list (buffer-name) (line-number-at-pos))
+      (kill-buffer))))
+
+(ert-deftest contexture-repl-markdown-follows-links-to-files-and-lines ()
+  (contexture-repl-markdown-tests--with-file
+      "See `src/a.el:2` and [there](src/a.el#L3), `src/a.el`, not `src/b.el`.\n"
+    (should (eq (contexture-repl-markdown-tests--look "src/a.el:2" 'keymap)
+                contexture-repl-link-map))
+    (should (equal (contexture-repl-markdown-tests--follow "src/a.el:2") '("a.el" 2)))
+    (should (equal (contexture-repl-markdown-tests--follow "there") '("a.el" 3)))
+    (should (equal (contexture-repl-markdown-tests--follow "src/a.el`,") '("a.el" 1)))
+    (should-not (contexture-repl-markdown-tests--look "src/b.el" 'contexture-link))))
+
+(ert-deftest contexture-repl-markdown-follows-links-to-pages-only ()
+  (let (visited)
+    (cl-letf (((symbol-function 'browse-url) (lambda (url &rest _) (push url visited))))
+      (contexture-repl-markdown-tests--with-file
+          "[page](https://example.org/a) [bad](javascript:alert) [far](/ssh:host:/etc/x)\n"
+        (goto-char (point-min))
+        (search-forward "page")
+        (goto-char (match-beginning 0))
+        (contexture-repl-follow-link)
+        (dolist (refused '("bad" "far"))
+          (should-error (contexture-repl-markdown-tests--follow refused) :type 'user-error))
+        (should (equal visited '("https://example.org/a")))))))
+
+(ert-deftest contexture-repl-markdown-asks-no-other-machine-for-files ()
+  (contexture-repl-markdown-tests--with-file "nothing\n"
+    (let ((default-directory "/ssh:nobody@host.invalid:/"))
+      (should-not (contexture-repl-markdown--place "src/a.el:1")))))
+
+(ert-deftest contexture-repl-markdown-takes-the-mode-that-the-user-prefers ()
+  (defvar major-mode-remap-alist)
+  (let ((major-mode-remap-alist '((python-mode . text-mode))))
+    (should (eq (contexture-repl-markdown--mode "python") 'text-mode)))
+  (let (major-mode-remap-alist)
+    (should (eq (contexture-repl-markdown--mode "python") 'python-mode))))
+
 (provide 'contexture-repl-markdown-tests)
 ;;; contexture-repl-markdown-tests.el ends here

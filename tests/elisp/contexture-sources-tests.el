@@ -472,6 +472,54 @@ a.c:9:1: warning: unused\n"))))))
         (call-interactively #'contexture-remove))
       (should (equal (contexture-test-contents) '("one\ntwo\nthree\n"))))))
 
+(defvar embark-keymap-alist)
+
+(defun contexture-sources-tests--act (key table name)
+  "Call what Embark has on KEY for NAME, a candidate of TABLE."
+  (let* ((category (completion-metadata-get (completion-metadata "" table nil) 'category))
+         (map (symbol-value (alist-get category embark-keymap-alist))))
+    (funcall (lookup-key map key) name)))
+
+(ert-deftest contexture-embark-acts-on-a-chosen-item ()
+  (contexture-test-with-server
+    (contexture-test-visiting (contexture-test-file "a.txt" "one" "two" "three")
+      (goto-char (point-min))
+      (contexture-test-two-items)
+      (let (embark-keymap-alist names)
+        (contexture-test-choosing
+            (lambda (candidates table)
+              (setq names candidates)
+              (goto-char (point-min))
+              (save-window-excursion
+                (contexture-sources-tests--act "o" table (car candidates))
+                (should (equal (line-number-at-pos) 2)))
+              (contexture-sources-tests--act "Z" table (cadr candidates))
+              (contexture-sources-tests--act "x" table (car candidates))
+              (contexture-test-settle)
+              "none")
+          (let ((current-prefix-arg '(4)))
+            (contexture-test-user-error "No item was chosen"
+              (call-interactively #'contexture-remove))))
+        (should (string-match-p "a.txt:2" (car names)))
+        (should (equal (contexture-test-contents) '("one\ntwo\nthree\n")))
+        (should-error (contexture-embark-visit (car names)) :type 'user-error)))))
+
+(ert-deftest contexture-embark-acts-on-a-chosen-session ()
+  (contexture-test-with-server
+    (contexture-session-new "first")
+    (contexture-test-settle)
+    (let (embark-keymap-alist)
+      (contexture-test-choosing
+          (lambda (candidates table)
+            (save-window-excursion
+              (contexture-sources-tests--act "v" table (car candidates)))
+            (contexture-sources-tests--act "d" table (car candidates))
+            (contexture-test-settle)
+            "none")
+        (contexture-test-user-error "No session was chosen"
+          (call-interactively #'contexture-session-switch))))
+    (should-not (contexture-request 'list-sessions))))
+
 (ert-deftest contexture-sets-removes-a-chosen-item ()
   (contexture-test-with-server
     (contexture-test-visiting (contexture-test-file "a.txt" "one" "two" "three")
@@ -558,7 +606,7 @@ a.c:9:1: warning: unused\n"))))))
           (contexture-test-message "now work on buffer here"
             (call-interactively #'contexture-switch)))
         (should (equal candidates '("new one")))
-        (should (equal annotation '("1 item, 1 token, just now" contexture-manager))))
+        (should (equal annotation '("1 item, 1 token, just now" contexture-context))))
       (should-not contexture-manager)
       (with-temp-buffer (should-not contexture-manager)))))
 
