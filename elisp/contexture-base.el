@@ -131,6 +131,16 @@ M-x contexture-set-capacity")))))
     (`(contexture-error ,(and (pred stringp) text) . ,_) text)
     (_ (error-message-string problem))))
 
+;;;; Keys
+
+(defun contexture--choose-evil-state (state)
+  "With Evil, let buffers of this major mode begin in STATE, an Evil state.
+In Evil's normal state, its keys would hide those of a list.  What the
+user chose for this mode stays."
+  (when (and (fboundp 'evil-initial-state) (fboundp 'evil-set-initial-state)
+             (not (evil-initial-state major-mode)))
+    (evil-set-initial-state major-mode state)))
+
 ;;;; Later
 
 (defun contexture--later (function &rest args)

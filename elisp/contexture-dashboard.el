@@ -81,6 +81,7 @@ button to button, \\[contexture-dashboard-act] presses the one at point.
 The dashboard updates itself; \\[revert-buffer] updates it at once.
 
 \\{contexture-dashboard-mode-map}"
+  (contexture--choose-evil-state 'emacs)
   (setq-local truncate-lines t
               revert-buffer-function #'contexture-dashboard--revert)
   (add-hook 'window-buffer-change-functions #'contexture-dashboard--shown-again nil t)

@@ -86,6 +86,7 @@ calls with a list of findings, at once or later.")
 \\[contexture-info] shows what is connected.
 
 \\{contexture-doctor-mode-map}"
+  (contexture--choose-evil-state 'emacs)
   (setq-local word-wrap t
               truncate-lines nil
               revert-buffer-function #'contexture-doctor--again)

@@ -71,6 +71,7 @@ previous and the next window,
 In front of each line, + means in the window, ~ shortened, and - left out.
 
 \\{contexture-explain-mode-map}"
+  (contexture--choose-evil-state 'emacs)
   (setq-local truncate-lines t
               revert-buffer-function #'contexture-explain--revert))
 

@@ -37,6 +37,7 @@
 \\[contexture-doctor] checks the set-up.
 
 \\{contexture-info-mode-map}"
+  (contexture--choose-evil-state 'emacs)
   (setq-local truncate-lines t
               revert-buffer-function (lambda (&rest _) (contexture-info--ask))))
 

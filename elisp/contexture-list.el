@@ -111,6 +111,7 @@ The keys behind `/' restrict the list to a type, a state, or a match in
 name or contents.
 
 \\{contexture-list-mode-map}"
+  (contexture--choose-evil-state 'emacs)
   (setq tabulated-list-padding 2
         tabulated-list-use-header-line nil
         tabulated-list-sort-key nil

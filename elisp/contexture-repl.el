@@ -117,6 +117,7 @@ and \\[contexture-repl-apply] applies it to the code that you asked about.
               bidi-inhibit-bpa t
               filter-buffer-substring-function #'contexture-repl--filter-substring
               completion-at-point-functions (list #'contexture-repl--complete t))
+  (contexture--choose-evil-state 'insert)
   (setq buffer-invisibility-spec '(t)
         mode-name (list mode-name '(:eval (contexture-repl--mode-line-count))))
   (when contexture-repl-hide-markup (add-to-invisibility-spec 'contexture-markup))

@@ -98,6 +98,7 @@ never left out, and \\[contexture-session-transcript-copy] copies it.
 and \\[revert-buffer] asks the server again.
 
 \\{contexture-session-transcript-mode-map}"
+  (contexture--choose-evil-state 'emacs)
   (setq-local revert-buffer-function #'contexture-session-transcript--revert
               word-wrap t))
 
@@ -303,6 +304,7 @@ nil."
 \\[contexture-session-search-visit] shows the message in its session.
 
 \\{contexture-session-search-mode-map}"
+  (contexture--choose-evil-state 'emacs)
   (setq-local truncate-lines t
               revert-buffer-function #'contexture-session-search--revert))
 

@@ -46,6 +46,7 @@ what the note-taker was asked and answered; \\[contexture-session-views-filter] 
 only those with a status.
 
 \\{contexture-session-views-mode-map}"
+  (contexture--choose-evil-state 'emacs)
   (setq tabulated-list-format
         [("Turn" 6 contexture-session-views--by-turn :right-align t)
          ("Template" 14 t) ("Status" 15 t) ("Tokens" 18 nil)

@@ -98,5 +98,24 @@
       (should (string-match-p (format "\\_<%s\\_>" command)
                               (substitute-command-keys (documentation mode)))))))
 
+;;;; With packages that many people use
+
+(ert-deftest contexture-commands-work-with-other-packages ()
+  (let ((folder (or (getenv "PACKAGES_DIR") (ert-skip "PACKAGES_DIR is not set"))))
+    (with-temp-buffer
+      (let ((status
+             (apply #'call-process
+                    (expand-file-name invocation-name invocation-directory)
+                    nil t nil "-Q" "--batch"
+                    `(,@(cl-loop for package in (directory-files folder t "\\`[^.]")
+                                 append (list "-L" package))
+                      ,@(cl-loop for library in '("contexture" "contexture-test-helper")
+                                 append (list "-L" (file-name-directory
+                                                    (locate-library library))))
+                      "-l" "contexture-packages-real"
+                      "-f" "ert-run-tests-batch-and-exit"))))
+        (unless (equal status 0)
+          (ert-fail (buffer-string)))))))
+
 (provide 'contexture-commands-tests)
 ;;; contexture-commands-tests.el ends here
