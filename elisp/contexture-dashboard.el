@@ -205,7 +205,7 @@ If no session was chosen, news that another one is current does, too."
   "Update the dashboard at once."
   (setq contexture-dashboard--updated nil)
   (when contexture-dashboard--updating
-    (message "Contexture: waiting for the server's answer"))
+    (message "%s" contexture--waiting))
   (contexture-dashboard--start))
 
 ;;;; Updating

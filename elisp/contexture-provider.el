@@ -130,7 +130,7 @@ If the user has just set it up, show a message."
     (contexture-provider--settled name nil)
     (when awaited
       (contexture--later #'contexture--message
-                         "Contexture: provider %s is set up with the model %s"
+                         "Added provider %s %s"
                          name (cdr awaited))
       (contexture-provider--try name))))
 
@@ -256,7 +256,7 @@ key, never for the key itself.  This adds SETTINGS to
     (when save (customize-save-variable 'contexture-providers contexture-providers))
     (contexture-provider--forget-key (contexture-provider--place entry))
     (setf (alist-get name contexture-provider--awaited nil nil #'equal)
-          (concat (plist-get settings :model)
+          (concat (format "(model %s)" (plist-get settings :model))
                   (if (and save (null (custom-file t)))
                       "; not saved, since this Emacs read no init file"
                     "")))

@@ -164,7 +164,7 @@ the change and \\[contexture-review-reject] rejects it.  No file is saved."
            (setf (contexture-repl--origin-buffer origin) (find-file-noselect file))
            (with-current-buffer (contexture-repl--origin-buffer origin)
              (contexture-repl--find-text (contexture-repl--origin-text origin))))
-          (t (user-error "The buffer that the code came from is gone")))))
+          (t (user-error "The buffer of that code is gone; copy or insert it")))))
 
 (defun contexture-repl--find-text (text)
   "Return the bounds of TEXT, which must occur once in this buffer."
@@ -174,11 +174,11 @@ the change and \\[contexture-review-reject] rejects it.  No file is saved."
       (goto-char (point-min))
       (let* ((case-fold-search nil)
              (end (or (search-forward text nil t)
-                      (contexture--user-error "%s no longer has the code you asked \
-about; copy or insert it" (buffer-name)))))
+                      (contexture--user-error "That code is no longer in %s; copy or \
+insert it" (buffer-name)))))
         (when (search-forward text nil t)
-          (contexture--user-error "%s has the code you asked about more than \
-once; copy or insert it" (buffer-name)))
+          (contexture--user-error "That code is in %s more than once; copy or \
+insert it" (buffer-name)))
         (cons (copy-marker (- end (length text))) (copy-marker end t))))))
 
 (defun contexture-repl--fit (text old)
@@ -191,8 +191,8 @@ once; copy or insert it" (buffer-name)))
 (defun contexture-repl--definition (code)
   "Return the origin of the definition that CODE defines anew."
   (let* ((name (or (contexture-repl--defined-name code)
-                   (user-error "Contexture does not know where that code belongs; \
-copy or insert it")))
+                   (user-error "Cannot tell which buffer to change; copy or \
+insert the code")))
          (found (cl-loop for buffer in (contexture-repl--code-buffers)
                          append (contexture-repl--definitions-in buffer name))))
     (cdr (cond ((null found)

@@ -466,7 +466,7 @@ Restore the windows before that call."
   "Ask whether to put TEXT in place of BEG to END in this buffer, and do so.
 Changes accepted in Ediff are there already."
   (cond ((equal text (buffer-substring-no-properties beg end))
-         (contexture--message "%s has all of the change" (buffer-name)))
+         (contexture--message "Applied all changes to %s" (buffer-name)))
         ((y-or-n-p (contexture--format "Accept the change of %s? " (buffer-name)))
          (undo-boundary)
          (contexture-review--replace beg end text)

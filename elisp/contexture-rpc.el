@@ -199,7 +199,7 @@ answer is still to come."
                                  #'contexture--tell-waiting))))))
 
 (defconst contexture--waiting
-  "Contexture: waiting for the server; the command takes effect when it answers"
+  "Waiting for the Contexture server…"
   "Message while a command waits for the server.")
 
 (defun contexture--tell-waiting ()

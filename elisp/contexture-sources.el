@@ -210,7 +210,7 @@ With a prefix argument, choose one from the kill ring."
   "Return the latest kill, or signal an error if there is none."
   (condition-case nil
       (current-kill 0 t)
-    (error (user-error "The kill ring is empty"))))
+    (error (user-error "Kill ring is empty"))))
 
 ;;;; Diagnostics
 

@@ -433,7 +433,7 @@
         (with-current-buffer contexture-dashboard-buffer
           (revert-buffer)
           (contexture-session-prune)))
-      (contexture-test-message "waiting for the server"
+      (contexture-test-message "Waiting for the Contexture server"
         (with-current-buffer contexture-dashboard-buffer (revert-buffer))))
     (contexture-dashboard-tests--quiet)
     (contexture-dashboard-tests--shows "Session work: active\nMessages   2")))

@@ -504,7 +504,7 @@ machine.  There, the server would find a file with another text."
         (should (equal (tabulated-list-get-id) id))
         (contexture-test-at-once (contexture-list-filter-contents "tw"))
         (contexture-test-at-once (contexture-list-unfilter))
-        (contexture-test-message "waiting for the server"
+        (contexture-test-message "Waiting for the Contexture server"
           (contexture-list-move-up))
         (should (= (length (contexture-edges--states)) 2)))
       (contexture-test-until (= (length (contexture-edges--states)) 1))
@@ -525,7 +525,7 @@ machine.  There, the server would find a file with another text."
       (should (equal (contexture-edges--column 3) nil))
       (should (string-match-p "another: the server has not answered yet"
                               header-line-format))
-      (contexture-test-message "waiting for the server"
+      (contexture-test-message "Waiting for the Contexture server"
         (let ((contexture--patience 0)) (contexture-list "a third"))))
     (contexture-list "another")
     (contexture-test-until (string-match-p "no items yet" (buffer-string)))))
@@ -535,9 +535,9 @@ machine.  There, the server would find a file with another text."
     (with-current-buffer "b.el"
       (contexture-ert-with-stopped-server
         (let ((contexture--patience 0))
-          (contexture-test-message "waiting for the server"
+          (contexture-test-message "Waiting for the Contexture server"
             (contexture-test-at-once (contexture-add-buffer)))
-          (contexture-test-message "waiting for the server"
+          (contexture-test-message "Waiting for the Contexture server"
             (contexture-test-at-once (contexture-undo))))))
     (contexture-test-settle)
     (should (equal (length (contexture-test-items "b.el")) 1))))

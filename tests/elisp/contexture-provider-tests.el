@@ -260,7 +260,7 @@
         (should-not (contexture-test--message-after start "told of")))
       (contexture-ert-wait-for
        (contexture-test--message-after
-        start "^Contexture: provider local is set up with the model llama$"))
+        start "^Added provider local (model llama)$"))
       (contexture-configure-provider "odd" '(:kind magic :model "m"))
       (contexture-ert-wait-for (contexture-test--message-after start "provider odd: .*kind"))
       (should-not (contexture-test--message-after start "odd: the server was told"))
@@ -315,7 +315,7 @@
 (ert-deftest contexture-provider-command-says-when-nothing-is-saved ()
   (contexture-provider-tests--with nil
     (let ((user-init-file nil))
-      (contexture-test-message "set up with the model scripted; not saved"
+      (contexture-test-message "(model scripted); not saved"
         (contexture-configure-provider "play" (contexture-repl-test-provider) t)))
     (put 'contexture-providers 'saved-value nil)))
 

@@ -402,7 +402,7 @@ SESSION is the buffer of the session, and point is in the definition."
         (set-buffer-modified-p nil)
         (kill-buffer))
       (with-temp-file file (insert "other\n"))
-      (contexture-test-user-error "no longer has the code you asked about"
+      (contexture-test-user-error "That code is no longer in"
         (contexture-repl-code-tests--apply session)))))
 
 (ert-deftest contexture-repl-block-finds-the-definition-by-its-name ()
@@ -421,7 +421,7 @@ SESSION is the buffer of the session, and point is in the definition."
     (contexture-repl-test-send "Q")
     (contexture-test-user-error "defines f;" (contexture-repl-apply))
     (contexture-repl-test-send "Q")
-    (contexture-test-user-error "does not know where" (contexture-repl-apply))))
+    (contexture-test-user-error "Cannot tell which buffer" (contexture-repl-apply))))
 
 (ert-deftest contexture-repl-block-respects-a-read-only-buffer ()
   (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))

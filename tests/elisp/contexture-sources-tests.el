@@ -247,7 +247,7 @@ If CHOICE is a function it is called with the candidates and the table."
 
 (ert-deftest contexture-sources-adds-the-latest-kill ()
   (contexture-test-with-server
-    (contexture-test-user-error "The kill ring is empty" (call-interactively
+    (contexture-test-user-error "Kill ring is empty" (call-interactively
                                                       #'contexture-add-kill))
     (kill-new "old")
     (kill-new (propertize "new" 'face 'bold))
