@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 PREFIX ?= $(HOME)/.local
 
-.PHONY: help setup setup-bench setup-demo build build-demo test test-emacs30 demo pictures docs dist install bench bench-methods bench-curation bench-hostile clean
+.PHONY: help setup setup-bench setup-demo build build-demo test test-emacs30 demo pictures docs dist install bench bench-agents bench-methods bench-curation bench-hostile clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -57,6 +57,9 @@ install: build docs ## install server, Emacs package and manual under PREFIX (~/
 
 bench: setup-bench ## measure speed and memory beside their targets, into build/bench.txt
 	@scripts/bench
+
+bench-agents: build ## measure what agents wait for: the hook before a prompt, and the MCP server
+	@scripts/bench-agents "$${CARGO_TARGET_DIR:-target}/release/contexture"
 
 bench-methods: build ## compare each method with another build of the server: EARLIER=program
 	@scripts/bench-methods '$(EARLIER)' "$${CARGO_TARGET_DIR:-target}/release/contexture"
