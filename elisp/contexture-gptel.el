@@ -26,6 +26,9 @@
 
 (declare-function gptel-fsm-info "ext:gptel-request" (fsm))
 (declare-function gptel-prompt-prefix-string "ext:gptel-request" ())
+(declare-function transient-append-suffix "transient" t)
+(declare-function transient-remove-suffix "transient" t)
+(defvar gptel-mode)
 (defvar gptel-model)
 (defvar gptel-prompt-transform-functions)
 (defvar gptel-system-prompt)
@@ -50,13 +53,17 @@ project is sent.  In a chat buffer, you can choose another context with
 `contexture-switch'.  gptel's option `gptel-use-context' says whether the
 context goes into the system message or the prompt; if that option is
 nil, nothing is sent.  At most `contexture-token-budget' tokens are sent.
-The echo area shows what was sent."
+The echo area shows what was sent; gptel's menu and the header line of
+its chats show what the context has and when it was sent."
   :global t
   :group 'contexture
   (setq contexture-gptel--told nil)
+  (contexture-gptel--leave-menu)
   (if contexture-gptel-mode
       (contexture-gptel--turn-on)
     (remove-hook 'after-load-functions #'contexture-gptel--loaded)
+    (remove-hook 'gptel-mode-hook #'contexture-gptel--join-header)
+    (contexture-gptel--in-chats #'contexture-gptel--leave-header)
     (when (boundp 'gptel-prompt-transform-functions)
       (remove-hook 'gptel-prompt-transform-functions
                    #'contexture-gptel--transform))))
@@ -67,7 +74,10 @@ Do not touch gptel's hook before that: gptel would then not set the
 hook's default value."
   (cond ((boundp 'gptel-prompt-transform-functions)
          (add-hook 'gptel-prompt-transform-functions
-                   #'contexture-gptel--transform t))
+                   #'contexture-gptel--transform t)
+         (add-hook 'gptel-mode-hook #'contexture-gptel--join-header)
+         (contexture-gptel--in-chats #'contexture-gptel--join-header)
+         (contexture-gptel--join-menu))
         ((featurep 'gptel)
          (setq contexture-gptel-mode nil)
          (user-error "This gptel is too old; Contexture needs 0.9.9 or later"))
@@ -83,6 +93,62 @@ get the context")))))
     (remove-hook 'after-load-functions #'contexture-gptel--loaded)
     (with-demoted-errors "Contexture: %S"
       (contexture-gptel--turn-on))))
+
+;;;; gptel's menu and header line
+
+(defvar-local contexture-gptel--sent nil
+  "When the context was last sent from this buffer, as text.")
+
+(defconst contexture-gptel--key "-x"
+  "Key of the context in gptel's menu.")
+
+(defconst contexture-gptel--header '(:eval (concat "  " (contexture-gptel--describe)))
+  "Part of a chat's header line.")
+
+(defun contexture-gptel--join-menu (&rest _)
+  "Show the context below gptel's own in its menu, now or once that is loaded."
+  (if (not (featurep 'gptel-transient))
+      (add-hook 'after-load-functions #'contexture-gptel--join-menu)
+    (remove-hook 'after-load-functions #'contexture-gptel--join-menu)
+    (with-demoted-errors "Contexture is not in gptel's menu: %S"
+      (transient-append-suffix 'gptel-menu '(0 1 -1)
+        `(,contexture-gptel--key contexture-list
+                                 :description contexture-gptel--describe)))))
+
+(defun contexture-gptel--leave-menu ()
+  "Show nothing in gptel's menu."
+  (remove-hook 'after-load-functions #'contexture-gptel--join-menu)
+  (when (featurep 'gptel-transient)
+    (ignore-errors
+      (transient-remove-suffix 'gptel-menu contexture-gptel--key))))
+
+(defun contexture-gptel--describe ()
+  "Return what the context of this buffer has, and when it was sent."
+  (let ((totals (contexture--totals-of (contexture--known-context))))
+    (concat "Contexture"
+            (if totals (concat ": " (contexture--size (car totals) (or (cdr totals) 0))) "")
+            (if contexture-gptel--sent (concat ", " contexture-gptel--sent) ""))))
+
+(defun contexture-gptel--in-chats (function)
+  "Call FUNCTION in each of gptel's chats."
+  (dolist (buffer (buffer-list))
+    (when (and (boundp 'gptel-mode) (buffer-local-value 'gptel-mode buffer))
+      (with-current-buffer buffer (funcall function)))))
+
+(defun contexture-gptel--join-header ()
+  "Show the context in the header line of this chat, before gptel's details.
+gptel changes the second element while it works."
+  (when (and (bound-and-true-p gptel-mode) (consp header-line-format)
+             (not (member contexture-gptel--header header-line-format)))
+    (setq header-line-format
+          (append (cl-subseq header-line-format 0 (min 2 (length header-line-format)))
+                  (list contexture-gptel--header)
+                  (nthcdr 2 header-line-format)))))
+
+(defun contexture-gptel--leave-header ()
+  "Show nothing in the header line of this chat."
+  (when (consp header-line-format)
+    (setq header-line-format (remove contexture-gptel--header header-line-format))))
 
 ;;;; A request
 
@@ -100,8 +166,16 @@ This is an asynchronous function of `gptel-prompt-transform-functions'."
        (lambda (manager rendered problem)
          (when (buffer-live-p prompt)
            (with-demoted-errors "Contexture: %S"
-             (contexture-gptel--put prompt manager rendered problem))
+             (contexture-gptel--put prompt manager rendered problem)
+             (when (and (plist-get rendered :report) (buffer-live-p origin))
+               (contexture-gptel--note-sent origin)))
            (funcall callback)))))))
+
+(defun contexture-gptel--note-sent (origin)
+  "Note that the context was sent now from the buffer ORIGIN."
+  (with-current-buffer origin
+    (setq contexture-gptel--sent (format-time-string "sent %H:%M"))
+    (force-mode-line-update)))
 
 (defun contexture-gptel--fetch (origin function)
   "Render the context of the buffer ORIGIN, and call FUNCTION once.

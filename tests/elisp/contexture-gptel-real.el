@@ -100,6 +100,30 @@ That is an alist of roles and texts."
         (should (string-match-p "\\`## Context\n\\(?:.\\|\n\\)*```\n\nAnd then\\?\\'"
                                 (cdr (nth 3 messages))))))))
 
+(ert-deftest contexture-gptel-real-menu-and-header-show-the-context ()
+  ;; Loading a transient for which this Emacs is too old breaks gptel.
+  (skip-unless (and (>= emacs-major-version 29)
+                    (ignore-errors (require 'gptel-transient))))
+  (contexture-gptel-real-with-model
+    (with-temp-buffer
+      (text-mode)
+      (gptel-mode 1)
+      (let ((header (length header-line-format)))
+        (contexture-gptel-mode 1)
+        (contexture-mode 1)
+        (contexture-gptel-real-mark)
+        (contexture-test-settle)
+        (should (string-match-p "1 item, [0-9]+ tokens?\\'" (contexture-gptel--describe)))
+        (should (equal (nth 2 header-line-format) contexture-gptel--header))
+        (should (transient-get-suffix 'gptel-menu "-x"))
+        (insert (gptel-prompt-prefix-string))
+        (contexture-gptel-real-ask "Why?")
+        (should (string-match-p ", sent [0-9]+:[0-9]+" (contexture-gptel--describe)))
+        (should (string-search "Ready" (nth 1 header-line-format)))
+        (contexture-gptel-mode -1)
+        (should (= header (length header-line-format)))
+        (should-error (transient-get-suffix 'gptel-menu "-x"))))))
+
 (ert-deftest contexture-gptel-real-mode-off-sends-nothing ()
   (contexture-gptel-real-with-model
     (let ((before (copy-sequence gptel-prompt-transform-functions)))
