@@ -78,9 +78,29 @@ Above the prompt, move point to the prompt."
                :key (contexture--make-request-key)
                :question (contexture-repl--add-message :user text :origin origin))))
     (setq contexture-repl--turn turn)
+    (contexture-repl--name-session text)
     (contexture-repl--begin-turn turn)
     (contexture-repl--keep-draft)
     (contexture-repl--take-checkpoint turn)))
+
+(defun contexture-repl--name-session (text)
+  "Name this session after TEXT, its first question, if it has only a number."
+  (when (and (string-match-p "\\`conversation-[0-9]+\\'"
+                             (plist-get contexture-repl--session :session))
+             (null (cdr contexture-repl--messages)))
+    (contexture-repl--rename (string-trim (contexture-repl--first-words text)) 1)))
+
+(defun contexture-repl--rename (name number)
+  "Give this session the NAME, with NUMBER if that is not 1.
+If another session is called so, try the next number."
+  (contexture-repl--request
+   'rename-session
+   (list :session (contexture-repl--session-id)
+         :name (if (= number 1) name (format "%s (%d)" name number)))
+   (lambda (session) (contexture-repl--renamed (plist-get session :session)))
+   (lambda (problem)
+     (when (eq (plist-get (plist-get problem :data) :kind) :session-exists)
+       (contexture-repl--rename name (1+ number))))))
 
 (defun contexture-repl--begin-turn (turn)
   "Listen to the server's notifications about TURN."
@@ -279,6 +299,7 @@ The command that made the call goes back to the prompt."
   (contexture-repl--tell-watch turn 'done content)
   (run-hooks 'contexture-repl-answered-hook))
 
+(declare-function contexture-repl--renamed "contexture-repl" (name))
 (declare-function contexture-repl--fetch-stats "contexture-repl" (&optional after-turn))
 
 (defun contexture-repl--so-far (turn)

@@ -184,12 +184,13 @@ At its end, only as many lines go as have come."
 (defun contexture-review--compare (old new)
   "Return the differences of OLD and NEW, each (LINE COUNT . TEXT).
 COUNT lines after the first LINE lines of OLD are replaced by TEXT."
-  (let* ((coding-system-for-write 'utf-8-emacs-unix)
+  (let ((coding-system-for-write 'utf-8-emacs-unix)
         (coding-system-for-read 'utf-8-emacs-unix)
-        (file (make-temp-file "contexture-old" nil nil (contexture-review--ended old)))
+        (file (make-temp-file "contexture-old"))
         (lines (split-string new "\n")))
     (unwind-protect
         (with-temp-buffer
+          (write-region (contexture-review--ended old) nil file nil 'silent)
           (insert (contexture-review--ended new))
           (let ((status (call-process-region nil nil diff-command t t nil
                                              "-a" file "-")))
@@ -251,8 +252,7 @@ LINES are the lines of the new text."
 (defun contexture-review--title (review text)
   "Show TEXT and the keys above REVIEW."
   (let ((keys (if (eq (contexture-review--state review) 'ready)
-                  "C-c C-c accept, C-c C-k reject; one: C-c C-a, C-c C-d; \
-C-c C-n next, C-c C-e Ediff, C-c C-r again"
+                  "C-c C-c accept, C-c C-k reject, C-c C-a/C-d a part, C-c C-r again"
                 "C-c C-k stops it")))
     (overlay-put (contexture-review--place review) 'before-string
                  (propertize (format "%s  %s\n" text keys) 'face 'shadow))))

@@ -253,5 +253,25 @@
       (set-buffer "*contexture: other*")
       (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("Q1" "A1"))))))
 
+;;;; The name of a conversation
+
+(ert-deftest contexture-repl-names-a-conversation-after-its-first-question ()
+  (contexture-repl-test-with '(("A") ("B") ("C") ("D"))
+    (dolist (expected '("Why is it so?" "Why is it so? (2)"))
+      (contexture-repl-test-open (plist-get (contexture-request 'open-session) :session))
+      (contexture-repl-test-send "Why is\n  it so?")
+      (contexture-test-until
+       (equal (plist-get contexture-repl--session :session) expected))
+      (should (equal (buffer-name) (contexture-repl--buffer-name expected)))
+      (contexture-repl-test-send "And then?")
+      (contexture-test-settle)
+      (should (equal (plist-get contexture-repl--session :session) expected)))))
+
+(ert-deftest contexture-repl-keeps-the-name-that-a-user-chose ()
+  (contexture-repl-test-with '(("A"))
+    (contexture-repl-test-send "Why?")
+    (contexture-test-settle)
+    (should (equal (plist-get contexture-repl--session :session) "talk"))))
+
 (provide 'contexture-repl-turn-tests)
 ;;; contexture-repl-turn-tests.el ends here
