@@ -4,12 +4,13 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 use serde_json::json;
+use tokio::runtime::Runtime;
 
 use super::acp::UNDER_ACP;
 use super::host::{Setup, runtime};
@@ -18,7 +19,7 @@ use super::receipt::Receipt;
 use super::serve::log_to_stderr;
 use super::setup::{claude_folder, codex_folder};
 use super::{Common, write_out};
-use crate::mcp::{AgentSession, Push, ROOM_OF_A_HOOK};
+use crate::mcp::{AgentSession, Link, Push, ROOM_OF_A_HOOK, import_beside};
 
 /// Maximum size of an event, in bytes.
 const LARGEST_EVENT: u64 = 16 << 20;
@@ -97,17 +98,32 @@ impl Hook {
                 compacted: transcript.as_deref().filter(|_| is_compacted),
                 room: ROOM_OF_A_HOOK,
             };
-            if let Some(push) = pushed(setup, &session)? {
-                self.give(&push)?;
-                receipt
-                    .zip(push.number)
-                    .map_or(Ok(()), |(receipt, number)| receipt.note(number))?;
+            let way = Way::new(setup)?;
+            let given = self.pushed(&way, &session, receipt.as_ref());
+            let recorded = transcript.as_deref().filter(|_| !is_compacted && given.is_ok());
+            let is_recorded = recorded.is_some_and(|recorded| way.imports(recorded));
+            way.end();
+            given?;
+            if is_recorded {
+                return Ok(());
             }
         }
         match transcript {
             Some(transcript) if !is_compacted => record(&transcript),
             _ => Ok(()),
         }
+    }
+
+    /// Gives the session what changed, and notes that it was given.
+    fn pushed(
+        &self,
+        way: &Way,
+        session: &AgentSession<'_>,
+        receipt: Option<&Receipt>,
+    ) -> anyhow::Result<()> {
+        let Some(push) = way.push(session)? else { return Ok(()) };
+        self.give(&push)?;
+        receipt.zip(push.number).map_or(Ok(()), |(receipt, number)| receipt.note(number))
     }
 
     fn give(&self, push: &Push) -> anyhow::Result<()> {
@@ -138,21 +154,47 @@ fn read_event() -> anyhow::Result<Event> {
     Ok(event)
 }
 
-/// Asks the server for a push. The project is that of the folder in which the agent runs hooks,
-/// whatever the event says.
-fn pushed(setup: Setup, session: &AgentSession<'_>) -> anyhow::Result<Option<Push>> {
-    let folder = std::env::current_dir().context("cannot find the current folder")?;
-    let wait = if session.compacted.is_some() { FACTS_WAIT } else { ANSWER_WAIT };
-    let runtime = runtime()?;
-    let push = runtime.block_on(async {
+/// The way to the server.
+struct Way {
+    runtime: Runtime,
+    reach: Arc<Reach>,
+    link: Link,
+}
+
+impl Way {
+    fn new(setup: Setup) -> anyhow::Result<Self> {
         let reach = Reach::new(setup);
-        let asking = session.push(Shared(reach.clone()), &folder);
-        let push = tokio::time::timeout(wait, asking).await;
-        reach.end().await;
+        Ok(Self { runtime: runtime()?, link: Link::new(Shared(reach.clone())), reach })
+    }
+
+    /// Asks the server for a push. The project is that of the folder in which the agent runs hooks,
+    /// whatever the event says.
+    fn push(&self, session: &AgentSession<'_>) -> anyhow::Result<Option<Push>> {
+        let folder = std::env::current_dir().context("cannot find the current folder")?;
+        let wait = if session.compacted.is_some() { FACTS_WAIT } else { ANSWER_WAIT };
+        let push = self.runtime.block_on(async {
+            tokio::time::timeout(wait, session.push(&self.link, &folder)).await
+        });
         push.context("the server did not answer in time")?.map_err(anyhow::Error::msg)
-    });
-    runtime.shutdown_background();
-    push
+    }
+
+    /// Lets the server import a transcript, which is quicker than to start a process. Returns false
+    /// if the server cannot, or ends with this process.
+    fn imports(&self, transcript: &Path) -> bool {
+        let Some(transcript) = transcript.to_str() else { return false };
+        self.runtime.block_on(async {
+            if self.reach.is_here().await {
+                return false;
+            }
+            let asking = import_beside(&self.link, transcript);
+            tokio::time::timeout(ANSWER_WAIT, asking).await.unwrap_or(false)
+        })
+    }
+
+    fn end(self) {
+        self.runtime.block_on(self.reach.end());
+        self.runtime.shutdown_background();
+    }
 }
 
 /// Imports a transcript, in a process of its own, so that the agent need not wait for it. That

@@ -97,6 +97,11 @@ impl Reach {
         &self.setup
     }
 
+    /// Returns whether the server is in this process.
+    pub(super) async fn is_here(&self) -> bool {
+        self.here.lock().await.is_some()
+    }
+
     /// Ends the server in this process, if there is one.
     pub(super) async fn end(&self) {
         if let Some(here) = self.here.lock().await.take() {

@@ -36,7 +36,7 @@ pub(crate) trait Dial: Send + Sync + 'static {
 }
 
 /// The connection to the server, made when it is first needed.
-pub(super) struct Link {
+pub(crate) struct Link {
     dial: Box<dyn Dial>,
     open: Mutex<Option<Open>>,
     /// The agent that the connection serves, if known.
@@ -69,7 +69,8 @@ struct Refusal {
 }
 
 impl Link {
-    pub(super) fn new(dial: impl Dial) -> Self {
+    /// Creates a connection to the server that `dial` reaches.
+    pub(crate) fn new(dial: impl Dial) -> Self {
         Self { dial: Box::new(dial), open: Mutex::new(None), agent: OnceLock::new() }
     }
 

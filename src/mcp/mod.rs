@@ -29,12 +29,11 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-pub(crate) use self::link::{Dial, Dialing, Stream};
+pub(crate) use self::link::{Dial, Dialing, Link, Stream};
 pub(crate) use self::project::Projects;
-pub(crate) use self::push::{AgentSession, Push, ROOM_OF_A_HOOK};
+pub(crate) use self::push::{AgentSession, Push, ROOM_OF_A_HOOK, import_beside};
 
 use self::agent::Agent;
-use self::link::Link;
 use self::tools::context::Given;
 use self::tools::{Asked, Tool};
 

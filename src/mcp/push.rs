@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value as Json, json};
 
 use super::answer::{Trouble, count};
-use super::link::{Dial, Link};
+use super::link::Link;
 use super::marked::{Now, left_out, named, rendered};
 use super::project::Project;
 use crate::visible::visible_lines;
@@ -115,18 +116,13 @@ impl AgentSession<'_> {
     ///
     /// # Errors
     /// The reason in words, if the server does not answer or cannot be reached.
-    pub(crate) async fn push(
-        &self,
-        dial: impl Dial,
-        folder: &Path,
-    ) -> Result<Option<Push>, String> {
-        let link = Link::new(dial);
+    pub(crate) async fn push(&self, link: &Link, folder: &Path) -> Result<Option<Push>, String> {
         let project = Project::of(folder);
         let mut received = self.received;
-        let pushed = match self.try_push(&link, &project, &mut received).await {
+        let pushed = match self.try_push(link, &project, &mut received).await {
             // What was to go with this prompt may have gone with another one meanwhile.
             Err(Trouble::Lost | Trouble::Refused(_)) => {
-                self.try_push(&link, &project, &mut received).await
+                self.try_push(link, &project, &mut received).await
             }
             pushed => pushed,
         };
@@ -276,6 +272,12 @@ async fn fitting(
         }
     }
     None
+}
+
+/// Lets the server import a recording after its answer. Returns false if the server cannot.
+pub(crate) async fn import_beside(link: &Link, recording: &str) -> bool {
+    let asked = json!({ "paths": [recording], "beside": true });
+    link.call::<IgnoredAny>("import_sessions", asked).await.is_ok()
 }
 
 /// Returns the digests of items as they are recorded.

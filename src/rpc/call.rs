@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::access::Access;
@@ -19,6 +20,9 @@ use crate::names::names;
 use crate::tokens::Counter;
 use crate::wire::dialect::Dialect;
 use crate::wire::message::Id;
+
+/// Number of imports that may go on beside their calls at a time.
+const IMPORTS_BESIDE: usize = 4;
 
 /// Everything that calls share, including the [`Services`] for turns with models.
 pub struct Tools {
@@ -36,6 +40,8 @@ pub struct Tools {
     pub editors: Editors,
     /// Agents that are connected now.
     pub agents: Agents,
+    /// Room for imports that go on beside their calls.
+    pub imports: Arc<Semaphore>,
 }
 
 /// Lets methods use the services directly.
@@ -84,6 +90,7 @@ impl Tools {
             repl: ReplSettings::default(),
             editors: Editors::default(),
             agents: Agents::default(),
+            imports: Arc::new(Semaphore::new(IMPORTS_BESIDE)),
         }
     }
 }

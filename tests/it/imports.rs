@@ -143,6 +143,43 @@ fn others_are_answered_while_many_sessions_are_imported_and_cancelling_leaves_wh
 }
 
 #[test]
+fn calls_that_import_the_same_file_at_once_import_it_once() {
+    let home = Home::new();
+    let line = |number: usize| {
+        let text = format!("{number} {}", "word ".repeat(1_000));
+        format!("{}\n", FIRST.lines().next().unwrap().replace("\"u1\"", &format!("\"u{number}\"")))
+            .replace("Which", &text)
+    };
+    home.write("records/a.jsonl", (0..500).map(line).collect::<String>());
+    let server = home.listening(&[]);
+    let mut clients: Vec<Client> = (0..4).map(|_| server.unix(Dialect::Native)).collect();
+    let folder = quoted(home.file("records").to_str().unwrap());
+    let params = format!("(:paths ({folder}))");
+    let ids: Vec<_> =
+        clients.iter_mut().map(|client| client.send("import-sessions", &params)).collect();
+    for (client, id) in clients.iter_mut().zip(ids) {
+        assert!(client.reply(id).is_ok());
+    }
+    let sessions = clients[0].ok("list-sessions", "nil");
+    assert_eq!(sessions.as_array().map(Vec::len), Some(1), "{sessions}");
+    assert_eq!(sessions[0]["messages"], 500);
+}
+
+#[test]
+fn an_import_beside_its_call_goes_on_when_the_client_has_left() {
+    let home = Home::new();
+    home.write("records/a.jsonl", FIRST);
+    let server = home.listening(&[]);
+    let mut client = server.unix(Dialect::Native);
+    let folder = quoted(home.file("records").to_str().unwrap());
+    let answer = client.ok("import-sessions", &format!("(:paths ({folder}) :beside t)"));
+    assert_eq!((&answer["sessions"], &answer["messages"]), (&0.into(), &0.into()));
+    drop(client);
+    let mut client = server.unix(Dialect::Native);
+    until("the session is there", || client.ok("list-sessions", "nil")[0]["messages"] == 3);
+}
+
+#[test]
 fn the_command_line_imports_and_says_where_agents_keep_their_sessions() {
     let home = Home::new();
     home.write("records/a.jsonl", FIRST);

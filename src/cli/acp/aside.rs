@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::cli::host::{Setup, runtime};
 use crate::cli::mcp::{Reach, Shared};
 use crate::cli::receipt::Receipt;
-use crate::mcp::{AgentSession, Push};
+use crate::mcp::{AgentSession, Link, Push};
 
 /// Maximum time for which a prompt waits for what goes with it.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -98,7 +98,8 @@ async fn pushed(reach: Arc<Reach>, place: &Place, received: Option<u64>) -> Opti
     let Place { agent, session: id, folder } = place;
     let room = ROOM;
     let session = AgentSession { agent, id, received, is_anew: false, compacted: None, room };
-    let asking = session.push(Shared(reach), folder);
+    let link = Link::new(Shared(reach));
+    let asking = session.push(&link, folder);
     let pushed = tokio::time::timeout(PATIENCE, asking).await;
     pushed.unwrap_or_else(|_| Err("the server did not answer in time".into())).unwrap_or_else(
         |why| {

@@ -18,6 +18,8 @@ pub(crate) struct Portion {
     pub new: NewSession,
     /// Messages; those without a time get that of the message before.
     pub messages: Vec<NewMessage>,
+    /// Place up to which the file was read before; `None` if it was not read.
+    pub before: Option<String>,
     /// Place up to which the file was read.
     pub mark: String,
 }
@@ -73,12 +75,17 @@ impl Engine {
     }
 
     /// Appends a portion of a recorded session and notes how far the file was read, both or
-    /// neither. The current session stays the same. Returns the number of the session.
+    /// neither. The current session stays the same. Returns the number of the session; `None` if
+    /// another call read the file further meanwhile, so that the portion may be there already.
     ///
     /// # Errors
     /// [`EngineError::Store`].
-    pub(crate) fn import_portion(&mut self, portion: Portion) -> Result<u64, EngineError> {
-        let Portion { path, session, new, messages, mark } = portion;
+    pub(crate) fn import_portion(&mut self, portion: Portion) -> Result<Option<u64>, EngineError> {
+        let Portion { path, session, new, messages, before, mark } = portion;
+        let now = self.store.read().recording(&path)?;
+        if now.map(|row| row.mark) != before {
+            return Ok(None);
+        }
         let id = match session {
             Some(id) => id,
             None => self.create_recorded(new)?,
@@ -86,7 +93,7 @@ impl Engine {
         self.append_recorded(id, messages)?;
         self.store.change()?.note_recording(&path, &RecordingRow { session: id, mark })?;
         self.session_changed(id, "import-sessions")?;
-        Ok(id)
+        Ok(Some(id))
     }
 
     fn create_recorded(&mut self, mut new: NewSession) -> Result<u64, EngineError> {

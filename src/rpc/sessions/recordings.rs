@@ -2,6 +2,10 @@
 
 mod file;
 
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +20,9 @@ use crate::rpc::shapes::CallId;
 use crate::value::Value;
 use crate::wire::message::WireError;
 
+/// Maximum time for which an import beside other calls waits until the client has left.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ImportAll {
     /// Absolute paths of files, or of folders whose files are taken; may begin with `~/`.
@@ -24,10 +31,13 @@ pub(super) struct ImportAll {
     project: Option<Short>,
     /// Only tell what would be imported; defaults to `nil`.
     dry_run: Option<bool>,
+    /// Answer at once, without files, and import once the client has left, or
+    /// after a second; defaults to `nil`.
+    beside: Option<bool>,
 }
 
 /// Sessions that other agents recorded, imported or looked at.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema, Default)]
 #[schemars(rename = "ImportedSessions")]
 pub(super) struct ImportedAll {
     /// The recordings that were found.
@@ -59,16 +69,34 @@ pub(super) fn import_sessions(call: Call, given: ImportAll) -> Result<Step, Wire
     if given.paths.is_empty() {
         return Err(param_error("paths", "must name at least one file or folder"));
     }
-    let mut paths = Vec::new();
-    for Short(path) in &given.paths {
-        let path = files::absolute(path).map_err(|error| file_error(&error))?;
-        let found = files::recordings(&path).map_err(|error| file_error(&error))?;
-        let is_named = found == [path];
-        paths.extend(found.into_iter().map(|path| (path, is_named)));
-    }
+    let room = match given.beside {
+        Some(true) => call.tools.imports.clone().try_acquire_owned().ok(),
+        _ => None,
+    };
+    let Some(room) = room else {
+        let done = import_all(&call, &given)?;
+        return Step::state(move |_| Ok::<_, EngineError>(done));
+    };
+    let done = ImportedAll::default();
+    tokio::spawn(async move {
+        // Whoever left may still be ending; that is not to be slowed down.
+        let _ = tokio::time::timeout(PATIENCE, call.hung_up.cancelled()).await;
+        let call = Call { cancelled: Arc::default(), id: None, ..call };
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = import_all(&call, &given) {
+                tracing::warn!("import-sessions: {}", error.message);
+            }
+            drop(room);
+        });
+    });
+    Step::state(move |_| Ok::<_, EngineError>(done))
+}
+
+fn import_all(call: &Call, given: &ImportAll) -> Result<ImportedAll, WireError> {
+    let paths = given.files()?;
     let project = given.project.as_ref().map(|Short(path)| path.trim_end_matches('/'));
     let is_dry = given.dry_run.unwrap_or(false);
-    let mut done = ImportedAll { files: Vec::new(), sessions: 0, messages: 0, other_files: 0 };
+    let mut done = ImportedAll::default();
     for (at, (path, is_named)) in paths.iter().enumerate() {
         if call.cancelled.is_cancelled() {
             return Err(cancelled());
@@ -78,7 +106,7 @@ pub(super) fn import_sessions(call: Call, given: ImportAll) -> Result<Step, Wire
             let (of, messages) = (paths.len(), done.messages);
             call.peer.progress(Value::of(&Importing { id, files: at, of, messages }));
         }
-        match import_file(&call, path, *is_named, project, is_dry)? {
+        match import_file(call, path, *is_named, project, is_dry)? {
             Some(file) => {
                 done.sessions += usize::from(file.is_new());
                 done.messages += file.messages();
@@ -87,5 +115,19 @@ pub(super) fn import_sessions(call: Call, given: ImportAll) -> Result<Step, Wire
             None => done.other_files += 1,
         }
     }
-    Step::state(move |_| Ok::<_, EngineError>(done))
+    Ok(done)
+}
+
+impl ImportAll {
+    /// Returns the files that may be recordings, each with true if it was named itself.
+    fn files(&self) -> Result<Vec<(PathBuf, bool)>, WireError> {
+        let mut paths = Vec::new();
+        for Short(path) in &self.paths {
+            let path = files::absolute(path).map_err(|error| file_error(&error))?;
+            let found = files::recordings(&path).map_err(|error| file_error(&error))?;
+            let is_named = found == [path];
+            paths.extend(found.into_iter().map(|path| (path, is_named)));
+        }
+        Ok(paths)
+    }
 }

@@ -98,7 +98,7 @@ struct Place {
 }
 
 /// Imports a file, or only looks at it. Returns `None` for a file in a folder that is no recording,
-/// or of another project.
+/// or of another project. If another call imports the file meanwhile, goes on from there.
 pub(super) fn import_file(
     call: &Call,
     path: &Path,
@@ -106,55 +106,59 @@ pub(super) fn import_file(
     project: Option<&str>,
     is_dry: bool,
 ) -> Result<Option<ImportedFile>, WireError> {
-    let recording = match Recording::open(path) {
-        Ok(recording) => recording,
-        Err(error) => return Ok(Some(ImportedFile::failed(path, &error))),
-    };
+    loop {
+        let tried = try_import(call, path, project, is_dry);
+        match tried {
+            Err(Stopped::Overtaken) => {}
+            Err(Stopped::Read(ReadError::Unknown)) if !is_named => return Ok(None),
+            Err(Stopped::Read(error)) => return Ok(Some(ImportedFile::failed(path, &error))),
+            Err(Stopped::File(error)) => return Ok(Some(ImportedFile::failed(path, &error))),
+            Err(Stopped::Call(error)) => return Err(error),
+            Ok(file) => return Ok(file),
+        }
+    }
+}
+
+fn try_import(
+    call: &Call,
+    path: &Path,
+    project: Option<&str>,
+    is_dry: bool,
+) -> Result<Option<ImportedFile>, Stopped> {
+    let recording = Recording::open(path).map_err(Stopped::File)?;
     let name = recording.path().to_string_lossy().into_owned();
     let looked_up = name.clone();
-    let known = call
-        .tools
-        .engine
-        .ask_blocking_for(call.caller, move |engine| engine.recording(&looked_up))
-        .map_err(engine_error)?;
+    let engine = &call.tools.engine;
+    let known = engine.ask_blocking_for(call.caller, move |engine| engine.recording(&looked_up));
+    let known = known.map_err(|error| Stopped::Call(engine_error(error)))?;
     let mark = match &known {
         None => Mark::default(),
-        Some(known) => match place_in(&recording, &known.mark) {
-            Ok(mark) => mark,
-            Err(error) => return Ok(Some(ImportedFile::failed(path, &error))),
-        },
+        Some(known) => place_in(&recording, &known.mark).map_err(Stopped::File)?,
     };
-    let session = known.map(|known| (known.session, known.name, known.is_deleted));
-    if let Some((id, name, true)) = session {
-        let (id, session) = (Some(SessionId(id)), Some(name));
+    let session = known.as_ref().map(|known| (known.session, known.name.clone()));
+    if let Some(known) = known.as_ref().filter(|known| known.is_deleted) {
+        let (id, session) = (Some(SessionId(known.session)), Some(known.name.clone()));
         return Ok(Some(ImportedFile { id, session, ..ImportedFile::of(path, "deleted") }));
     }
-    let source = match recording.from(mark.offset) {
-        Ok(source) => source,
-        Err(error) => return Ok(Some(ImportedFile::failed(path, &error))),
-    };
+    let source = recording.from(mark.offset).map_err(Stopped::File)?;
     let mut import = Import {
         call,
         recording: &recording,
         start: mark.offset,
         reader: Reader::new(source, mark),
-        session: session.as_ref().map(|(id, ..)| *id),
+        session: session.as_ref().map(|(id, _)| *id),
         path: name,
+        before: known.map(|known| known.mark),
         is_dry,
         portion: Vec::new(),
         bytes: 0,
         messages: 0,
         tokens: 0,
     };
-    match import.run(project) {
-        Ok(true) => {}
-        Ok(false) => return Ok(None),
-        Err(Stopped::Read(ReadError::Unknown)) if !is_named => return Ok(None),
-        Err(Stopped::Read(error)) => return Ok(Some(ImportedFile::failed(path, &error))),
-        Err(Stopped::File(error)) => return Ok(Some(ImportedFile::failed(path, &error))),
-        Err(Stopped::Call(error)) => return Err(error),
+    match import.run(project)? {
+        true => import.shown(session.map(|(_, name)| name)).map(Some).map_err(Stopped::Call),
+        false => Ok(None),
     }
-    import.shown(session.map(|(_, name, _)| name)).map(Some)
 }
 
 /// Returns the mark to read a file from: where it was left, or the beginning if it is not the same
@@ -173,6 +177,8 @@ fn place_in(recording: &Recording, stored: &str) -> Result<Mark, FileError> {
 
 /// Reasons why an import stops.
 enum Stopped {
+    /// Another call imported a part of the file.
+    Overtaken,
     Read(ReadError),
     File(FileError),
     Call(WireError),
@@ -185,6 +191,8 @@ struct Import<'a> {
     reader: Reader<BufReader<Take<&'a File>>>,
     session: Option<u64>,
     path: String,
+    /// The stored place up to which the file was read, if any.
+    before: Option<String>,
     is_dry: bool,
     /// Number of bytes that were read before.
     start: u64,
@@ -260,12 +268,14 @@ impl Import<'_> {
                 ..NewSession::default()
             },
             messages: std::mem::take(&mut self.portion),
+            before: self.before.replace(place.clone()),
             mark: place,
         };
         let engine = &self.call.tools.engine;
         let appended =
             engine.ask_blocking_for(self.call.caller, move |engine| engine.import_portion(portion));
-        self.session = Some(appended.map_err(|error| Stopped::Call(engine_error(error)))?);
+        let appended = appended.map_err(|error| Stopped::Call(engine_error(error)))?;
+        self.session = Some(appended.ok_or(Stopped::Overtaken)?);
         Ok(())
     }
 
