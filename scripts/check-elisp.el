@@ -100,6 +100,21 @@ Package contexture is not installable" (nth 3 finding)))
                               (file-name-nondirectory file) function library
                               problem))))))
 
+(defun check-names (files)
+  "Report what two of FILES, or two places of one, define by the same name.
+The later definition would replace the first, and no compiler says so."
+  (let ((seen (make-hash-table :test #'equal)))
+    (dolist (file files)
+      (with-temp-buffer
+        (insert-file-contents file)
+        (while (re-search-forward "^(\\(?:cl-\\)?def\\(?:un\\|macro\\|subst\\|struct\\) (?\\([^ ()\n]+\\)" nil t)
+          (let ((name (match-string 1)))
+            (when (gethash name seen)
+              (check-report "names" (format "%s: %s is defined in %s, too"
+                                            (file-name-nondirectory file) name
+                                            (file-name-nondirectory (gethash name seen)))))
+            (puthash name file seen)))))))
+
 (defun check-regexps (folders)
   "Report what relint says of the regular expressions in FOLDERS.
 It is in no archive that is always there, so it may be missing."
@@ -124,6 +139,7 @@ It is in no archive that is always there, so it may be missing."
   (check-docstrings files)
   (check-package files)
   (check-declarations files)
+  (check-names files)
   (check-regexps (list directory (expand-file-name "../tests/elisp" directory)))
   (princ (format "check-elisp: %d files, %d findings\n"
                  (length files) check-findings))
