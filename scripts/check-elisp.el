@@ -107,7 +107,7 @@ The later definition would replace the first, and no compiler says so."
     (dolist (file files)
       (with-temp-buffer
         (insert-file-contents file)
-        (while (re-search-forward "^(\\(?:cl-\\)?def\\(?:un\\|macro\\|subst\\|struct\\) (?\\([^ ()\n]+\\)" nil t)
+        (while (re-search-forward "^(\\(?:cl-\\)?def\\(?:un\\|macro\\|subst\\) \\([^ ()\n]+\\)" nil t)
           (let ((name (match-string 1)))
             (when (gethash name seen)
               (check-report "names" (format "%s: %s is defined in %s, too"
