@@ -80,8 +80,8 @@ pub mod retrieval {
 }
 pub mod rpc {
     pub use crate::rpc::{
-        Answerer, Approval, Caller, Editors, Later, Limits, Listener, Method, Param, ReplSettings,
-        Tools, Topic, UserInput, methods,
+        Answerer, Approval, Caller, ClientTools, Editors, Later, Limits, Listener, Method, Param,
+        ReplSettings, Tools, Topic, UserInput, methods,
     };
 }
 pub mod server {

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::access::Access;
 use super::answerer::{Answerer, NoModel};
 use super::client::Client;
+use super::client_tools::ClientTools;
 use super::connected::Agents;
 use super::editors::Editors;
 use super::keyed::Keyed;
@@ -42,6 +43,8 @@ pub struct Tools {
     pub agents: Agents,
     /// Room for imports that go on beside their calls.
     pub imports: Arc<Semaphore>,
+    /// Tools that clients bring.
+    pub client_tools: ClientTools,
 }
 
 /// Lets methods use the services directly.
@@ -91,6 +94,7 @@ impl Tools {
             editors: Editors::default(),
             agents: Agents::default(),
             imports: Arc::new(Semaphore::new(IMPORTS_BESIDE)),
+            client_tools: ClientTools::default(),
         }
     }
 }

@@ -70,10 +70,12 @@ pub(super) struct Configure {
     passthrough_runs: Option<i64>,
     /// Same as in `take-notes`; -1 stands for the template's value.
     token_threshold: Option<i64>,
-    /// Tools that the model may call in `chat`: `t` all, `nil` none; defaults to `nil`.
+    /// Tools that the model may call in `chat`: `t` all of the server's, `nil` none; defaults to
+    /// `nil`. Tools that clients bring are offered besides.
     #[serde(default)]
     tools: ToolNames,
-    /// Tools that the model may call without asking; defaults to `nil`.
+    /// Tools that the model may call without asking; defaults to `nil`. `t` means the server's; a
+    /// client's tool must be named.
     #[serde(default)]
     allowed_tools: ToolNames,
     /// Managers whose items the session shows before those of its own manager, from the general to
@@ -90,6 +92,8 @@ pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, Wi
     let passthrough_runs = stored_count("passthrough-runs", given.passthrough_runs)?;
     let token_threshold = stored_count("token-threshold", given.token_threshold)?;
     let managers = given.managers.clone().map(manager_names).transpose()?;
+    let tools = given.tools.clone().stored(&call, "tools")?;
+    let allowed = given.allowed_tools.clone().stored(&call, "allowed-tools")?;
     // Checked here so that the error names the parameter.
     let changes = given.changes();
     changes.iter().try_fold(TurnConfig::default(), |config, (name, value)| {
@@ -123,9 +127,8 @@ pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, Wi
                 managing.recent_runs = recent_runs.unwrap_or(managing.recent_runs);
                 managing.passthrough_runs = passthrough_runs.unwrap_or(managing.passthrough_runs);
                 managing.token_threshold = token_threshold.unwrap_or(managing.token_threshold);
-                settings.tools = given.tools.names().unwrap_or(settings.tools);
-                settings.allowed_tools =
-                    given.allowed_tools.names().unwrap_or(settings.allowed_tools);
+                settings.tools = tools.unwrap_or(settings.tools);
+                settings.allowed_tools = allowed.unwrap_or(settings.allowed_tools);
                 settings.managers = managers.unwrap_or(settings.managers);
                 match settings == before {
                     true => Ok(()),

@@ -13,7 +13,6 @@ use super::params::{InSession, ManagerName, Name, given_list, manager_names};
 use super::tool_names::ToolNames;
 use super::window::SectionTexts;
 use super::{Finish, Step};
-use crate::agent::tools::context;
 use crate::agent::{self, ChatRequest, Count, MAX_ROUNDS};
 use crate::curation::summary::Extractive;
 use crate::ids::SessionId;
@@ -33,7 +32,8 @@ pub(super) struct CountParams {
     provider: Option<Name>,
     /// Model, or the name of a provider; defaults to the session's, else to the provider's.
     model: Option<Name>,
-    /// Tools that the model may call: `t` all, `nil` none; defaults to the session's setting.
+    /// Tools that the model may call: `t` all, `nil` none; defaults to the session's setting, and
+    /// the tools that clients bring for the session.
     #[serde(default)]
     tools: ToolNames,
     /// Texts to include with the conversation, as in `build-window`.
@@ -62,8 +62,8 @@ pub(super) fn count_window(call: Call, given: CountParams) -> Result<Step, WireE
         summarizer: Arc::new(Extractive),
         manage: Some(false),
         template: None,
-        toolbox: context::toolbox(),
-        tools: given.tools.names(),
+        toolbox: call.tools.client_tools.toolbox(&call.client),
+        tools: given.tools.offered(&call, "tools")?,
         allow: Vec::new(),
         managers: given.managers.map(manager_names).transpose()?,
         if_version: None,

@@ -9,6 +9,12 @@ pub trait Peer: Send + Sync {
     /// reads too slowly, has gone, or speaks a dialect without progress.
     fn progress(&self, params: Value) -> bool;
 
+    /// Sends a notification that only this client gets. Returns false if that is impossible, for
+    /// the same reasons as for `progress`.
+    fn notify(&self, _topic: &'static str, _params: Value) -> bool {
+        false
+    }
+
     /// Waits until the client has read most of the output so far, so that important progress is not
     /// dropped. Waits only for a limited time; a client that lets this time pass is not waited for
     /// again until it reads.

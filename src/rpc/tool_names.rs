@@ -5,26 +5,73 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
-use crate::agent::tools::context::{ALL, ContextTool, find, names};
+use super::call::Call;
+use super::error::param_error;
+use crate::agent::tools::context;
 use crate::value::Value;
+use crate::wire::message::WireError;
 
-/// Names of tools for models: `t` means all of them, `nil` none; `None` when not given.
+/// Names of tools for models: `t` means all of them, `nil` none.
 #[derive(Clone, Default)]
-pub(super) struct ToolNames(pub(super) Option<Vec<&'static ContextTool>>);
+pub(super) enum ToolNames {
+    #[default]
+    NotGiven,
+    All,
+    Named(Vec<String>),
+}
 
 impl ToolNames {
-    /// Returns the names in the form in which they are stored.
-    pub(super) fn names(self) -> Option<Vec<String>> {
-        Some(self.0?.into_iter().map(|tool| tool.name.to_owned()).collect())
+    /// Returns the names of tools to offer in a turn; all of them may be clients' tools.
+    ///
+    /// # Errors
+    /// The error of the parameter, if a tool does not exist.
+    pub(super) fn offered(
+        self,
+        call: &Call,
+        param: &str,
+    ) -> Result<Option<Vec<String>>, WireError> {
+        match self {
+            Self::All => Ok(Some(existing(call))),
+            other => other.stored(call, param),
+        }
     }
+
+    /// Returns the names in the form in which settings have them: all tools are those of the
+    /// server.
+    ///
+    /// # Errors
+    /// The error of the parameter, if a tool does not exist.
+    pub(super) fn stored(self, call: &Call, param: &str) -> Result<Option<Vec<String>>, WireError> {
+        let own = || context::names().into_iter().map(str::to_owned).collect();
+        let names = match self {
+            Self::NotGiven => return Ok(None),
+            Self::All => return Ok(Some(own())),
+            Self::Named(names) => names,
+        };
+        let existing = existing(call);
+        match names.iter().find(|name| !existing.contains(name)) {
+            None => Ok(Some(names)),
+            Some(name) => {
+                let existing = existing.join(", ");
+                let what = format!("must name existing tools, got {name:?}; existing: {existing}");
+                Err(param_error(param, &what))
+            }
+        }
+    }
+}
+
+/// Returns the names of all tools: the server's, and those that clients bring.
+fn existing(call: &Call) -> Vec<String> {
+    let own = context::names().into_iter().map(str::to_owned);
+    own.chain(call.tools.client_tools.names()).collect()
 }
 
 impl<'de> Deserialize<'de> for ToolNames {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let names = match Value::deserialize(deserializer)? {
-            Value::Nil | Value::Bool(false) => return Ok(Self(Some(Vec::new()))),
-            given if given.is_false() => return Ok(Self(Some(Vec::new()))),
-            Value::Bool(true) => return Ok(Self(Some(ALL.iter().collect()))),
+            Value::Nil | Value::Bool(false) => return Ok(Self::Named(Vec::new())),
+            given if given.is_false() => return Ok(Self::Named(Vec::new())),
+            Value::Bool(true) => return Ok(Self::All),
             Value::List(names) | Value::Vector(names) => names,
             other => {
                 let got = other.describe();
@@ -32,7 +79,7 @@ impl<'de> Deserialize<'de> for ToolNames {
                 return Err(serde::de::Error::custom(wrong));
             }
         };
-        names.iter().map(tool).collect::<Result<_, _>>().map(|tools| Self(Some(tools)))
+        Ok(Self::Named(names.iter().map(name).collect()))
     }
 }
 
@@ -42,22 +89,17 @@ impl JsonSchema for ToolNames {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let name = json_schema!({"type": "string", "enum": names()});
+        let name = json_schema!({"type": "string"});
         json_schema!({"type": ["boolean", "array"], "items": name})
     }
 }
 
-fn tool<E: serde::de::Error>(name: &Value) -> Result<&'static ContextTool, E> {
-    let text = match name {
-        Value::Str(name) => &**name,
-        Value::Symbol(name) | Value::Keyword(name) => name,
-        _ => "",
-    };
-    // A keyword or symbol may have hyphens.
-    find(&text.replace('-', "_")).ok_or_else(|| {
-        E::custom(format!(
-            "must name existing tools, got {text:?}; existing: {}",
-            names().join(", ")
-        ))
-    })
+/// Returns the name of a tool; empty if the value is no name.
+fn name(given: &Value) -> String {
+    match given {
+        // A keyword or symbol may have hyphens.
+        Value::Str(name) => name.replace('-', "_"),
+        Value::Symbol(name) | Value::Keyword(name) => name.replace('-', "_"),
+        _ => String::new(),
+    }
 }

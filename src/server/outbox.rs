@@ -31,8 +31,9 @@ const KEPT_BUFFER: usize = 1 << 20;
 /// Instruction for the writer.
 pub(super) enum Out {
     Message(Outgoing),
-    /// Progress of a call, with its approximate size in bytes.
-    Progress(Value, usize),
+    /// A notification for this client alone, such as progress of a call, with its approximate size
+    /// in bytes.
+    Told(&'static str, Value, usize),
     /// A large answer, with its place among the large answers. The place is freed once most of the
     /// answer is written.
     Large(Outgoing, OwnedSemaphorePermit),
@@ -91,13 +92,17 @@ impl Editor for Outbox {
 
 impl Peer for Outbox {
     fn progress(&self, params: Value) -> bool {
+        self.notify("progress", params)
+    }
+
+    fn notify(&self, topic: &'static str, params: Value) -> bool {
         if !self.has_progress.load(Ordering::Relaxed) || self.backpressure.bytes() >= CHATTER_LIMIT
         {
             return false;
         }
         let bytes = about(&params);
         self.backpressure.add_queued(bytes);
-        self.sender.send(Out::Progress(params, bytes)).is_ok()
+        self.sender.send(Out::Told(topic, params, bytes)).is_ok()
     }
 
     fn room(&self) -> Later<'_, ()> {
@@ -190,9 +195,9 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                 self.subscription = (!wanted.topics.is_empty()).then_some(events);
                 self.wanted = wanted;
             }
-            Out::Progress(params, bytes) => {
+            Out::Told(topic, params, bytes) => {
                 self.backpressure.take_queued(bytes);
-                self.encode(Outgoing::Notify("progress", params));
+                self.encode(Outgoing::Notify(topic, params));
             }
             Out::Message(message) => self.encode_somewhere(message).await,
             Out::Large(message, place) => {

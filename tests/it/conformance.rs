@@ -20,7 +20,7 @@ use crate::support::*;
 
 /// What is called. A line is a method with its parameters, and must succeed; after `!` comes the
 /// kind or the code of the error that it gets instead. `&` does not wait for the answer, `?`
-/// waits for its beginning and `=` for all of it. `#` sets up another server. Lines that begin with a space continue the line before.
+/// waits for its beginning, or for the notification that it names, and `=` for all of it. `#` sets up another server. Lines that begin with a space continue the line before.
 const SCRIPT: &str = "tests/it/conformance/script.txt";
 
 /// Kinds of errors that no call gets on a sound machine, over one connection and in this time, with
@@ -235,11 +235,12 @@ impl<'a> Talk<'a> {
                 self.wait(id, Some(kind));
             }
             "&" => self.last = self.send(rest),
-            "?" => {
+            "?" if rest.is_empty() => {
                 while !self.is_begun {
                     self.read();
                 }
             }
+            "?" => while self.read().as_deref() != Some(rest) {},
             "=" => self.wait(self.last, (rest != "ok").then_some(rest)),
             _ => {
                 let versioned = self.with_version(step);
@@ -379,12 +380,15 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Reads the next message.
-    fn read(&mut self) {
+    /// Reads the next message. Returns its topic, if it is a notification.
+    fn read(&mut self) -> Option<String> {
         let line = self.client.line().unwrap_or_else(|| panic!("{}: no answer", self.line));
         let message = self.parse(&line);
         match (message.get("method"), message.get("id")) {
-            (Some(Value::Str(topic)), _) => self.told(topic, &message, &line),
+            (Some(Value::Str(topic)), _) => {
+                self.told(topic, &message, &line);
+                Some(topic.clone())
+            }
             (None, Some(Value::Int(answered))) => {
                 let (method, params, said) = self.calls[answered].clone();
                 let part = if params.contains("since") { "result_since" } else { "result" };
@@ -398,6 +402,7 @@ impl<'a> Talk<'a> {
                     self.seen.params.entry(method).or_default().extend(params);
                 }
                 self.outcomes.insert(*answered, (outcome, line));
+                None
             }
             _ => panic!("{line}"),
         }

@@ -13,6 +13,7 @@ mod batch;
 mod browser;
 mod chat;
 mod circles;
+mod client_tools;
 mod clients;
 mod configure;
 mod conformance;

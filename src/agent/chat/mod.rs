@@ -61,7 +61,8 @@ pub(crate) struct ChatRequest {
     pub template: Option<String>,
     /// All existing tools.
     pub toolbox: Vec<Arc<dyn OfferedTool>>,
-    /// Names of the tools that the model may call; by default those in the session's settings.
+    /// Names of the tools that the model may call; by default those in the session's settings, and
+    /// those that are offered unasked.
     pub tools: Option<Vec<String>>,
     /// Names of the tools that the model may call without permission each time, besides those in
     /// the session's settings.
@@ -162,6 +163,24 @@ async fn hold(
     outcome
 }
 
+/// Chooses tools by their names, by default those of the session's settings and those that are
+/// offered unasked. Of tools with one name, the first counts.
+fn chosen(
+    toolbox: Vec<Arc<dyn OfferedTool>>,
+    names: Option<Vec<String>>,
+    of_session: Vec<String>,
+) -> Vec<Arc<dyn OfferedTool>> {
+    let unasked = toolbox.iter().filter(|tool| names.is_none() && tool.is_offered_unasked());
+    let unasked: Vec<String> = unasked.map(|tool| tool.name().to_owned()).collect();
+    let mut tools: Vec<Arc<dyn OfferedTool>> = Vec::new();
+    for name in names.unwrap_or(of_session).into_iter().chain(unasked) {
+        let is_new = !tools.iter().any(|tool| tool.name() == name);
+        let found = toolbox.iter().find(|tool| is_new && tool.name() == name);
+        tools.extend(found.cloned());
+    }
+    tools
+}
+
 impl Chat {
     fn prepare(
         job: Job,
@@ -180,10 +199,8 @@ impl Chat {
             template: template.unwrap_or_else(|| settings.template_name().to_owned()),
             said: NotesOptions::default(),
         });
-        let names = request.tools.unwrap_or(settings.tools);
-        let named =
-            |name: &String| request.toolbox.iter().find(|tool| tool.name() == name).cloned();
-        let tools = names.iter().filter_map(named).collect();
+        let toolbox = request.toolbox.into_iter().filter(|tool| tool.is_for(&row)).collect();
+        let tools = chosen(toolbox, request.tools, settings.tools);
         let mut allowed = settings.allowed_tools;
         allowed.extend(request.allow);
         Ok(Self {

@@ -23,6 +23,17 @@ pub(crate) trait OfferedTool: Send + Sync {
         true
     }
 
+    /// Returns whether turns that name no tools offer this one, besides those of the session's
+    /// settings.
+    fn is_offered_unasked(&self) -> bool {
+        false
+    }
+
+    /// Returns whether turns of a session may offer the tool.
+    fn is_for(&self, _session: &SessionRow) -> bool {
+        true
+    }
+
     /// Parses the arguments of a call, without side effects.
     ///
     /// # Errors

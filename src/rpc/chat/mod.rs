@@ -19,7 +19,7 @@ use super::peer::Peer;
 use super::shapes::{CallId, Either};
 use super::tool_names::ToolNames;
 use super::window::SectionTexts;
-use crate::agent::tools::{Outcome, context};
+use crate::agent::tools::Outcome;
 use crate::agent::{self, Approval, ChatRequest, EventSink, Later, MAX_ROUNDS, TurnEvent};
 use crate::curation::summary::Extractive;
 use crate::names::names;
@@ -48,10 +48,11 @@ pub(super) struct ChatParams {
     /// does the same.
     template: Option<Name>,
     /// Tools that the model may call in this turn: `t` all, `nil` none; defaults to the session's
-    /// setting.
+    /// setting, and the tools that clients bring for the session.
     #[serde(default)]
     tools: ToolNames,
-    /// Tools that the model may call without asking.
+    /// Tools that the model may call without asking. `t` means the server's; a client's tool must be
+    /// named.
     #[serde(default)]
     allow: ToolNames,
     /// Texts to include with the conversation, as in `build-window`.
@@ -85,9 +86,9 @@ pub(super) fn chat(call: Call, given: ChatParams) -> Result<Step, WireError> {
         summarizer: Arc::new(Extractive),
         manage: given.manage.0,
         template: given.template.map(|Name(name)| name),
-        toolbox: context::toolbox(),
-        tools: given.tools.names(),
-        allow: given.allow.names().unwrap_or_default(),
+        toolbox: call.tools.client_tools.toolbox(&call.client),
+        tools: given.tools.offered(&call, "tools")?,
+        allow: given.allow.stored(&call, "allow")?.unwrap_or_default(),
         managers: given.managers.map(manager_names).transpose()?,
         if_version: call.in_steps.if_version,
         key: call.in_steps.key.as_ref().map(|key| key.name().to_owned()),

@@ -11,6 +11,9 @@ use crate::files::{DEFAULT_MAX_TREE_ENTRIES, LARGEST_RECORDING, MAX_NAMED_SKIPS,
 use crate::provider::{MAX_ANSWER_BYTES, MAX_MODEL_LIST_BYTES};
 use crate::recorded::{LARGEST_MESSAGE, LONGEST_LINE};
 use crate::rpc::agents::{self, MAX_DIGEST_BYTES, MAX_PUSHED_ITEMS, MAX_WAITING};
+use crate::rpc::client_tools::{
+    MAX_CLIENT_TOOLS, MAX_DESCRIPTION_BYTES, MAX_TOOL_NAME_BYTES, MAX_TOOL_PLACES, MAX_TOOL_SECONDS,
+};
 use crate::rpc::limits::{
     CALLS_ASIDE, CALLS_ELSEWHERE, EDITOR_PATIENCE_MS, LISTS_KEPT, MAX_BATCH, MAX_CANCEL_BYTES,
     MAX_EXPLAINED, PAGE_BYTES, WAITING_CALLS, WAITING_INPUTS,
@@ -126,6 +129,16 @@ pub(in crate::rpc) struct LimitsShown {
     max_rounds: u64,
     /// Maximum size of a tool's result that a model sees, in bytes.
     max_tool_result_bytes: usize,
+    /// Maximum number of tools that a connection brings.
+    max_client_tools: usize,
+    /// Maximum size of the name of a client's tool, in bytes.
+    max_tool_name_bytes: usize,
+    /// Maximum size of the description and the schema of a client's tool together, in bytes.
+    max_tool_description_bytes: usize,
+    /// Maximum number of sessions, and of projects, in which a client's tool is offered.
+    max_tool_places: usize,
+    /// Maximum time that a call of a client's tool may take, in seconds.
+    max_tool_seconds: u64,
     /// Maximum size of a template, in bytes.
     max_template_bytes: usize,
     /// Maximum size of the text of a filled template, in bytes.
@@ -195,6 +208,11 @@ impl From<Limits> for LimitsShown {
             max_answer_calls: MAX_CALLS,
             max_rounds: MAX_ROUNDS,
             max_tool_result_bytes: MAX_RESULT_BYTES,
+            max_client_tools: MAX_CLIENT_TOOLS,
+            max_tool_name_bytes: MAX_TOOL_NAME_BYTES,
+            max_tool_description_bytes: MAX_DESCRIPTION_BYTES,
+            max_tool_places: MAX_TOOL_PLACES,
+            max_tool_seconds: MAX_TOOL_SECONDS,
             max_template_bytes: template::MAX_TEMPLATE_BYTES,
             max_rendered_template_bytes: template::MAX_RENDERED_BYTES,
             max_template_visits: template::MAX_ITEMS,

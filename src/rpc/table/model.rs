@@ -4,7 +4,7 @@ use crate::rpc::chat::ProgressParams;
 use crate::rpc::error_data::InTurn;
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
-use crate::rpc::{chat, models};
+use crate::rpc::{chat, models, tool_methods};
 
 /// In the order of the documentation.
 pub(super) static METHODS: &[Method] = &[
@@ -44,6 +44,24 @@ pub(super) static METHODS: &[Method] = &[
              example because its client hangs up, withdraws its question.",
         )
         .result("A list of open questions."),
+    method!("model", "register-tools", tool_methods::register_tools => tool_methods::Registered)
+        .doc(
+            "Brings tools that models may call. They belong to this connection, and go with it. A \
+             model's call arrives as the notification `tool-called`, without a subscription; \
+             answer it with `give-result`. Not for dialects without notifications, and over TCP \
+             only for clients that sent the secret (else `not-allowed`).",
+        )
+        .result("The number of tools."),
+    method!("model", "list-tools", tool_methods::list_tools => Vec<tool_methods::Listed>)
+        .pages(&Paged::LIST)
+        .doc("Lists the tools that the connected clients bring.")
+        .result("A list of tools, in the order in which they came."),
+    method!("model", "give-result", tool_methods::give_result => tool_methods::Taken)
+        .doc(
+            "Gives the result of a call of `tool-called`, or the reason why there is none. Only \
+             the connection that was asked can give it, once.",
+        )
+        .result("Whether the call still waited for it."),
     method!("model", "list-providers", models::list_providers => Vec<models::ProviderResult<'static>>)
         .pages(&Paged::LIST)
         .doc("Lists the configured providers. The first is the default.")

@@ -7,6 +7,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::methods;
 use crate::rpc::call::Topic;
+use crate::rpc::client_tools;
 use crate::rpc::error_data::{CODES, ErrorData, PlainKind};
 use crate::rpc::method::Method;
 use crate::rpc::notification::schema_of;
@@ -173,10 +174,12 @@ fn errors(generator: &mut SchemaGenerator) -> Json {
     json!({ "codes": codes, "kinds": kinds })
 }
 
-/// Returns the parameters of notifications, by topic.
+/// Returns the parameters of notifications, by topic, and of those that need no subscription.
 fn notifications(generator: &mut SchemaGenerator) -> Json {
     let topic = |topic: &Topic| (topic.name().to_owned(), schema_of(*topic, generator).to_value());
-    Topic::ALL.iter().map(topic).collect::<Map<_, _>>().into()
+    let mut all: Map<_, _> = Topic::ALL.iter().map(topic).collect();
+    client_tools::describe(generator, &mut all);
+    all.into()
 }
 
 fn list(json: &Json) -> impl Iterator<Item = &Json> {

@@ -1,0 +1,172 @@
+//! Descriptions of tools, as clients give them.
+
+use std::collections::HashSet;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+
+use crate::agent::tools::context;
+use crate::ids::SessionId;
+use crate::names::names;
+use crate::rpc::error::param_error;
+use crate::rpc::params::Short;
+use crate::store::session::SessionRow;
+use crate::wire::message::WireError;
+
+/// Maximum number of tools of one connection.
+pub(in crate::rpc) const MAX_CLIENT_TOOLS: usize = 128;
+/// Maximum length of a tool's name, in bytes; some providers refuse longer ones.
+pub(in crate::rpc) const MAX_TOOL_NAME_BYTES: usize = 64;
+/// Maximum length of a tool's description and schema together, in bytes.
+pub(in crate::rpc) const MAX_DESCRIPTION_BYTES: usize = 16 << 10;
+/// Maximum number of sessions, and of projects, in which a tool is offered.
+pub(in crate::rpc) const MAX_TOOL_PLACES: usize = 64;
+/// Maximum time that a call of a client's tool may take, in seconds.
+pub(in crate::rpc) const MAX_TOOL_SECONDS: u64 = 3600;
+/// Time that a call of a client's tool may take unless its client says otherwise, in seconds.
+const DEFAULT_TOOL_SECONDS: u64 = 60;
+
+names! {
+    /// What calls of a client's tool do.
+    #[schemars(rename = "ToolEffect")]
+    Effect {
+        /// They only read, and need no approval.
+        Reads => "reads",
+        /// They may change something, and need approval.
+        Changes => "changes",
+    }
+}
+
+/// A tool of a client.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "ClientTool")]
+pub(in crate::rpc) struct Given {
+    /// Name for the model: 1 to 64 ASCII letters, digits and underscores.
+    name: String,
+    /// Description for the model.
+    description: String,
+    /// JSON Schema of the arguments, an object, as JSON text; defaults to one without properties.
+    schema: Option<String>,
+    /// Whether calls need approval.
+    effect: Effect,
+    /// What calls can reach, as a phrase for the person who allows them.
+    touches: Option<Short>,
+    /// Maximum time of a call in seconds, at most 3600; defaults to 60.
+    seconds: Option<u64>,
+    /// Names or ids of the sessions in which to offer the tool.
+    sessions: Option<Vec<Short>>,
+    /// Folders of the projects in whose sessions to offer the tool.
+    projects: Option<Vec<Short>>,
+    /// Offer the tool in all sessions. Without any of the three, it is offered nowhere.
+    everywhere: Option<bool>,
+}
+
+/// A tool of a client, checked.
+#[derive(Clone)]
+pub(in crate::rpc) struct Description {
+    pub(in crate::rpc) name: String,
+    pub(in crate::rpc) text: String,
+    pub(in crate::rpc) schema: Json,
+    pub(in crate::rpc) effect: Effect,
+    pub(in crate::rpc) touches: String,
+    pub(in crate::rpc) seconds: u64,
+    pub(in crate::rpc) sessions: Vec<String>,
+    pub(in crate::rpc) projects: Vec<String>,
+    pub(in crate::rpc) everywhere: bool,
+}
+
+impl Description {
+    /// Returns whether the tool is offered in a session.
+    pub(in crate::rpc) fn is_for(&self, session: &SessionRow) -> bool {
+        let id = SessionId(session.id).to_string();
+        self.everywhere
+            || self.sessions.iter().any(|name| *name == session.name || *name == id)
+            || session.project.as_deref().is_some_and(|project| {
+                self.projects.iter().any(|folder| folder_of(folder) == folder_of(project))
+            })
+    }
+}
+
+/// Checks the tools of a connection.
+///
+/// # Errors
+/// The error of the parameter.
+pub(in crate::rpc) fn checked(given: Vec<Given>) -> Result<Vec<Description>, WireError> {
+    if given.len() > MAX_CLIENT_TOOLS {
+        let what = format!("must have at most {MAX_CLIENT_TOOLS} tools, got {}", given.len());
+        return Err(param_error("tools", &what));
+    }
+    let mut names = HashSet::new();
+    let checked = given.into_iter().enumerate().map(|(at, tool)| {
+        let wrong = |member: &str, what: &str| param_error(&format!("tools[{at}].{member}"), what);
+        check_name(&tool.name).map_err(|what| wrong("name", &what))?;
+        if !names.insert(tool.name.clone()) {
+            return Err(wrong("name", &format!("is {:?} twice", tool.name)));
+        }
+        let schema = schema(tool.schema.as_deref()).map_err(|what| wrong("schema", &what))?;
+        let bytes = tool.description.len() + tool.schema.as_ref().map_or(0, String::len);
+        if tool.description.trim().is_empty() || bytes > MAX_DESCRIPTION_BYTES {
+            let what = format!(
+                "must say what the tool does, in at most {MAX_DESCRIPTION_BYTES} bytes with the \
+                 schema"
+            );
+            return Err(wrong("description", &what));
+        }
+        let seconds = tool.seconds.unwrap_or(DEFAULT_TOOL_SECONDS);
+        if !(1..=MAX_TOOL_SECONDS).contains(&seconds) {
+            return Err(wrong("seconds", &format!("must be from 1 to {MAX_TOOL_SECONDS}")));
+        }
+        let places = |given: Option<Vec<Short>>, member| {
+            let given = given.unwrap_or_default();
+            match given.len() > MAX_TOOL_PLACES {
+                true => Err(wrong(member, &format!("must have at most {MAX_TOOL_PLACES} entries"))),
+                false => Ok(given.into_iter().map(|Short(place)| place).collect()),
+            }
+        };
+        Ok(Description {
+            schema,
+            effect: tool.effect,
+            touches: tool.touches.map_or_else(String::new, |Short(text)| text),
+            seconds,
+            sessions: places(tool.sessions, "sessions")?,
+            projects: places(tool.projects, "projects")?,
+            everywhere: tool.everywhere.unwrap_or(false),
+            name: tool.name,
+            text: tool.description,
+        })
+    });
+    checked.collect()
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    if !(1..=MAX_TOOL_NAME_BYTES).contains(&name.len()) || !name.bytes().all(is_allowed) {
+        return Err(format!(
+            "must have 1 to {MAX_TOOL_NAME_BYTES} ASCII letters, digits and underscores"
+        ));
+    }
+    match context::find(name) {
+        Some(_) => Err(format!("must not be that of a tool of the server, got {name:?}")),
+        None => Ok(()),
+    }
+}
+
+/// Reads the schema of a tool's arguments.
+fn schema(text: Option<&str>) -> Result<Json, String> {
+    let Some(text) = text else { return Ok(json!({ "type": "object", "properties": {} })) };
+    let schema: Json =
+        serde_json::from_str(text).map_err(|error| format!("must be JSON: {error}"))?;
+    match schema["type"] == "object" && !schema["properties"].is_array() {
+        true => Ok(schema),
+        false => Err("must be a JSON Schema whose type is object".to_owned()),
+    }
+}
+
+/// Returns the name of a folder without a slash at its end.
+fn folder_of(name: &str) -> &str {
+    name.strip_suffix('/').filter(|rest| !rest.is_empty()).unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests;

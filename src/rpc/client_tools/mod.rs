@@ -1,0 +1,151 @@
+//! Tools that clients bring: which connection has which, and the calls that wait for results.
+
+mod given;
+mod remote;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use schemars::generate::SchemaGenerator;
+use serde_json::{Map, Value as Json};
+use tokio::sync::oneshot::{self, Receiver, Sender};
+use tokio_util::sync::CancellationToken;
+
+pub(super) use self::given::{
+    Description, Effect, Given, MAX_CLIENT_TOOLS, MAX_DESCRIPTION_BYTES, MAX_TOOL_NAME_BYTES,
+    MAX_TOOL_PLACES, MAX_TOOL_SECONDS, checked,
+};
+use self::remote::{Remote, ToolCalled, ToolCancelled};
+use super::client::Client;
+use super::peer::Peer;
+use crate::agent::tools::{OfferedTool, context};
+
+/// Notification of a call.
+const CALLED: &str = "tool-called";
+/// Notification that nobody waits for a call's result any more.
+const CANCELLED: &str = "tool-cancelled";
+
+/// The tools of all connections. Clones share them.
+#[derive(Clone, Default)]
+pub struct ClientTools(Arc<Mutex<Known>>);
+
+#[derive(Default)]
+struct Known {
+    tools: Vec<Arc<Brought>>,
+    /// Number of the last call.
+    last: u64,
+    calls: HashMap<u64, Waiting>,
+}
+
+/// A tool, with the connection that brought it.
+pub(super) struct Brought {
+    pub(super) owner: Owner,
+    pub(super) tool: Description,
+}
+
+/// The connection that brought a tool. It can end at any time.
+#[derive(Clone)]
+pub(super) struct Owner {
+    pub(super) client: Weak<Client>,
+    pub(super) peer: Weak<dyn Peer>,
+    /// Cancelled when the connection ends.
+    pub(super) gone: CancellationToken,
+}
+
+/// A call that waits for its result.
+struct Waiting {
+    client: Weak<Client>,
+    result: Sender<Result<String, String>>,
+}
+
+impl Owner {
+    fn is_here(&self) -> bool {
+        self.client.strong_count() > 0 && !self.gone.is_cancelled()
+    }
+}
+
+impl ClientTools {
+    /// Replaces the tools of a connection.
+    pub(super) fn set(&self, owner: &Owner, tools: Vec<Description>) {
+        let mut known = self.known();
+        known.tools.retain(|tool| !tool.owner.client.ptr_eq(&owner.client));
+        let brought = |tool| Arc::new(Brought { owner: owner.clone(), tool });
+        known.tools.extend(tools.into_iter().map(brought));
+    }
+
+    /// Returns the tools of the connections that are here, in the order in which they came.
+    pub(super) fn here(&self) -> Vec<Arc<Brought>> {
+        let mut known = self.known();
+        known.tools.retain(|tool| tool.owner.is_here());
+        known.tools.clone()
+    }
+
+    /// Forgets the tools of a connection that sends nothing more, and ends their calls.
+    pub(crate) fn forget(&self, client: &Arc<Client>) {
+        let client = Arc::downgrade(client);
+        let mut known = self.known();
+        known.tools.retain(|tool| !tool.owner.client.ptr_eq(&client));
+        known.calls.retain(|_, call| !call.client.ptr_eq(&client));
+    }
+
+    /// Returns the names of the tools, each once.
+    pub(super) fn names(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.here().iter().map(|tool| tool.tool.name.clone()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// Returns all tools for a turn that this client asks for: the server's, the client's own, and
+    /// those of others. Of tools with one name, the first is offered.
+    pub(super) fn toolbox(&self, client: &Arc<Client>) -> Vec<Arc<dyn OfferedTool>> {
+        let client = Arc::downgrade(client);
+        let mut here = self.here();
+        here.sort_by_key(|tool| !tool.owner.client.ptr_eq(&client));
+        let remote =
+            |brought| Arc::new(Remote { brought, tools: self.clone() }) as Arc<dyn OfferedTool>;
+        context::toolbox().into_iter().chain(here.into_iter().map(remote)).collect()
+    }
+
+    /// Opens a call. Returns its number, and the receiver of its result.
+    fn open(&self, owner: &Owner) -> (u64, Receiver<Result<String, String>>) {
+        let (result, receiver) = oneshot::channel();
+        let mut known = self.known();
+        known.last += 1;
+        let number = known.last;
+        known.calls.insert(number, Waiting { client: Weak::clone(&owner.client), result });
+        (number, receiver)
+    }
+
+    /// Withdraws a call. Returns whether it waited.
+    fn withdraw(&self, number: u64) -> bool {
+        self.known().calls.remove(&number).is_some()
+    }
+
+    /// Gives the result of a call. Returns whether the call waited for this client.
+    pub(super) fn answer(
+        &self,
+        client: &Arc<Client>,
+        number: u64,
+        result: Result<String, String>,
+    ) -> bool {
+        let client = Arc::downgrade(client);
+        let mut known = self.known();
+        if !known.calls.get(&number).is_some_and(|call| call.client.ptr_eq(&client)) {
+            return false;
+        }
+        known.calls.remove(&number).is_some_and(|call| call.result.send(result).is_ok())
+    }
+
+    /// Locks the state. A panic cannot leave it inconsistent: each change is one step.
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Adds the schemas of the notifications that clients with tools get without subscribing.
+pub(super) fn describe(generator: &mut SchemaGenerator, notifications: &mut Map<String, Json>) {
+    let called = generator.subschema_for::<ToolCalled<'_>>().to_value();
+    let cancelled = generator.subschema_for::<ToolCancelled<'_>>().to_value();
+    notifications.extend([(CALLED.to_owned(), called), (CANCELLED.to_owned(), cancelled)]);
+}

@@ -1,0 +1,185 @@
+//! Calls of a client's tool: the question goes out as a notification, and the result comes back
+//! through a method.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use super::given::Effect;
+use super::{Brought, CALLED, CANCELLED, ClientTools};
+use crate::agent::tools::{OfferedTool, ToolRequest, one_line};
+use crate::agent::{Job, Later};
+use crate::ids::SessionId;
+use crate::provider::chat;
+use crate::store::session::SessionRow;
+use crate::value::Value;
+use crate::visible::visible;
+
+/// A model calls a tool of this connection. Answer with `give-result`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct ToolCalled<'a> {
+    /// Number of the call, for `give-result`.
+    call: u64,
+    /// Name of the tool.
+    tool: &'a str,
+    /// Arguments, a JSON object as JSON.
+    arguments: &'a str,
+    /// Name of the session.
+    session: &'a str,
+    /// Id of the session.
+    session_id: SessionId,
+    /// Folder of the session's project; `nil` if it has none.
+    project: Option<&'a str>,
+}
+
+/// A call of a tool was cancelled or took too long. Its result is no longer wanted.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ToolCancelled<'a> {
+    /// Number of the call.
+    call: u64,
+    /// Name of the tool.
+    tool: &'a str,
+}
+
+/// A client's tool, for a turn.
+pub(super) struct Remote {
+    pub(super) brought: Arc<Brought>,
+    pub(super) tools: ClientTools,
+}
+
+impl OfferedTool for Remote {
+    fn name(&self) -> &str {
+        &self.brought.tool.name
+    }
+
+    fn offered(&self) -> chat::Tool {
+        let tool = &self.brought.tool;
+        chat::Tool {
+            name: tool.name.clone(),
+            description: tool.text.clone(),
+            schema: tool.schema.clone(),
+        }
+    }
+
+    fn needs_approval(&self) -> bool {
+        self.brought.tool.effect != Effect::Reads
+    }
+
+    fn is_offered_unasked(&self) -> bool {
+        true
+    }
+
+    fn is_for(&self, session: &SessionRow) -> bool {
+        self.brought.tool.is_for(session)
+    }
+
+    fn understand<'a>(
+        &'a self,
+        arguments: &'a str,
+        _: &'a SessionRow,
+    ) -> Later<'a, Result<Box<dyn ToolRequest>, String>> {
+        Box::pin(async move {
+            let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
+            match serde_json::from_str(arguments) {
+                Ok(Json::Object(_)) => {}
+                Ok(_) => return Err("the arguments must be a JSON object".to_owned()),
+                Err(error) => return Err(format!("the arguments are not JSON: {error}")),
+            }
+            let (brought, tools) = (Arc::clone(&self.brought), self.tools.clone());
+            let request = Request { brought, tools, arguments: arguments.to_owned() };
+            Ok(Box::new(request) as Box<dyn ToolRequest>)
+        })
+    }
+}
+
+/// A call with arguments.
+struct Request {
+    brought: Arc<Brought>,
+    tools: ClientTools,
+    arguments: String,
+}
+
+impl ToolRequest for Request {
+    fn phrase(&self) -> String {
+        let tool = &self.brought.tool;
+        let call = format!("call {} {}", tool.name, visible(&one_line(&self.arguments)));
+        match &*tool.touches {
+            "" => call,
+            touches => format!("{call} (reaches {})", visible(&one_line(touches))),
+        }
+    }
+
+    fn carry_out<'a>(
+        &'a self,
+        job: &'a Job,
+        session: &'a SessionRow,
+    ) -> Later<'a, Result<String, String>> {
+        Box::pin(async move {
+            let Brought { owner, tool } = &*self.brought;
+            let gone = || format!("the client that has the tool {} went away", tool.name);
+            let (number, result) = self.tools.open(owner);
+            let _open = Open { request: self, number };
+            tokio::select! {
+                biased;
+                () = owner.gone.cancelled() => return Err(gone()),
+                () = job.cancelled.cancelled() => return Err("the turn was cancelled".to_owned()),
+                () = self.ask(number, session) => {}
+            }
+            tokio::select! {
+                biased;
+                result = result => result.unwrap_or_else(|_| Err(gone())),
+                () = owner.gone.cancelled() => Err(gone()),
+                () = job.cancelled.cancelled() => Err("the turn was cancelled".to_owned()),
+                () = job.services.ending.cancelled() => Err("the server ends".to_owned()),
+                () = tokio::time::sleep(Duration::from_secs(tool.seconds)) => {
+                    Err(format!("{} gave no result within {} seconds", tool.name, tool.seconds))
+                }
+            }
+        })
+    }
+}
+
+impl Request {
+    /// Tells the client of the call, once the client has read most of its earlier messages.
+    /// Withdraws the call if that is impossible.
+    async fn ask(&self, number: u64, session: &SessionRow) {
+        let Brought { owner, tool } = &*self.brought;
+        let peer = owner.peer.upgrade();
+        if let Some(peer) = &peer {
+            peer.room().await;
+        }
+        let called = Value::of(&ToolCalled {
+            call: number,
+            tool: &tool.name,
+            arguments: &self.arguments,
+            session: &session.name,
+            session_id: SessionId(session.id),
+            project: session.project.as_deref(),
+        });
+        if !peer.is_some_and(|peer| peer.notify(CALLED, called)) {
+            self.tools.withdraw(number);
+        }
+    }
+}
+
+/// An open call. Dropping it withdraws the call, and tells the client if it has not answered.
+struct Open<'a> {
+    request: &'a Request,
+    number: u64,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        let Request { brought, tools, .. } = self.request;
+        if tools.withdraw(self.number)
+            && let Some(peer) = brought.owner.peer.upgrade()
+        {
+            let cancelled = ToolCancelled { call: self.number, tool: &brought.tool.name };
+            peer.notify(CANCELLED, Value::of(&cancelled));
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The methods by which clients bring tools and answer their calls.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Step;
+use super::call::Call;
+use super::client_tools::{Brought, Effect, Given, Owner, checked};
+use super::error::{param_error, refused};
+use super::error_data::PlainKind;
+use super::params::Nothing;
+use crate::wire::message::WireError;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct RegisterTools {
+    /// The tools of this connection, at most 128, in place of earlier ones; `nil` for none.
+    tools: Vec<Given>,
+}
+
+/// The tools of a connection.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RegisteredTools")]
+pub(super) struct Registered {
+    /// Number of tools that the connection has now.
+    tools: usize,
+}
+
+pub(super) fn register_tools(call: Call, given: RegisterTools) -> Result<Step, WireError> {
+    if !call.dialect.has_progress() {
+        let why = "this dialect has no notifications, so calls of tools cannot reach the client; \
+                   connect with messages in lines";
+        return Err(refused(PlainKind::NotAllowed, why.to_owned()));
+    }
+    if !call.access.may_change_providers() {
+        let why = "clients over TCP cannot bring tools without the secret; send the secret first, \
+                   or connect over stdio or the Unix socket";
+        return Err(refused(PlainKind::NotAllowed, why.to_owned()));
+    }
+    let tools = checked(given.tools)?;
+    let registered = Registered { tools: tools.len() };
+    let (client, peer) = (Arc::downgrade(&call.client), Arc::downgrade(&call.peer));
+    let owner = Owner { client, peer, gone: call.hung_up };
+    call.tools.client_tools.set(&owner, tools);
+    Step::done(&registered)
+}
+
+/// A tool that a client brought.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ListedTool")]
+pub(super) struct Listed {
+    /// Name for the model.
+    name: String,
+    /// Description for the model.
+    description: String,
+    /// JSON Schema of the arguments, as JSON.
+    schema: String,
+    /// Whether calls need approval.
+    effect: Effect,
+    /// What calls can reach; empty if the client did not say.
+    touches: String,
+    /// Maximum time of a call, in seconds.
+    seconds: u64,
+    /// Names or ids of the sessions in which the tool is offered.
+    sessions: Vec<String>,
+    /// Folders of the projects in whose sessions the tool is offered.
+    projects: Vec<String>,
+    /// True if the tool is offered in all sessions.
+    everywhere: bool,
+    /// True if this connection brought the tool.
+    own: bool,
+}
+
+pub(super) fn list_tools(call: Call, _: Nothing) -> Result<Step, WireError> {
+    let client = Arc::downgrade(&call.client);
+    let listed = |brought: Arc<Brought>| {
+        let tool = brought.tool.clone();
+        Listed {
+            name: tool.name,
+            description: tool.text,
+            schema: tool.schema.to_string(),
+            effect: tool.effect,
+            touches: tool.touches,
+            seconds: tool.seconds,
+            sessions: tool.sessions,
+            projects: tool.projects,
+            everywhere: tool.everywhere,
+            own: brought.owner.client.ptr_eq(&client),
+        }
+    };
+    Step::done(&call.tools.client_tools.here().into_iter().map(listed).collect::<Vec<_>>())
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct GiveResult {
+    /// Number of the call.
+    call: u64,
+    /// Result for the model; either this or `:error`.
+    content: Option<String>,
+    /// Reason why the call failed, as a phrase for the model.
+    error: Option<String>,
+}
+
+/// The outcome of giving a result.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "TakenResult")]
+pub(super) struct Taken {
+    /// True if the call still waited for this connection's result.
+    taken: bool,
+}
+
+pub(super) fn give_result(call: Call, given: GiveResult) -> Result<Step, WireError> {
+    let result = match (given.content, given.error) {
+        (Some(content), None) => Ok(content),
+        (None, Some(error)) => Err(error),
+        _ => return Err(param_error("content", "or error must be given, and not both")),
+    };
+    // In the engine, so that it comes after what the tool changed there.
+    Step::state(move |_| {
+        let taken = call.tools.client_tools.answer(&call.client, given.call, result);
+        Ok(Taken { taken })
+    })
+}
