@@ -324,9 +324,15 @@
 
 (ert-deftest contexture-repl-tools-are-those-of-the-server ()
   (contexture-test-with-server
-    (dolist (case '((chat "tools") (chat "allow") (configure-session "tools")
-                    (configure-session "allowed-tools")))
-      (should (equal (apply #'contexture-test-values case) contexture-repl--tools)))))
+    (contexture-request 'open-session '(:name "s"))
+    (dolist (case '((chat :content "x" :tools ("none")) (chat :content "x" :allow ("none"))
+                    (configure-session :tools ("none"))
+                    (configure-session :allowed-tools ("none"))))
+      (let ((problem (should-error (contexture-request (car case) (cdr case))
+                                   :type 'contexture-error)))
+        (should (string-suffix-p
+                 (concat "existing: " (mapconcat #'identity contexture-repl--tools ", "))
+                 (cadr problem)))))))
 
 (ert-deftest contexture-repl-tools-are-off-at-first ()
   (contexture-repl-test-with contexture-repl-tool-tests--add
