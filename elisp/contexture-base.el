@@ -181,5 +181,25 @@ connects, and the server keeps them until it ends.  The plist has
 (defvar contexture-providers-hook nil
   "Normal hook run each time the server accepts one of `contexture-providers'.")
 
+;;;; Tools
+
+(declare-function contexture-tools--changed "contexture-tools" ())
+
+(defcustom contexture-tools nil
+  "Tools of Emacs that models may call, and where.
+Each is (TOOL PLACE).  TOOL is a name, or t for all tools that only read.
+PLACE is t for everywhere, (session . ID) or (project . FOLDER).
+`contexture-tools-on' and `contexture-tools-off' change this for the
+running Emacs."
+  :type '(repeat (list (choice (const :tag "All that only read" t)
+                               (string :tag "Name"))
+                       (choice (const :tag "Everywhere" t)
+                               (cons :tag "Session" (const session) (string :tag "Id"))
+                               (cons :tag "Project" (const project) directory))))
+  :set (lambda (option value)
+         (set-default option value)
+         (when (featurep 'contexture-tools)
+           (contexture-tools--changed))))
+
 (provide 'contexture-base)
 ;;; contexture-base.el ends here

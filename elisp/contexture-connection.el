@@ -38,6 +38,7 @@
 (defvar contexture--connection)
 (defvar contexture--live-watching)
 (autoload 'contexture-provider--tell-all "contexture-provider")
+(autoload 'contexture-tools--connected "contexture-tools")
 
 (defvar contexture--wire-functions nil
   "Abnormal hook run for every line, with `sent' or `received', and the line.")
@@ -242,6 +243,9 @@ wrote there (see `contexture--unbroken')."
     (contexture--subscribe connection)
     (when contexture-providers
       (contexture-provider--tell-all connection))
+    (when (and (or contexture-tools (featurep 'contexture-tools))
+               (eq connection contexture--connection))
+      (contexture-tools--connected connection))
     (contexture--resend connection)
     (when (and (fboundp 'contexture-live--connected)
                (eq connection contexture--connection))

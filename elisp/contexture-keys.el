@@ -54,6 +54,7 @@
                  ("contexture-agent-shell" contexture-agent-shell-mode)
                  ("contexture-doctor" contexture-doctor)
                  ("contexture-setup" contexture-setup-agent)
+                 ("contexture-tools" contexture-tools-on contexture-tools-off)
                  ("contexture-install" contexture-install-server)
                  ("contexture-info" contexture-info)
                  ("contexture-repl" contexture-repl)
@@ -83,6 +84,7 @@
 
 (autoload 'contexture-session-map "contexture-session" nil nil 'keymap)
 (autoload 'contexture-lisp-map "contexture-lisp" nil nil 'keymap)
+(autoload 'contexture-define-tool "contexture-tools")
 (autoload 'contexture-lisp-connected-p "contexture-lisp")
 (autoload 'contexture-mention-at-point "contexture-mention")
 (autoload 'contexture-mention-in-string "contexture-mention-read")

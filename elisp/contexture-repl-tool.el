@@ -25,6 +25,8 @@
 (declare-function contexture-repl--configure "contexture-repl-settings" (&rest settings))
 (declare-function contexture-repl--show-problem "contexture-repl-turn" (problem))
 (declare-function contexture-repl--fetch-settings "contexture-repl-settings" ())
+(declare-function contexture-tools--entry-text "contexture-tools" (entry))
+(declare-function contexture-tools--names "contexture-tools" ())
 (declare-function json-pretty-print-buffer "json" (&optional minimize))
 
 (defface contexture-repl-tool '((t :inherit shadow))
@@ -439,10 +441,12 @@ models use TOOL without asking, and `ask' asks again."
      (list what (when (memq what '(allow ask))
                   (completing-read "Tool: " (contexture-repl--tool-choices what)
                                    nil t)))))
-  (let ((allowed (contexture-repl--allowed-tools)))
-    (when (and (memq what '(allow ask)) (not (member tool contexture-repl--tools)))
+  ;; The server takes only the names of tools that there are now.
+  (let ((allowed (seq-intersection (contexture-repl--allowed-tools)
+                                   (contexture-repl--all-tools))))
+    (when (and (memq what '(allow ask)) (not (member tool (contexture-repl--all-tools))))
       (contexture--user-error "There is no tool %s; the tools are %s" tool
-                  (mapconcat #'identity contexture-repl--tools ", ")))
+                  (mapconcat #'identity (contexture-repl--all-tools) ", ")))
     (pcase what
       ('on (contexture-repl--configure :tools t))
       ('off (contexture-repl--configure :tools []))
@@ -452,6 +456,12 @@ models use TOOL without asking, and `ask' asks again."
              :allowed-tools (vconcat (remove tool allowed))))
       (_ (user-error "/tools takes on, off, list, allow NAME or ask NAME")))))
 
+(defun contexture-repl--all-tools ()
+  "Return the names of the server's tools, and of those that Emacs has on."
+  (append contexture-repl--tools
+          (and contexture-tools (fboundp 'contexture-tools--names)
+               (contexture-tools--names))))
+
 (defun contexture-repl--allowed-tools ()
   "Return the names of the tools that need no approval in this session."
   (mapcar #'contexture--name (plist-get contexture-repl--tool-settings :allowed-tools)))
@@ -460,7 +470,7 @@ models use TOOL without asking, and `ask' asks again."
   "Return the tools to which WHAT, `allow' or `ask', can apply."
   (let ((allowed (contexture-repl--allowed-tools)))
     (if (eq what 'ask) allowed
-      (cl-set-difference contexture-repl--tools allowed :test #'equal))))
+      (cl-set-difference (contexture-repl--all-tools) allowed :test #'equal))))
 
 (defun contexture-repl--tools-text ()
   "Return a phrase for this session's tools, and those that need no approval."
@@ -468,16 +478,22 @@ models use TOOL without asking, and `ask' asks again."
         (allowed (contexture-repl--allowed-tools)))
     (mapconcat
      #'identity
-     (cons (if tools "Models are offered these tools (/tools off: none):"
-             "Models are offered no tools (/tools on offers these):")
-           (mapcar (lambda (tool)
-                     (format "  %-15s %s" tool
-                             (cond ((member tool allowed) "without asking")
-                                   ((or (memq tools '(nil t))
-                                        (member tool (mapcar #'contexture--name tools)))
-                                    "asks each time")
-                                   (t "not offered"))))
-                   contexture-repl--tools))
+     (append
+      (list (if tools "Models are offered these tools (/tools off: none):"
+              "Models are offered no tools (/tools on offers these):"))
+      (mapcar (lambda (tool)
+                (format "  %-15s %s" tool
+                        (cond ((member tool allowed) "without asking")
+                              ((or (memq tools '(nil t))
+                                   (member tool (mapcar #'contexture--name tools)))
+                               "asks each time")
+                              (t "not offered"))))
+              contexture-repl--tools)
+      (and contexture-tools (fboundp 'contexture-tools--entry-text)
+           (cons "They may call these of Emacs (M-x contexture-tools-off: none):"
+                 (mapcar (lambda (entry)
+                           (concat "  " (contexture-tools--entry-text entry)))
+                         contexture-tools))))
      "\n")))
 
 (provide 'contexture-repl-tool)
