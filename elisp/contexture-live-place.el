@@ -24,6 +24,11 @@
 (defvar contexture-live--captured (make-hash-table :test #'eq :weakness 'key)
   "Hash table from texts that were taken to their bounds, pairs of markers.")
 
+(defvar contexture-live--claimed (make-hash-table :test #'equal)
+  "Hash table from (CONTEXT . VERSION) to t or a timer.
+The value is t if the answer to an addition that made VERSION came first,
+and a timer if the notification did.")
+
 (defvar contexture-live--asking nil
   "Alist from contexts about which the server is asked to t.
 The value `again' means that one changed meanwhile.")
@@ -39,16 +44,28 @@ The value `again' means that one changed meanwhile.")
   "Let ITEM, the answer to an addition to MANAGER, follow its buffer.
 TEXT is the text that was taken from there.  What the server read itself
 becomes known like what others add."
-  (when (plist-get item :live)
-    (let* ((bounds (and text (gethash text contexture-live--captured)))
-           (buffer (and bounds (marker-buffer (car bounds)))))
-      (when buffer
-        (remhash text contexture-live--captured)
-        (with-current-buffer (or (buffer-base-buffer buffer) buffer)
-          (when (and buffer-file-name
-                     (member (plist-get (plist-get item :metadata) :filename)
-                             (contexture-live--names)))
-            (contexture-live--claim manager item text bounds)))))))
+  (mapc #'contexture-live--forget-item (plist-get item :evicted))
+  (let ((watching contexture--live-watching))
+    (when (and (or (not (plist-get item :live))
+                   (contexture-live--claim-captured manager item text))
+               watching)
+      (contexture-live--note-claimed manager (plist-get item :version)))))
+
+(defun contexture-live--claim-captured (manager item text)
+  "Let ITEM of MANAGER follow the buffer from which TEXT was taken.
+Return nil if that buffer no longer has it."
+  (let* ((bounds (and text (gethash text contexture-live--captured)))
+         (buffer (and bounds (marker-buffer (car bounds)))))
+    (when buffer
+      (remhash text contexture-live--captured)
+      (with-current-buffer (or (buffer-base-buffer buffer) buffer)
+        (prog1 (when (and buffer-file-name
+                          (member (plist-get (plist-get item :metadata) :filename)
+                                  (contexture-live--names)))
+                 (contexture-live--claim manager item text bounds)
+                 t)
+          (set-marker (car bounds) nil)
+          (set-marker (cdr bounds) nil))))))
 
 (defun contexture-live--claim (manager item text bounds)
   "Let ITEM of MANAGER follow the text between BOUNDS, which was TEXT.
@@ -77,6 +94,44 @@ The value is that of `contexture-live--held-p'."
   "Return the first and last line in METADATA as a pair, or nil."
   (when-let* ((start (plist-get metadata :start-line)))
     (cons start (or (plist-get metadata :end-line) start))))
+
+;;;; Changes of which an answer told all
+
+(defun contexture-live--note-claimed (manager version)
+  "Record that all is known about the change that gave MANAGER its VERSION."
+  (when version
+    (let* ((key (cons manager version))
+           (timer (gethash key contexture-live--claimed)))
+      (if (null timer)
+          (puthash key t contexture-live--claimed)
+        (when (timerp timer) (cancel-timer timer))
+        (remhash key contexture-live--claimed)))))
+
+(defun contexture-live--news (manager version own)
+  "Ask about MANAGER, which got VERSION, unless an answer told all about that.
+OWN is non-nil if this Emacs added an item.  The answer may come later."
+  (let ((key (cons manager version)))
+    (cond ((not own)
+           (contexture-live--forget-claimed)
+           (contexture-live--ask-about manager))
+          ((gethash key contexture-live--claimed)
+           (remhash key contexture-live--claimed))
+          (t
+           (puthash key
+                    (run-at-time contexture-live-delay nil
+                                 #'contexture-live--unclaimed key)
+                    contexture-live--claimed)))))
+
+(defun contexture-live--unclaimed (key)
+  "Ask about the context of KEY, since no answer told of its version."
+  (remhash key contexture-live--claimed)
+  (contexture-live--ask-about (car key)))
+
+(defun contexture-live--forget-claimed ()
+  "Forget of which changes all is known, and wait for no more answers."
+  (maphash (lambda (_ timer) (when (timerp timer) (cancel-timer timer)))
+           contexture-live--claimed)
+  (clrhash contexture-live--claimed))
 
 ;;;; Items of which the server tells
 
@@ -256,6 +311,7 @@ If the text was only written to another file, they stay with the first."
   "Follow the visited files that the server just reached has items of."
   (setq contexture-live--asking nil
         contexture--live-watching nil)
+  (contexture-live--forget-claimed)
   (add-hook 'find-file-hook #'contexture-live--opened)
   (when (contexture-running-p)
     (contexture-live--follow (contexture-live--all-names))))
@@ -285,8 +341,11 @@ their sources: these are known here, or are in files.  If somebody wants
 what is not saved, give it."
   (pcase method
     ('context-changed
-     (unless (equal (contexture--name (plist-get params :method)) "refresh")
-       (contexture-live--ask-about (plist-get params :manager))))
+     (let ((method (contexture--name (plist-get params :method))))
+       (unless (equal method "refresh")
+         (contexture-live--news (plist-get params :manager) (plist-get params :version)
+                                (and (plist-get params :own)
+                                     (equal method "add-context"))))))
     ('text-wanted
      (contexture-live--give (plist-get params :question) (plist-get params :path)))))
 

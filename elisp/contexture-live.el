@@ -58,16 +58,23 @@ was saved."
 (defvar-local contexture-live--seen nil
   "Sign of the state of this buffer that the server was told last.")
 
+(defvar-local contexture-live--new nil
+  "Items of this buffer that got their places after `contexture-live--seen'.")
+
 (defvar-local contexture-live--file nil
   "File that this buffer visited when its items were placed.")
 
-(dolist (variable '(contexture-live--items contexture-live--seen contexture-live--file))
+(dolist (variable '(contexture-live--items contexture-live--seen contexture-live--new
+                    contexture-live--file))
   (put variable 'permanent-local t))
 (dolist (hook '(contexture-live--reverted contexture-live--killed contexture-live--renamed))
   (put hook 'permanent-local-hook t))
 
 (defvar contexture-live--buffers nil
   "Buffers with live items.")
+
+(defvar contexture-live--places (make-hash-table :test #'equal)
+  "Hash table from the id of each live item of a buffer to (BUFFER . ITEM).")
 
 (defvar contexture-live--timer nil
   "Idle timer that tells the server what changed, or nil.")
@@ -235,13 +242,17 @@ there: let no item follow a buffer."
   (cl-loop for buffer in contexture-live--buffers
            when (buffer-live-p buffer)
            nconc (with-current-buffer buffer
-                   (let ((sign (contexture-live--sign)))
-                     (unless (equal sign contexture-live--seen)
-                       (setq contexture-live--seen sign)
-                       (contexture-live--changes-here (cdr sign)))))))
+                   (let* ((sign (contexture-live--sign))
+                          (items (if (equal sign contexture-live--seen)
+                                     contexture-live--new
+                                   contexture-live--items)))
+                     (setq contexture-live--seen sign
+                           contexture-live--new nil)
+                     (and items
+                          (contexture-live--changes-here items (cdr sign)))))))
 
-(defun contexture-live--changes-here (held)
-  "Return the updates of the items of this buffer that changed.
+(defun contexture-live--changes-here (items held)
+  "Return the updates of those of ITEMS, of this buffer, that changed.
 HELD is non-nil if the file does not count."
   (save-excursion
     (save-restriction
@@ -251,14 +262,14 @@ HELD is non-nil if the file does not count."
               (mapcar (lambda (item)
                         (contexture-live--change
                          item (contexture-live--state item held from)))
-                      (contexture-live--in-order)))))))
+                      (contexture-live--in-order items)))))))
 
-(defun contexture-live--in-order ()
-  "Return the items of this buffer that have a place, by their beginnings."
+(defun contexture-live--in-order (items)
+  "Return those of ITEMS that have a place, by their beginnings."
   (cl-flet ((start (item)
               (let ((overlay (contexture-live--item-overlay item)))
                 (or (and overlay (overlay-start overlay)) 0))))
-    (sort (cl-remove 'none (copy-sequence contexture-live--items)
+    (sort (cl-remove 'none (copy-sequence items)
                      :key #'contexture-live--item-overlay)
           (lambda (a b) (< (start a) (start b))))))
 
@@ -303,8 +314,9 @@ or nil for a whole buffer."
       (setf (contexture-live--item-saved item) told))
     (contexture-live--put item place)
     (cl-pushnew item contexture-live--items)
-    (setq contexture-live--file (expand-file-name buffer-file-name)
-          contexture-live--seen nil)
+    (cl-pushnew item contexture-live--new)
+    (puthash id (cons (current-buffer) item) contexture-live--places)
+    (setq contexture-live--file (expand-file-name buffer-file-name))
     (contexture-live--join)))
 
 (defun contexture-live--put (item place)
@@ -334,9 +346,12 @@ It stays the same overlay, which may be a mark too."
 
 (defun contexture-live--release ()
   "Let no item follow this buffer any more."
-  (mapc #'contexture-live--drop-overlay contexture-live--items)
+  (dolist (item contexture-live--items)
+    (contexture-live--drop-overlay item)
+    (remhash (contexture-live--item-id item) contexture-live--places))
   (mapc #'kill-local-variable
-        '(contexture-live--items contexture-live--seen contexture-live--file))
+        '(contexture-live--items contexture-live--seen contexture-live--new
+          contexture-live--file))
   (remove-hook 'after-revert-hook #'contexture-live--reverted t)
   (remove-hook 'kill-buffer-hook #'contexture-live--killed t)
   (remove-hook 'after-set-visited-file-name-hook #'contexture-live--renamed t)
@@ -355,11 +370,8 @@ It stays the same overlay, which may be a mark too."
 
 (defun contexture-live--find-item (id)
   "Return (BUFFER . ITEM) of the item ID, or nil."
-  (cl-loop for buffer in contexture-live--buffers
-           for item = (and (buffer-live-p buffer)
-                           (cl-find id (buffer-local-value 'contexture-live--items buffer)
-                                    :key #'contexture-live--item-id :test #'equal))
-           when item return (cons buffer item)))
+  (let ((place (gethash id contexture-live--places)))
+    (and (buffer-live-p (car place)) place)))
 
 (defun contexture-live--forget-item (id)
   "Let the item ID follow no buffer any more."
@@ -367,13 +379,14 @@ It stays the same overlay, which may be a mark too."
     (`(,buffer . ,item)
      (with-current-buffer buffer
        (contexture-live--drop-overlay item)
-       (setq contexture-live--items (delq item contexture-live--items))
+       (remhash id contexture-live--places)
+       (setq contexture-live--items (delq item contexture-live--items)
+             contexture-live--new (delq item contexture-live--new))
        (unless contexture-live--items (contexture-live--release))))))
 
 (defun contexture-live--overlay (id)
   "Return the overlay of the item ID in this buffer if it covers whole lines."
-  (when-let* ((item (cl-find id contexture-live--items
-                             :key #'contexture-live--item-id :test #'equal))
+  (when-let* ((item (cdr (gethash id contexture-live--places)))
               (overlay (contexture-live--item-overlay item)))
     (and (overlayp overlay)
          (eq (overlay-buffer overlay) (current-buffer))
@@ -382,7 +395,8 @@ It stays the same overlay, which may be a mark too."
 
 (defun contexture-live--item-ids ()
   "Return the ids of the items that have a place in this buffer."
-  (mapcar #'contexture-live--item-id (contexture-live--in-order)))
+  (mapcar #'contexture-live--item-id
+          (contexture-live--in-order contexture-live--items)))
 
 (provide 'contexture-live)
 ;;; contexture-live.el ends here

@@ -368,7 +368,8 @@ impl Engine {
         self.manager(name)?;
         if let Some(manager) = self.managers.get_mut(name) {
             manager.apply(change);
-            self.events.push(Event::changed(name, manager, change, way));
+            let by = self.sessions.caller;
+            self.events.push(Event::changed(name, manager, change, way, by));
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::mem::discriminant;
 
 use serde::Serialize;
 
+use super::Caller;
 use crate::context::change::Change;
 use crate::context::manager::Manager;
 use crate::curation::notes::{NotesStatus, NotesStep};
@@ -33,6 +34,8 @@ pub enum Event {
         entered: u64,
         /// Number of items removed.
         left: u64,
+        /// Connection whose call made the change.
+        by: Caller,
     },
     /// A session was opened, made current, renamed, deleted or restored, or its messages, view or
     /// settings changed.
@@ -245,7 +248,13 @@ impl Event {
 
     /// Creates the event of a change that `manager` has just applied. `way` is set if the change
     /// was an undo or a redo; `change` then has the method whose change was undone or redone.
-    pub fn changed(name: &str, manager: &Manager, change: &Change, way: Option<Way>) -> Self {
+    pub fn changed(
+        name: &str,
+        manager: &Manager,
+        change: &Change,
+        way: Option<Way>,
+        by: Caller,
+    ) -> Self {
         let of = |that: Way| (way == Some(that)).then(|| change.method.clone());
         let count = |came: bool| {
             let moves = change.slots.iter().filter(|slot| {
@@ -264,6 +273,7 @@ impl Event {
             version: manager.version(),
             entered: count(true),
             left: count(false),
+            by,
         }
     }
 }

@@ -230,8 +230,9 @@ impl Engine {
         self.apply(from, &emptied, None)?;
         self.managers.remove(from);
         self.managers.remove(to);
+        let by = self.sessions.caller;
         let held = self.manager(to)?;
-        let event = super::Event::changed(to, held, &filled, None);
+        let event = super::Event::changed(to, held, &filled, None, by);
         self.events.push(event);
         Ok(())
     }

@@ -165,6 +165,8 @@ pub struct Subscription {
     pub managers: Option<Vec<String>>,
     /// Names or ids of sessions to be told of; `None` for all.
     pub sessions: Option<Vec<String>>,
+    /// Connection that subscribed.
+    pub caller: Caller,
 }
 
 names! {

@@ -65,6 +65,10 @@ pub(crate) struct ContextChanged<'a> {
     pub(crate) tokens: u64,
     /// Version of the manager now.
     pub(crate) version: u64,
+    /// True if a call of the notified connection made the change, and this notification tells of
+    /// no other change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) own: Option<bool>,
 }
 
 /// A memory was added, forgotten or restored.

@@ -47,8 +47,11 @@ impl Burst {
 pub(crate) fn notifications(burst: &Burst, wanted: &Subscription) -> Vec<Outgoing> {
     let mut told = Vec::new();
     let events = || burst.events.iter().filter(|event| is_wanted(event, wanted));
-    told.extend(latest(events().filter(|event| says_how_it_is(event))).filter_map(notification));
-    told.extend(events().filter(|event| !says_how_it_is(event)).filter_map(notification));
+    for (event, is_alone) in latest(events().filter(|event| says_how_it_is(event))) {
+        told.extend(notification(event, is_alone && is_own(event, wanted)));
+    }
+    let others = events().filter(|event| !says_how_it_is(event));
+    told.extend(others.filter_map(|event| notification(event, false)));
     if wanted.topics.contains(&Topic::Stats) && burst.events.iter().any(Event::is_counted) {
         let sums = to_value(&burst.statistics).unwrap_or_default();
         told.push(Outgoing::Notify(Topic::Stats.name(), sums));
@@ -56,18 +59,19 @@ pub(crate) fn notifications(burst: &Burst, wanted: &Subscription) -> Vec<Outgoin
     told
 }
 
-/// Keeps the last event of each kind and subject, in the order of their first appearance.
-pub(super) fn latest<'a>(
+/// Keeps the last event of each kind and subject, in the order of their first appearance, and tells
+/// whether it is the only one.
+fn latest<'a>(
     events: impl IntoIterator<Item = &'a Event>,
-) -> impl Iterator<Item = &'a Event> {
-    let mut newest: Vec<&Event> = Vec::new();
+) -> impl Iterator<Item = (&'a Event, bool)> {
+    let mut newest: Vec<(&Event, bool)> = Vec::new();
     let mut places: HashMap<(Option<Topic>, &str), usize> = HashMap::new();
     for event in events {
         match places.entry((topic(event), event.subject())) {
-            Entry::Occupied(place) => newest[*place.get()] = event,
+            Entry::Occupied(place) => newest[*place.get()] = (event, false),
             Entry::Vacant(place) => {
                 place.insert(newest.len());
-                newest.push(event);
+                newest.push((event, true));
             }
         }
     }
@@ -76,7 +80,7 @@ pub(super) fn latest<'a>(
 
 /// Returns whether a client with this subscription receives the event.
 pub(super) fn is_wanted(event: &Event, wanted: &Subscription) -> bool {
-    let Subscription { topics, managers, sessions } = wanted;
+    let Subscription { topics, managers, sessions, .. } = wanted;
     let has = |names: &Option<Vec<String>>, name: &str| {
         names.as_ref().is_none_or(|names| names.iter().any(|one| one == name))
     };
@@ -99,6 +103,11 @@ pub(super) fn is_wanted(event: &Event, wanted: &Subscription) -> bool {
         }
 }
 
+/// Returns whether a call of the subscribed connection changed a manager.
+fn is_own(event: &Event, wanted: &Subscription) -> bool {
+    matches!(event, Event::ContextChanged { by, .. } if *by == wanted.caller)
+}
+
 /// Returns the topic of an event; `None` for an event that only counts in the statistics.
 fn topic(event: &Event) -> Option<Topic> {
     Some(match event {
@@ -119,8 +128,9 @@ fn topic(event: &Event) -> Option<Topic> {
 }
 
 /// Builds the notification of an event; `None` for an event that only counts in the statistics.
-pub(super) fn notification(event: &Event) -> Option<Outgoing> {
-    Some(Outgoing::Notify(topic(event)?.name(), params(event)?))
+/// `is_own` is true if the notified connection alone changed a manager.
+pub(super) fn notification(event: &Event, is_own: bool) -> Option<Outgoing> {
+    Some(Outgoing::Notify(topic(event)?.name(), params(event, is_own)?))
 }
 
 fn says_how_it_is(event: &Event) -> bool {
@@ -141,15 +151,24 @@ fn says_how_it_is(event: &Event) -> bool {
 
 /// Returns the parameters of an event's notification; `None` for an event that only counts in the
 /// statistics.
-fn params(event: &Event) -> Option<Value> {
+fn params(event: &Event, is_own: bool) -> Option<Value> {
     Some(match event {
         Event::ContextChanged {
             manager, method, undone, redone, count, tokens, version, ..
         } => {
             let (undone, redone) = (undone.as_deref(), redone.as_deref());
             let (count, tokens) = (*count, *tokens);
-            let version = *version;
-            Value::of(&ContextChanged { manager, method, undone, redone, count, tokens, version })
+            let (version, own) = (*version, is_own.then_some(true));
+            Value::of(&ContextChanged {
+                manager,
+                method,
+                undone,
+                redone,
+                count,
+                tokens,
+                version,
+                own,
+            })
         }
         Event::SessionChanged { session, method, messages } => {
             Value::of(&SessionChanged { of: session.into(), method, messages: *messages })

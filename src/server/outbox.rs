@@ -298,7 +298,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         if self.pending() < CHATTER_LIMIT {
             self.places.clear();
             for event in std::mem::take(&mut self.missed) {
-                if let Some(told) = notification(&event) {
+                if let Some(told) = notification(&event, false) {
                     self.encode(told);
                 }
             }

@@ -399,6 +399,26 @@
     (contexture-request 'clear-manager '(:manager "of another"))
     (contexture-test-until (null (contexture-live--item-ids)))))
 
+(ert-deftest contexture-live-changes-of-which-an-answer-told-are-not-asked-about ()
+  (let ((contexture-live--claimed (make-hash-table :test #'equal))
+        (contexture-live-delay 600)
+        asked)
+    (cl-letf (((symbol-function 'contexture-live--ask-about)
+               (lambda (manager) (push manager asked))))
+      (contexture-live--note-claimed "m" 1)
+      (contexture-live--news "m" 1 t)
+      (contexture-live--news "m" 2 t)
+      (contexture-live--note-claimed "m" 2)
+      (should-not asked)
+      (should (zerop (hash-table-count contexture-live--claimed)))
+      (contexture-live--news "m" 3 t)
+      (contexture-live--unclaimed '("m" . 3))
+      (should (equal asked '("m")))
+      (contexture-live--note-claimed "m" 4)
+      (contexture-live--news "n" 4 nil)
+      (should (equal asked '("n" "m"))))
+    (should (zerop (hash-table-count contexture-live--claimed)))))
+
 ;;;; Freezing
 
 (ert-deftest contexture-live-frozen-items-stay-as-they-are ()

@@ -152,3 +152,18 @@ fn a_client_is_told_only_of_the_managers_and_sessions_that_it_names() {
     let error = client.fails("subscribe", "(:topics (:stats) :managers nil)");
     assert!(error.message.contains("managers"), "{}", error.message);
 }
+
+#[test]
+fn a_client_is_told_which_changes_are_its_own() {
+    let server = Home::new().listening(&["--ephemeral"]);
+    let [mut one, mut other] = [(); 2].map(|()| server.tcp(Dialect::Native));
+    for client in [&mut one, &mut other] {
+        client.ok("subscribe", "(:topics (:context-changed))");
+    }
+    one.add("m", "x");
+    assert_eq!(one.notification("context-changed")["own"], true);
+    assert_eq!(other.notification("context-changed").get("own"), None);
+    other.ok("clear-manager", "(:manager \"m\")");
+    assert_eq!(other.notification("context-changed")["own"], true);
+    assert_eq!(one.notification("context-changed").get("own"), None);
+}

@@ -110,7 +110,12 @@ pub(super) fn subscribe(call: Call, given: Subscribe) -> Result<Step, WireError>
         given.map(|names| names.into_iter().map(|Name(name)| name).collect())
     };
     let (managers, sessions) = (names(given.managers), names(given.sessions));
-    Ok(Step::Subscribe(Subscription { topics: given.topics, managers, sessions }))
+    Ok(Step::Subscribe(Subscription {
+        topics: given.topics,
+        managers,
+        sessions,
+        caller: call.caller,
+    }))
 }
 
 #[derive(Deserialize, JsonSchema)]
