@@ -272,7 +272,7 @@ fn a_slow_reader_gets_every_answer() {
 #[test]
 fn a_client_that_leaves_much_unread_is_turned_away() {
     let home = Home::new();
-    let mut server = home.listening(&["--ephemeral", "--max-message-bytes", "100000"]);
+    let mut server = home.listening(&["--ephemeral", "--max-message-bytes", "200000"]);
     let mut deaf = UnixStream::connect(&server.socket).unwrap();
     deaf.set_write_timeout(Some(PATIENCE)).unwrap();
     let calls = "(:id 1 :method methods)\n".repeat(2000);
