@@ -127,10 +127,11 @@ tokens)$"
     (let ((id (car (contexture-agents-tests--ids))))
       (contexture-agents-tests--push nil :project "/home/u/app/")
       (cl-letf (((symbol-function 'completing-read)
-                 (lambda (_prompt names &rest _)
-                   (should (equal names '("any agent" "claude-code"
-                                          "claude-code s-1 in app")))
-                   (car (last names)))))
+                 (lambda (_prompt table &rest _)
+                   (let ((names (all-completions "" table)))
+                     (should (equal names '("any agent" "claude-code"
+                                            "claude-code s-1 in app")))
+                     (car (last names))))))
         (contexture-test-message "next prompt of claude-code s-1 in app"
           (contexture-send-to-agent '(4))))
       (should-not (contexture-agents-tests--due "s-2"))
