@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use super::acp::UNDER_ACP;
+use super::acp::{RECORDS, UNDER_ACP};
 use super::host::{Setup, runtime};
 use super::mcp::{Reach, Shared};
 use super::receipt::Receipt;
@@ -66,11 +66,15 @@ impl Hook {
     fn answer(&self, common: &Common) -> anyhow::Result<()> {
         let agent = Agent::named(&self.agent)?;
         let event = read_event()?;
-        let transcript = agent.transcript(event.transcript_path.as_deref());
+        let named = agent.transcript(event.transcript_path.as_deref());
+        let proxied = std::env::var_os(UNDER_ACP);
+        // The facts after a compaction are those of the transcript; the proxy may record it itself.
+        let is_recorded = proxied.as_ref().is_some_and(|it| it == RECORDS);
         let is_compacted =
             self.event == "SessionStart" && event.source.as_deref() == Some("compact");
+        let transcript = named.clone().filter(|_| !is_compacted && !is_recorded);
         // The proxy of the agent gives what changed, but sees no compactions.
-        let is_proxied = std::env::var_os(UNDER_ACP).is_some();
+        let is_proxied = proxied.is_some();
         let is_pushed = match &*self.event {
             _ if is_proxied => is_compacted,
             "SessionStart" => true,
@@ -95,23 +99,20 @@ impl Hook {
                 id: &event.session_id,
                 received,
                 is_anew,
-                compacted: transcript.as_deref().filter(|_| is_compacted),
+                compacted: named.as_deref().filter(|_| is_compacted),
                 room: ROOM_OF_A_HOOK,
             };
             let way = Way::new(setup)?;
             let given = self.pushed(&way, &session, receipt.as_ref());
-            let recorded = transcript.as_deref().filter(|_| !is_compacted && given.is_ok());
-            let is_recorded = recorded.is_some_and(|recorded| way.imports(recorded));
+            let wanted = transcript.as_deref().filter(|_| given.is_ok());
+            let is_imported = wanted.is_some_and(|wanted| way.imports(wanted));
             way.end();
             given?;
-            if is_recorded {
+            if is_imported {
                 return Ok(());
             }
         }
-        match transcript {
-            Some(transcript) if !is_compacted => record(&transcript),
-            _ => Ok(()),
-        }
+        transcript.map_or(Ok(()), |transcript| record(&transcript))
     }
 
     /// Gives the session what changed, and notes that it was given.

@@ -16,8 +16,8 @@ use crate::value::Value;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  contexture import ~/.claude/projects --dry-run\n  contexture import \
-    .specstory/history\n  contexture import\n\nReads JSON lines of Claude Code, rollouts of Codex and \
-    Markdown of SpecStory. Importing again adds\nonly what is new. Without a FILE, says where agents \
+    .specstory/history\n  contexture import\n\nReads JSON lines of Claude Code, rollouts of Codex, \
+    Markdown of SpecStory and what contexture acp records. Importing again adds\nonly what is new. Without a FILE, says where agents \
     keep their sessions."
 )]
 pub(super) struct Import {

@@ -102,6 +102,7 @@ struct Imported {
 #[derive(Deserialize)]
 struct ImportedFile {
     id: Option<String>,
+    error: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -272,6 +273,17 @@ async fn fitting(
         }
     }
     None
+}
+
+/// Lets the server import a recording.
+///
+/// # Errors
+/// The reason in words.
+pub(crate) async fn import(link: &Link, recording: &str) -> Result<(), String> {
+    let imported: Result<Imported, Trouble> =
+        link.call("import_sessions", json!({ "paths": [recording] })).await;
+    let files = imported.map_err(|trouble| trouble.to_string())?.files;
+    files.into_iter().find_map(|file| file.error).map_or(Ok(()), Err)
 }
 
 /// Lets the server import a recording after its answer. Returns false if the server cannot.

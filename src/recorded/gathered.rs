@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::json::join;
 use super::report::{Report, clipped};
-use super::{LARGEST_MESSAGE, Mark, RecordedMessage};
+use super::{LARGEST_MESSAGE, Mark, RecordedMessage, Usage};
 use crate::session::message::{Role, ToolCall};
 
 /// Maximum length in bytes of the id of a call, and of the name of a tool.
@@ -21,6 +21,8 @@ pub(super) struct Gathered {
     pub(super) line: u64,
     /// Messages that are complete.
     pub(super) ready: VecDeque<RecordedMessage>,
+    /// Usage of turns that was read and not taken yet.
+    pub(super) usages: Vec<Usage>,
     /// The last message, to which later records may add.
     last: Option<RecordedMessage>,
     /// Number of messages with each hash so far, in a reading from the beginning; `None` in a

@@ -32,6 +32,9 @@ pub struct Mark {
     pub seen: HashSet<u64>,
     /// Hashes of the ids of calls.
     pub calls: HashSet<u64>,
+    /// Cost that an agent told so far, in billionths.
+    #[serde(default)]
+    pub cost: u64,
 }
 
 impl Mark {

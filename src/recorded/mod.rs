@@ -1,11 +1,13 @@
-//! Sessions that other agents recorded: reads Claude Code's JSON lines, Codex's rollouts and
-//! SpecStory's Markdown as messages.
+//! Sessions that other agents recorded: reads Claude Code's JSON lines, Codex's rollouts,
+//! SpecStory's Markdown, and what `contexture acp` records, as messages.
 //!
 //! Nothing here opens a file. A [`Reader`] takes any source of bytes, holds one record at a time
 //! however long the source is, and can continue from the [`Mark`] of an earlier reading. The reader
 //! reports the records that it leaves out. Since other programs write the recordings, malformed
 //! content is left out and is not an error.
 
+mod acp;
+mod acp_blocks;
 mod claude;
 mod codex;
 mod gathered;
@@ -46,6 +48,8 @@ names! {
         Codex => "codex",
         /// Markdown of SpecStory, version 1 or 2.
         Specstory => "specstory",
+        /// JSON lines of `contexture acp`.
+        Acp => "acp",
     }
 }
 
@@ -77,6 +81,25 @@ pub struct RecordedMessage {
     pub tool_call_id: Option<String>,
     /// Time in Unix seconds, if recorded.
     pub timestamp: Option<i64>,
+}
+
+/// Tokens and cost of a turn, as the agent told them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Usage {
+    /// Time in Unix seconds, if recorded.
+    pub time: Option<i64>,
+    /// Tokens in the model's window after the turn; 0 if unknown.
+    pub used: u64,
+    /// Size of the window in tokens; 0 if unknown.
+    pub room: u64,
+    /// Input tokens, including cached ones.
+    pub input: Option<u64>,
+    /// Output tokens, including those of the model's reasoning.
+    pub output: Option<u64>,
+    /// Input tokens that came from a cache.
+    pub cached: Option<u64>,
+    /// Cost, in the agent's currency.
+    pub cost: Option<f64>,
 }
 
 /// A whole recording.
@@ -112,8 +135,8 @@ pub fn read(source: impl BufRead) -> Result<Recorded, ReadError> {
 pub enum ReadError {
     /// The text is in none of the known formats.
     #[error(
-        "is no recorded session: expected JSON lines of Claude Code, a rollout of Codex, or \
-         Markdown of SpecStory"
+        "is no recorded session: expected JSON lines of Claude Code or `contexture acp`, a rollout \
+         of Codex, or Markdown of SpecStory"
     )]
     Unknown,
     /// Reading the source failed.

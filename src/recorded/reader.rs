@@ -7,14 +7,15 @@ use super::gathered::Gathered;
 use super::json::without_lone_surrogates;
 use super::lines::{Line, Lines};
 use super::specstory::Markdown;
-use super::{About, Format, LeftOut, MOST_UNKNOWN_LINES, Mark, ReadError, RecordedMessage};
-use super::{claude, codex};
+use super::{About, Format, LeftOut, MOST_UNKNOWN_LINES, Mark, ReadError, RecordedMessage, Usage};
+use super::{acp, claude, codex};
 
 /// A reader that returns a recording message by message.
 pub struct Reader<R> {
     lines: Lines<R>,
     gathered: Gathered,
     markdown: Markdown,
+    turn: acp::Turn,
     has_ended: bool,
 }
 
@@ -25,6 +26,7 @@ impl<R: BufRead> Reader<R> {
             lines: Lines::new(source, mark.offset, mark.lines),
             gathered: Gathered::new(mark),
             markdown: Markdown::default(),
+            turn: acp::Turn::default(),
             has_ended: false,
         }
     }
@@ -52,14 +54,20 @@ impl<R: BufRead> Reader<R> {
     /// Returns whether the part read so far ends with a whole unit: no call waits for its result,
     /// and the last message is not an answer to which later records may add.
     pub fn is_between_units(&self) -> bool {
-        self.gathered.is_between_units()
+        self.turn.is_over() && self.gathered.is_between_units()
     }
 
     /// Ends the last message, even if later records could add to it. Returns the messages that were
     /// read but not returned yet.
     pub fn pause(&mut self) -> Vec<RecordedMessage> {
+        self.turn.finish(&mut self.gathered);
         self.gathered.finish();
         self.gathered.ready.drain(..).collect()
+    }
+
+    /// Returns the usage of turns that was read since the last call.
+    pub fn take_usages(&mut self) -> Vec<Usage> {
+        std::mem::take(&mut self.gathered.usages)
     }
 
     /// Returns the place from which another reading can continue, after [`pause`](Self::pause) or
@@ -111,6 +119,7 @@ impl<R: BufRead> Reader<R> {
             }
             Line::End => {
                 self.markdown.end(&mut self.gathered);
+                self.turn.finish(&mut self.gathered);
                 self.gathered.finish();
                 self.has_ended = true;
             }
@@ -140,6 +149,10 @@ impl<R: BufRead> Reader<R> {
             _ if text.trim().is_empty() => {}
             Some(Format::ClaudeCode) => json_line(text, claude::record, &mut self.gathered),
             Some(Format::Codex) => json_line(text, codex::record, &mut self.gathered),
+            Some(Format::Acp) => {
+                let record = |text: &str, into: &mut Gathered| self.turn.record(text, into);
+                json_line(text, record, &mut self.gathered);
+            }
             None => self.gathered.leave_out("line", "before the first record"),
         }
     }
@@ -148,7 +161,7 @@ impl<R: BufRead> Reader<R> {
 /// Reads a line of JSON. A line that cannot be read is counted as left out.
 fn json_line(
     text: &str,
-    record: fn(&str, &mut Gathered) -> serde_json::Result<()>,
+    record: impl FnOnce(&str, &mut Gathered) -> serde_json::Result<()>,
     into: &mut Gathered,
 ) {
     let mended = without_lone_surrogates(text);
@@ -181,6 +194,7 @@ fn recognise(line: &str) -> Option<Format> {
         uuid: Option<serde::de::IgnoredAny>,
         message: Option<serde::de::IgnoredAny>,
         id: Option<serde::de::IgnoredAny>,
+        acp: Option<serde::de::IgnoredAny>,
         timestamp: Option<serde::de::IgnoredAny>,
     }
     if line.starts_with("<!--") && line.contains("SpecStory") {
@@ -194,6 +208,7 @@ fn recognise(line: &str) -> Option<Format> {
         Some(kind) if CODEX.contains(&kind) => Some(Format::Codex),
         Some(kind) if CLAUDE.contains(&kind) => Some(Format::ClaudeCode),
         Some(_) if any.session_id.is_some() || any.uuid.is_some() => Some(Format::ClaudeCode),
+        None if any.acp.is_some() => Some(Format::Acp),
         None if any.record_type.is_some() => Some(Format::Codex),
         None if any.id.is_some() && any.timestamp.is_some() => Some(Format::Codex),
         _ => None,

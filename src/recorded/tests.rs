@@ -444,3 +444,90 @@ fn many_kinds_are_counted_together() {
     assert_eq!((left_out.len(), left_out[64].count), (65, 136));
     assert_eq!(left_out.iter().map(|entry| entry.count).sum::<u64>(), 200);
 }
+
+const ACP: &str = r#"{"acp":{"agent":"opencode","session":"ses_1","cwd":"/home/me/app"},"time":1770000000}
+{"time":1770000001,"prompt":[{"type":"text","text":"Which port?"},{"type":"resource_link","uri":"file:///a.toml","name":"a"},{"type":"resource","resource":{"uri":"file:///b","text":"five"}},{"type":"image","mimeType":"image/png","data":"QUJD"}]}
+{"time":1770000002,"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"I "}}}
+{"time":1770000003,"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"look."}}}
+{"time":1770000003,"update":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"Read a.toml","kind":"read","status":"pending"}}
+{"time":1770000003,"update":{"sessionUpdate":"tool_call","toolCallId":"t2","title":"contexture_context","kind":"other"}}
+{"time":1770000004,"update":{"sessionUpdate":"tool_call_update","toolCallId":"t1","rawInput":{"path":"a.toml"},"status":"in_progress"}}
+{"time":1770000005,"update":{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"completed","content":[{"type":"content","content":{"type":"text","text":"port = 5433"}},{"type":"diff","path":"a.toml","oldText":"a\nb\nc","newText":"a\nd\nc"},{"type":"terminal","terminalId":"x"}]}}
+{"time":1770000006,"update":{"sessionUpdate":"tool_call_update","toolCallId":"t2","status":"failed","rawOutput":{"output":"no"}}}
+{"time":1770000006,"update":{"sessionUpdate":"usage_update","used":900,"size":2000,"cost":{"amount":0.5,"currency":"USD"}}}
+{"time":1770000007,"update":{"sessionUpdate":"agent_message_chunk","messageId":"m2","content":{"type":"text","text":"Port 5433."}}}
+{"time":1770000007,"stop":"end_turn","usage":{"totalTokens":170,"inputTokens":100,"outputTokens":20,"thoughtTokens":10,"cachedReadTokens":40}}
+{"time":1770000008,"dropped":3}
+{"time":1770000008,"prompt":[{"type":"text","text":"go on"}]}
+{"time":1770000009,"update":{"sessionUpdate":"tool_call","toolCallId":"t3","kind":"execute","rawInput":{"command":"ls"}}}
+{"time":1770000009,"update":{"sessionUpdate":"plan","entries":[]}}
+{"time":1770000010,"update":{"sessionUpdate":"usage_update","used":1000,"size":2000,"cost":{"amount":0.75,"currency":"USD"}}}
+{"time":1770000010,"stop":"cancelled","usage":null}
+{"time":1770000011,"update":7}
+"#;
+
+#[test]
+fn what_the_proxy_records_is_read_with_its_pieces_calls_and_results() {
+    check(
+        ACP,
+        &[
+            "user: Which port?\n\n[resource_link: file:///a.toml]\n\n[file:///b]\nfive\n\n[image: image/png]",
+            r#"assistant: I look. t1=read{"path":"a.toml"}"#,
+            "tool <t1>: port = 5433\n\n[changed a.toml]\n-b\n+d\n\n[terminal]",
+            r#"assistant:  t2=contexture_context{"title":"contexture_context"}"#,
+            "tool <t2>: [failed]\nno",
+            "assistant: Port 5433.",
+            "user: go on",
+            r#"assistant:  t3=execute{"command":"ls"}"#,
+            "tool <t3>: [no result was recorded]",
+        ],
+        &["messages x1 at 13", "plan x1 at 16", "tool call x1 at 18", "line x1 at 19"],
+    );
+    let mut reader = Reader::new(Cursor::new(ACP), Mark::default());
+    while reader.next().unwrap().is_some() {}
+    let about = reader.about();
+    assert_eq!((about.id.as_deref(), about.started), (Some("ses_1"), Some(1_770_000_000)));
+    assert_eq!(about.project.as_deref(), Some("/home/me/app"));
+    let usages = reader.take_usages();
+    let first = Usage {
+        time: Some(1_770_000_007),
+        used: 900,
+        room: 2000,
+        input: Some(140),
+        output: Some(30),
+        cached: Some(40),
+        cost: Some(0.5),
+    };
+    assert_eq!(usages[0], first);
+    assert_eq!((usages.len(), usages[1].input, usages[1].cost), (2, None, Some(0.25)));
+}
+
+#[test]
+fn a_turn_that_is_read_in_two_parts_loses_and_repeats_nothing() {
+    let whole = read(Cursor::new(ACP)).unwrap().messages;
+    for (end, _) in ACP.match_indices('\n').take(17) {
+        let mut reader = Reader::new(Cursor::new(&ACP[..=end]), Mark::default());
+        let mut messages = Vec::new();
+        while let Some(message) = reader.next().unwrap() {
+            messages.push(message);
+        }
+        let mut reader = Reader::new(Cursor::new(&ACP[end + 1..]), reader.mark());
+        while let Some(message) = reader.next().unwrap() {
+            messages.push(message);
+        }
+        let results = |all: &[RecordedMessage]| {
+            let mut ids: Vec<_> = all.iter().filter_map(|it| it.tool_call_id.clone()).collect();
+            ids.sort();
+            ids
+        };
+        assert_eq!(results(&messages), results(&whole), "{end}");
+        let calls =
+            |all: &[RecordedMessage]| all.iter().map(|it| it.tool_calls.len()).sum::<usize>();
+        assert_eq!(calls(&messages), calls(&whole), "{end}");
+        let said = |all: &[RecordedMessage]| {
+            let said: Vec<&str> = all.iter().map(|it| it.content.trim()).collect();
+            said.concat().replace(char::is_whitespace, "").len()
+        };
+        assert_eq!(said(&messages), said(&whole), "{end}");
+    }
+}

@@ -446,3 +446,137 @@ fn opencode_itself_gets_the_same_bytes() {
     let output = output.unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+/// The sessions of the server, without their messages.
+fn sessions(emacs: &mut Client) -> Vec<Json> {
+    emacs.ok("list-sessions", "nil").as_array().cloned().unwrap_or_default()
+}
+
+/// Waits until the recorded session has so many messages. Gives them.
+fn recorded(emacs: &mut Client, count: u64) -> Vec<Json> {
+    let mut id = String::new();
+    until("the session is recorded", || {
+        let all = sessions(emacs);
+        let is_it = |it: &&Json| it["messages"].as_u64() == Some(count);
+        id =
+            all.iter().find(is_it).map_or_else(String::new, |it| it["id"].as_str().unwrap().into());
+        !id.is_empty()
+    });
+    let messages = emacs.ok("get-messages", &format!("(:session \"{id}\" :view :log)"));
+    messages.as_array().unwrap().clone()
+}
+
+impl Pair {
+    fn update(&mut self, session: &str, update: Json) {
+        let params = json!({ "sessionId": session, "update": update });
+        self.agent_says(&json!({ "method": "session/update", "params": params }));
+    }
+
+    fn chunk(&mut self, session: &str, text: &str) {
+        let content = json!({ "type": "text", "text": text });
+        self.update(session, json!({ "sessionUpdate": "agent_message_chunk", "content": content }));
+    }
+
+    /// Plays a turn with a call in two sentences.
+    fn turn(&mut self, session: &str) {
+        self.sent(session);
+        self.chunk(session, "I ");
+        self.chunk(session, "look.");
+        self.update(session, json!({ "sessionUpdate": "agent_thought_chunk" }));
+        let call = json!({ "sessionUpdate": "tool_call", "toolCallId": "t", "kind": "execute",
+            "rawInput": { "command": "ls" } });
+        self.update(session, call);
+        let done = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t",
+            "status": "completed", "rawOutput": "a.rs" });
+        self.update(session, done);
+        let told = json!({ "sessionUpdate": "usage_update", "used": 10, "size": 100 });
+        self.update(session, told);
+        self.chunk(session, "One file.");
+        let usage = json!({ "inputTokens": 7, "outputTokens": 3, "totalTokens": 10 });
+        self.answer(&json!({ "stopReason": "end_turn", "usage": usage }));
+    }
+
+    fn load(&mut self, home: &Home, session: &str) {
+        let params = json!({ "cwd": project(home), "mcpServers": [], "sessionId": session });
+        self.ask("session/load", &params);
+    }
+}
+
+#[test]
+fn a_session_is_recorded_once_with_its_usage_and_the_items_that_went_along() {
+    let home = Home::new();
+    let server = home.listening(&[]);
+    let mut emacs = server.unix(Dialect::Native);
+    let manager = layer(&mut emacs, &home);
+    emacs.add(&manager, "the mark");
+    let mut pair = Pair::start(&home);
+    pair.initialize(true);
+    pair.open(&home, "one/../..");
+    pair.turn("one/../..");
+    let messages = recorded(&mut emacs, 4);
+    let said: Vec<&str> = messages.iter().map(|it| it["content"].as_str().unwrap()).collect();
+    // What was added to the prompt is no part of what the user said.
+    assert_eq!(said, ["x", "I look.", "a.rs", "One file."]);
+    assert_eq!(messages[1]["tool_calls"][0]["name"], "execute");
+    let all = sessions(&mut emacs);
+    assert_eq!(all.len(), 1);
+    assert_eq!(all[0]["project"], project(&home).to_str().unwrap());
+    let id = all[0]["id"].as_str().unwrap();
+    let usage = emacs.ok("usage-log", &format!("(:session \"{id}\")"));
+    let text = usage.to_string();
+    assert!(text.contains("\"input\":7") && text.contains("\"output\":3"), "{text}");
+    until("the item is marked as sent", || {
+        let agents = emacs.ok("list-agents", "nil");
+        agents["sent"][0]["agent_session"] == "one/../.." && agents["sent"][0]["agent"] == "played"
+    });
+    pair.end();
+    // What the agent repeats of a session that is loaded is not recorded again.
+    let mut pair = Pair::start(&home);
+    pair.initialize(true);
+    pair.load(&home, "one/../..");
+    pair.chunk("one/../..", "I look.");
+    pair.answer(&Json::Null);
+    pair.turn("one/../..");
+    recorded(&mut emacs, 8);
+    assert_eq!(sessions(&mut emacs).len(), 1);
+    pair.end();
+}
+
+#[test]
+fn a_session_is_recorded_without_a_server_and_not_at_all_if_it_is_not_to_be() {
+    let home = Home::new();
+    let mut pair = Pair::start(&home);
+    pair.initialize(false);
+    pair.open(&home, "one");
+    pair.turn("one");
+    pair.end();
+    let recordings = home.state().join("acp");
+    let mut server = home.listening(&[]);
+    let mut emacs = server.unix(Dialect::Native);
+    let folder = quoted(recordings.to_str().unwrap());
+    emacs.ok("import-sessions", &format!("(:paths ({folder}))"));
+    assert_eq!(recorded(&mut emacs, 4).len(), 4);
+    // A server that hangs holds no turn up, and gets the session later.
+    server.process.signal(Signal::STOP);
+    let mut pair = Pair::start(&home);
+    pair.initialize(false);
+    pair.open(&home, "two");
+    pair.turn("two");
+    server.process.signal(Signal::CONT);
+    pair.turn("two");
+    assert_eq!(recorded(&mut emacs, 8).len(), 8);
+    pair.end();
+    server.process.kill();
+    let files = || std::fs::read_dir(&recordings).unwrap().count();
+    assert_eq!(files(), 2);
+    let prompt = json!({ "id": 1, "method": "session/prompt", "params": {
+        "sessionId": "s", "prompt": [] } });
+    let mut command = home.command(&["acp", "--no-record", "--", "cat"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let opened =
+        "{\"id\":0,\"method\":\"session/load\",\"params\":{\"cwd\":\"/\",\"sessionId\":\"s\"}}";
+    let lines = format!("{opened}\n{prompt}\n{{\"id\":1,\"result\":{{}}}}\n");
+    child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    assert!(child.wait_with_output().unwrap().status.success());
+    assert_eq!(files(), 2);
+}

@@ -1,17 +1,19 @@
 //! Work beside the pipe, on a thread of its own: asks the server for pushes, and notes
 //! which of them the agent received. The pipe waits only for a push, and not long.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinSet;
 
+use super::record::{Place, Recorder, Said};
 use crate::cli::host::{Setup, runtime};
 use crate::cli::mcp::{Reach, Shared};
 use crate::cli::receipt::Receipt;
-use crate::mcp::{AgentSession, Link, Push};
+use crate::mcp::{AgentSession, Link, Push, import};
 
 /// Maximum time for which a prompt waits for what goes with it.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -22,30 +24,28 @@ const ROOM: usize = 100_000;
 pub(super) struct Aside {
     reach: Arc<Reach>,
     jobs: UnboundedSender<Job>,
-}
-
-/// A session of an agent.
-#[derive(Clone)]
-pub(super) struct Place {
-    pub(super) agent: String,
-    pub(super) session: String,
-    pub(super) folder: PathBuf,
+    recorder: Option<Recorder>,
 }
 
 enum Job {
     Push { place: Place, received: Option<u64>, reply: SyncSender<Option<Push>> },
     Received { place: Place, number: u64 },
+    Import { recording: PathBuf },
     End { done: SyncSender<()> },
 }
 
 impl Aside {
-    pub(super) fn start(setup: Setup) -> anyhow::Result<Self> {
+    /// Starts the thread. Sessions are recorded in a folder, if there is one.
+    pub(super) fn start(setup: Setup, recordings: Option<&Path>) -> anyhow::Result<Self> {
         let (jobs, todo) = unbounded_channel();
+        let imports = jobs.clone();
+        let written = move |recording| drop(imports.send(Job::Import { recording }));
+        let recorder = recordings.map(|folder| Recorder::start(folder.to_owned(), written));
         let reach = Reach::new(setup);
         let runtime = runtime()?;
         let ours = Arc::clone(&reach);
         std::thread::spawn(move || runtime.block_on(work(ours, todo)));
-        Ok(Self { reach, jobs })
+        Ok(Self { reach, jobs, recorder })
     }
 
     /// Returns what changed since the agent received a push. Returns `None` if nothing did, or it
@@ -67,8 +67,18 @@ impl Aside {
         let _ = self.jobs.send(Job::Received { place, number });
     }
 
+    /// Records something that passed.
+    pub(super) fn record(&self, place: Place, said: &Said<'_>) {
+        if let Some(recorder) = &self.recorder {
+            recorder.note(place, said);
+        }
+    }
+
     /// Ends the work, unless that takes too long.
     pub(super) fn end(&self, patience: Duration) {
+        if let Some(recorder) = &self.recorder {
+            recorder.end(patience);
+        }
         let (done, ended) = sync_channel(1);
         if self.jobs.send(Job::End { done }).is_ok() {
             let _ = ended.recv_timeout(patience);
@@ -77,6 +87,8 @@ impl Aside {
 }
 
 async fn work(reach: Arc<Reach>, mut todo: UnboundedReceiver<Job>) {
+    let link = Arc::new(Link::new(Shared(Arc::clone(&reach))));
+    let mut imports = JoinSet::new();
     while let Some(job) = todo.recv().await {
         match job {
             Job::Push { place, received, reply } => {
@@ -85,7 +97,12 @@ async fn work(reach: Arc<Reach>, mut todo: UnboundedReceiver<Job>) {
                 tokio::spawn(async move { reply.send(pushed(reach, &place, received).await) });
             }
             Job::Received { place, number } => noted(&reach, &place, number),
+            Job::Import { recording } => {
+                while imports.try_join_next().is_some() {}
+                imports.spawn(imported(Arc::clone(&link), recording));
+            }
             Job::End { done } => {
+                while imports.join_next().await.is_some() {}
                 reach.end().await;
                 let _ = done.send(());
                 return;
@@ -107,6 +124,12 @@ async fn pushed(reach: Arc<Reach>, place: &Place, received: Option<u64>) -> Opti
             None
         },
     )
+}
+
+async fn imported(link: Arc<Link>, recording: PathBuf) {
+    if let Err(why) = import(&link, &recording.to_string_lossy()).await {
+        tracing::warn!("acp: the session is recorded but not imported: {why}");
+    }
 }
 
 fn noted(reach: &Reach, place: &Place, number: u64) {

@@ -36,7 +36,8 @@ pub(super) struct Params<'a> {
     mcp_servers: Option<&'a RawValue>,
     #[serde(borrow)]
     prompt: Option<&'a RawValue>,
-    pub(super) update: Option<Update>,
+    #[serde(borrow)]
+    update: Option<&'a RawValue>,
 }
 
 /// The kind of a `session/update`.
@@ -55,6 +56,7 @@ pub(super) struct Outcome {
     pub(super) stop_reason: Option<String>,
     agent_capabilities: Json,
     agent_info: Json,
+    pub(super) usage: Json,
 }
 
 impl<'a> Message<'a> {
@@ -104,7 +106,7 @@ impl<'a> Message<'a> {
     }
 }
 
-impl Params<'_> {
+impl<'a> Params<'a> {
     /// Returns the line with a text after the blocks of the prompt.
     pub(super) fn with_text(&self, line: &[u8], text: &str, is_embedded: bool) -> Option<Vec<u8>> {
         let block = match is_embedded {
@@ -116,9 +118,16 @@ impl Params<'_> {
         with_last(line, self.prompt?.get(), &block)
     }
 
-    /// Returns whether a message can take a text.
-    pub(super) fn is_prompt(&self) -> bool {
-        self.prompt.is_some_and(|prompt| prompt.get().starts_with('['))
+    /// Returns the blocks of a prompt as they are; `None` if the message can take no text.
+    pub(super) fn blocks(&self) -> Option<&'a str> {
+        self.prompt.map(RawValue::get).filter(|prompt| prompt.starts_with('['))
+    }
+
+    /// Returns an update, and its text.
+    pub(super) fn update(&self) -> Option<(Update, &'a str)> {
+        let text = self.update?.get();
+        text.starts_with('{')
+            .then(|| serde_json::from_str(text).ok().map(|update| (update, text)))?
     }
 }
 
@@ -126,6 +135,12 @@ impl Update {
     /// Returns whether only an agent that received its prompt says this.
     pub(super) fn is_work(&self) -> bool {
         let kinds = ["agent_message_chunk", "agent_thought_chunk", "tool_call", "plan"];
+        kinds.contains(&&*self.session_update)
+    }
+
+    /// Returns whether a recording has it.
+    pub(super) fn is_recorded(&self) -> bool {
+        let kinds = ["agent_message_chunk", "tool_call", "tool_call_update", "usage_update"];
         kinds.contains(&&*self.session_update)
     }
 }

@@ -5,6 +5,7 @@
 mod aside;
 mod lines;
 mod message;
+mod record;
 mod talk;
 
 use std::ffi::OsString;
@@ -29,8 +30,13 @@ use super::host::runtime;
 use super::serve::log_to_stderr;
 use super::{Common, complain};
 
-/// Environment variable that tells hooks that the proxy gives the agent what changed.
+/// Environment variable that tells hooks that the proxy gives the agent what changed. Its value is
+/// [`RECORDS`] if the proxy also records sessions.
 pub(super) const UNDER_ACP: &str = "CONTEXTURE_ACP";
+/// Value of the variable if the proxy records sessions.
+pub(super) const RECORDS: &str = "records";
+/// Folder of the recordings, in the state folder.
+const RECORDINGS: &str = "acp";
 /// Maximum time to wait for the last output once the agent has ended. A process that the agent
 /// started may hold the pipe open.
 const LAST_OUTPUT: Duration = Duration::from_secs(1);
@@ -45,6 +51,9 @@ const SIGNALS: [Signal; 6] =
 #[command(after_help = "Examples:\n  contexture acp -- opencode acp\n  contexture acp -- \
     claude-agent-acp\n\nPut it before the command by which your editor starts the agent.")]
 pub(super) struct Acp {
+    /// Do not record the sessions
+    #[arg(long)]
+    no_record: bool,
     /// The agent, and its arguments
     #[arg(last = true, required = true, value_name = "AGENT")]
     agent: Vec<OsString>,
@@ -66,7 +75,7 @@ impl Acp {
 
     fn start(&self) -> io::Result<Child> {
         let mut command = Command::new(&self.agent[0]);
-        command.args(&self.agent[1..]).env(UNDER_ACP, "1");
+        command.args(&self.agent[1..]).env(UNDER_ACP, if self.no_record { "1" } else { RECORDS });
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()
     }
 
@@ -104,7 +113,10 @@ impl Acp {
         }
         options.extend(["mcp".to_owned(), "--project".to_owned()]);
         let name = Path::new(&self.agent[0]).file_name().unwrap_or(&self.agent[0]);
-        let aside = Aside::start(common.setup()?)?;
+        let setup = common.setup()?;
+        let state = setup.state.as_ref().filter(|_| !self.no_record);
+        let recordings = state.map(|state| folder.join(state).join(RECORDINGS));
+        let aside = Aside::start(setup, recordings.as_deref())?;
         Ok(Talk::new(&name.to_string_lossy(), program, options, aside))
     }
 }

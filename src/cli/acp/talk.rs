@@ -8,8 +8,9 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::aside::{Aside, Place};
+use super::aside::Aside;
 use super::message::{Message, Outcome, Params};
+use super::record::{Place, Said};
 
 /// Maximum number of requests that are waited for, and of sessions. What is beyond goes unchanged.
 const MOST: usize = 1000;
@@ -99,13 +100,15 @@ impl Talk {
     }
 
     fn prompt(&self, line: &[u8], message: &Message<'_>) -> Option<Vec<u8>> {
-        let params = message.params().filter(Params::is_prompt)?;
+        let params = message.params()?;
+        let blocks = params.blocks()?;
         let (id, key) = (params.session_id.as_deref()?, message.id()?);
         let (place, received, flying) = {
             let known = self.known();
             let session = known.sessions.get(id).filter(|_| known.asked.len() < MOST)?;
             (known.place(id)?, session.received, session.flying)
         };
+        self.aside.record(place.clone(), &Said::Prompt(blocks));
         let push = if flying.is_none() { self.aside.push(place, received) } else { None };
         let number = push.as_ref().and_then(|push| push.number);
         let mut known = self.known();
@@ -126,9 +129,20 @@ impl Talk {
         }
         let Some(message) = Message::of(line) else { return };
         let received = match message.method.as_deref() {
-            Some("session/update") => known.worked_on(&message),
+            Some("session/update") => {
+                let Some(params) = message.params() else { return };
+                if let Some((place, update)) = known.overheard(&params) {
+                    self.aside.record(place, &Said::Update(update));
+                }
+                known.worked_on(&params)
+            }
             Some(_) => None,
-            None => known.answered(&message),
+            None => {
+                if let Some(place) = known.prompted(&message) {
+                    self.aside.record(place, &Said::stop(message.outcome()));
+                }
+                known.answered(&message)
+            }
         };
         if let Some((place, number)) = received {
             self.aside.note(place, number);
@@ -158,6 +172,25 @@ impl Known {
     fn place(&self, id: &str) -> Option<Place> {
         let folder = self.sessions.get(id)?.folder.clone();
         Some(Place { agent: self.agent.clone(), session: id.to_owned(), folder })
+    }
+
+    /// Returns the place of an update that belongs to a recording, and the update. What an agent
+    /// repeats while it loads a session does not.
+    fn overheard<'a>(&self, params: &Params<'a>) -> Option<(Place, &'a str)> {
+        let id = params.session_id.as_deref()?;
+        let is_asked =
+            |asked: &Asked| matches!(asked, Asked::Prompt { session, .. } if session == id);
+        let (update, text) = params.update()?;
+        let is_wanted = update.is_recorded() && self.asked.values().any(is_asked);
+        is_wanted.then(|| self.place(id).map(|place| (place, text)))?
+    }
+
+    /// Returns the place of the prompt that a response answers, if it does.
+    fn prompted(&self, message: &Message<'_>) -> Option<Place> {
+        match self.asked.get(&message.id()?)? {
+            Asked::Prompt { session, .. } => self.place(session),
+            _ => None,
+        }
     }
 
     /// Handles a response. Returns the push that it shows to be received, if any.
@@ -194,21 +227,20 @@ impl Known {
 
     /// Handles a sign that the agent works on a prompt of a session. Returns the push that went
     /// with the prompt, if any.
-    fn worked_on(&mut self, message: &Message<'_>) -> Option<(Place, u64)> {
+    fn worked_on(&mut self, params: &Params<'_>) -> Option<(Place, u64)> {
         let flying = |session: &Session| session.flying.is_some();
         if !self.sessions.values().any(flying) {
             return None;
         }
-        let params = message.params()?;
-        let id = params.session_id?;
-        params.update.filter(|update| update.is_work())?;
+        let id = params.session_id.as_deref()?;
+        params.update().filter(|(update, _)| update.is_work())?;
         // With several prompts on their way, nobody knows on which one the agent works.
         let mut numbers = self.asked.values().filter_map(|asked| match asked {
-            Asked::Prompt { session, number, .. } if *session == id => Some(*number),
+            Asked::Prompt { session, number, .. } if session == id => Some(*number),
             _ => None,
         });
         let (Some(Some(number)), None) = (numbers.next(), numbers.next()) else { return None };
-        self.receive(&id, number)
+        self.receive(id, number)
     }
 
     fn receive(&mut self, id: &str, number: u64) -> Option<(Place, u64)> {

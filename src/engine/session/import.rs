@@ -5,7 +5,7 @@ use super::super::{Engine, EngineError};
 use super::{NewMessage, Opened};
 use crate::session::message::Message;
 use crate::session::state::Revision;
-use crate::store::session::{NewSession, RecordingRow};
+use crate::store::session::{NewSession, RecordingRow, UsageRow};
 
 /// A part of a recorded session, to be appended in one request.
 pub(crate) struct Portion {
@@ -18,6 +18,9 @@ pub(crate) struct Portion {
     pub new: NewSession,
     /// Messages; those without a time get that of the message before.
     pub messages: Vec<NewMessage>,
+    /// Windows in which the agent asked its model, with what it told of their cost. A time that
+    /// has not come yet means now.
+    pub usages: Vec<UsageRow>,
     /// Place up to which the file was read before; `None` if it was not read.
     pub before: Option<String>,
     /// Place up to which the file was read.
@@ -81,7 +84,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub(crate) fn import_portion(&mut self, portion: Portion) -> Result<Option<u64>, EngineError> {
-        let Portion { path, session, new, messages, before, mark } = portion;
+        let Portion { path, session, new, messages, usages, before, mark } = portion;
         let now = self.store.read().recording(&path)?;
         if now.map(|row| row.mark) != before {
             return Ok(None);
@@ -91,9 +94,23 @@ impl Engine {
             None => self.create_recorded(new)?,
         };
         self.append_recorded(id, messages)?;
+        self.note_usages(id, usages)?;
         self.store.change()?.note_recording(&path, &RecordingRow { session: id, mark })?;
         self.session_changed(id, "import-sessions")?;
         Ok(Some(id))
+    }
+
+    /// Records the windows in which another agent asked its model, and their cost.
+    fn note_usages(&mut self, id: u64, usages: Vec<UsageRow>) -> Result<(), EngineError> {
+        let now = self.now();
+        for row in usages {
+            let row = UsageRow { session: Some(id), at: row.at.min(now), ..row };
+            let store = self.store.change()?;
+            let line = store.log_usage(&row)?;
+            store.add_spent(line, &row.spent.unwrap_or_default())?;
+            self.moments.windows.insert(id, self.counters.give_version());
+        }
+        Ok(())
     }
 
     fn create_recorded(&mut self, mut new: NewSession) -> Result<u64, EngineError> {

@@ -70,7 +70,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .changes_after_work()
         .doc(
             "Imports the sessions that other agents recorded: JSON lines of Claude Code, rollouts \
-              of Codex, Markdown of SpecStory. Each file becomes a session, and keeps its times. \
+              of Codex, Markdown of SpecStory, and what `contexture acp` records. Each file becomes a session, and keeps its times. \
               Importing a file again adds only what is new. Streams `progress`; what was imported \
               before `cancel` stays.",
         )

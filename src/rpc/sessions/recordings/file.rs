@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::engine::{NewMessage, Portion};
 use crate::files::{self, FileError, Recording};
 use crate::ids::SessionId;
-use crate::recorded::{LeftOut, Mark, ReadError, Reader, RecordedMessage};
+use crate::recorded::{LeftOut, Mark, ReadError, Reader, RecordedMessage, Usage};
 use crate::rpc::call::Call;
 use crate::rpc::error::{cancelled, engine_error};
 use crate::rpc::params::{Name, is_session_id};
-use crate::store::session::NewSession;
+use crate::store::session::{NewSession, Spent, UsageRow};
 use crate::value::{Keyword, Value};
 use crate::visible::visible;
 use crate::wire::message::WireError;
@@ -23,6 +23,8 @@ use crate::wire::message::WireError;
 const PORTION: usize = 512 << 10;
 /// Size of a portion in bytes at which it ends even within a unit.
 const LARGEST_PORTION: usize = 8 << 20;
+/// Name in place of a strategy for windows that another agent built.
+const OF_AGENT: &str = "agent";
 /// Name of a session whose recording has neither title nor question.
 const NAMELESS: &str = "recorded session";
 
@@ -36,7 +38,7 @@ pub(super) struct ImportedFile {
     /// `restore-session` undoes, and `:failed` if it cannot be read.
     #[schemars(extend("enum" = ["new", "empty", "grown", "unchanged", "deleted", "failed"]))]
     state: Keyword<&'static str>,
-    /// Format: `:claude-code`, `:codex` or `:specstory`; `nil` if it cannot be read.
+    /// Format: `:claude-code`, `:codex`, `:specstory` or `:acp`; `nil` if it cannot be read.
     format: Option<Keyword<&'static str>>,
     /// Name of the session.
     session: Option<String>,
@@ -268,6 +270,7 @@ impl Import<'_> {
                 ..NewSession::default()
             },
             messages: std::mem::take(&mut self.portion),
+            usages: self.reader.take_usages().into_iter().map(usage_row).collect(),
             before: self.before.replace(place.clone()),
             mark: place,
         };
@@ -328,5 +331,19 @@ impl Import<'_> {
             left_out: self.reader.left_out(),
             ..ImportedFile::of(self.recording.path(), state)
         })
+    }
+}
+
+/// Returns the usage of a turn as the usage of the window that the agent had after it.
+fn usage_row(usage: Usage) -> UsageRow {
+    let Usage { time, used, room, input, output, cached, cost } = usage;
+    UsageRow {
+        at: time.unwrap_or(i64::MAX),
+        strategy: OF_AGENT.to_owned(),
+        messages: used,
+        total: used,
+        budget: room,
+        spent: Some(Spent { input, output, cached, cost, ..Spent::default() }),
+        ..UsageRow::default()
     }
 }

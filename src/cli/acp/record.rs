@@ -1,0 +1,189 @@
+//! Records what passes, on a thread of its own: a file of JSON lines for each session, which the
+//! server imports after each turn. The pipe never waits for it.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value as Json, json};
+
+use super::message::Outcome;
+use crate::store::ownership::make_private;
+
+/// Maximum number of bytes that wait to be written. What comes beyond is left out, which the
+/// recording tells.
+const MOST_WAITING: usize = 32 << 20;
+
+/// The thread that records.
+pub(super) struct Recorder {
+    jobs: Sender<Job>,
+    /// Number of bytes that wait to be written.
+    waiting: Arc<AtomicUsize>,
+    /// Number of records that were left out since the last one.
+    dropped: AtomicU64,
+}
+
+enum Job {
+    Write {
+        place: Place,
+        dropped: u64,
+        members: String,
+        ends_turn: bool,
+    },
+    /// Dropped once all before it is written.
+    End {
+        _done: SyncSender<()>,
+    },
+}
+
+/// A session of an agent.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub(super) agent: String,
+    pub(super) session: String,
+    pub(super) folder: PathBuf,
+}
+
+/// A record of what passed. Its text is JSON as it passed.
+pub(super) enum Said<'a> {
+    Prompt(&'a str),
+    Update(&'a str),
+    /// The end of a turn, with the usage that the agent told, or null.
+    Stop {
+        reason: String,
+        usage: Json,
+    },
+}
+
+impl Recorder {
+    /// Starts the thread. It calls `written` with the path of a recording after each turn.
+    pub(super) fn start(folder: PathBuf, written: impl Fn(PathBuf) + Send + 'static) -> Self {
+        let (jobs, todo) = channel();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let ours = Arc::clone(&waiting);
+        std::thread::spawn(move || work(&folder, &todo, &ours, &written));
+        Self { jobs, waiting, dropped: AtomicU64::new(0) }
+    }
+
+    /// Records something, unless too much waits to be written.
+    pub(super) fn note(&self, place: Place, said: &Said<'_>) {
+        let members = said.members();
+        let bytes = members.len();
+        if self.waiting.load(Ordering::Relaxed) + bytes > MOST_WAITING {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        self.waiting.fetch_add(bytes, Ordering::Relaxed);
+        let dropped = self.dropped.swap(0, Ordering::Relaxed);
+        let ends_turn = matches!(said, Said::Stop { .. });
+        // If the thread has ended, nothing is recorded.
+        let _ = self.jobs.send(Job::Write { place, dropped, members, ends_turn });
+    }
+
+    /// Waits until all is written, unless that takes too long.
+    pub(super) fn end(&self, patience: Duration) {
+        let (done, ended) = sync_channel::<()>(0);
+        if self.jobs.send(Job::End { _done: done }).is_ok() {
+            let _ = ended.recv_timeout(patience);
+        }
+    }
+}
+
+impl Said<'_> {
+    /// Returns the end of a turn by its outcome; `None` if it failed.
+    pub(super) fn stop(outcome: Option<Outcome>) -> Self {
+        match outcome {
+            Some(Outcome { stop_reason, usage, .. }) => {
+                Self::Stop { reason: stop_reason.unwrap_or_default(), usage }
+            }
+            None => Self::Stop { reason: "error".to_owned(), usage: Json::Null },
+        }
+    }
+
+    fn members(&self) -> String {
+        match self {
+            Self::Prompt(blocks) => format!("\"prompt\":{blocks}"),
+            Self::Update(update) => format!("\"update\":{update}"),
+            Self::Stop { reason, usage } => format!("\"stop\":{},\"usage\":{usage}", json!(reason)),
+        }
+    }
+}
+
+fn work(
+    folder: &Path,
+    todo: &Receiver<Job>,
+    waiting: &AtomicUsize,
+    written: &(impl Fn(PathBuf) + ?Sized),
+) {
+    let mut files = HashMap::new();
+    for job in todo {
+        let Job::Write { place, dropped, members, ends_turn } = job else { return };
+        waiting.fetch_sub(members.len(), Ordering::Relaxed);
+        let path = folder.join(file_name(&place));
+        // A recording that cannot be opened or written is given up.
+        let file = files.entry(path.clone()).or_insert_with(|| {
+            open(folder, &path, &place).map_err(|error| warn(&place, error)).ok()
+        });
+        let Some(open) = file else { continue };
+        if let Err(error) = open.write_all(lines(dropped, &members).as_bytes()) {
+            warn(&place, error);
+            *file = None;
+        } else if ends_turn {
+            written(path);
+        }
+    }
+}
+
+fn warn(place: &Place, error: impl Display) {
+    tracing::warn!("acp: session {} is not recorded: {error}", place.session);
+}
+
+/// Opens a recording to add to it. A new one begins with a line about the session; one that ends
+/// within a line, since its writer was killed, gets an end of line.
+fn open(folder: &Path, path: &Path, place: &Place) -> anyhow::Result<File> {
+    make_private(folder)?;
+    let mut options = OpenOptions::new();
+    let mut file = options.read(true).append(true).create(true).mode(0o600).open(path)?;
+    if file.metadata()?.len() == 0 {
+        let Place { agent, session, folder } = place;
+        let head = json!({ "agent": agent, "session": session, "cwd": folder.to_string_lossy() });
+        writeln!(file, "{{\"acp\":{head},\"time\":{}}}", seconds())?;
+        return Ok(file);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    if last != *b"\n" {
+        file.write_all(b"\n")?;
+    }
+    Ok(file)
+}
+
+/// Returns the name of the recording of a session. Sessions of an agent never share one.
+fn file_name(place: &Place) -> String {
+    let hash = blake3::hash(format!("{}\0{}", place.agent, place.session).as_bytes()).to_hex();
+    let is_plain = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
+    let agent: String = place.agent.chars().filter(is_plain).take(40).collect();
+    format!("{agent}-{}.jsonl", &hash[..16])
+}
+
+/// Returns a record, after one that tells what was dropped before it.
+fn lines(dropped: u64, members: &str) -> String {
+    let time = seconds();
+    let gap = match dropped {
+        0 => String::new(),
+        _ => format!("{{\"time\":{time},\"dropped\":{dropped}}}\n"),
+    };
+    format!("{gap}{{\"time\":{time},{members}}}\n")
+}
+
+fn seconds() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

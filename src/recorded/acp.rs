@@ -1,0 +1,272 @@
+//! Sessions over the Agent Client Protocol, as `contexture acp` records them: JSON lines with the
+//! prompts and the agent's updates as they passed.
+
+use serde::Deserialize;
+use serde_json::Value as Json;
+use serde_json::value::RawValue;
+
+use super::acp_blocks::{Block, Item, prompt_text, result_text};
+use super::gathered::Gathered;
+use super::{LARGEST_MESSAGE, Usage};
+
+/// Fractions of a unit of currency in which costs are compared.
+const FRACTIONS: f64 = 1e9;
+
+/// A line. Which members a line has depends on what it records.
+#[derive(Deserialize)]
+struct Record<'a> {
+    time: Option<i64>,
+    acp: Option<Head>,
+    #[serde(borrow)]
+    prompt: Option<&'a RawValue>,
+    #[serde(borrow)]
+    update: Option<&'a RawValue>,
+    stop: Option<String>,
+    usage: Option<TurnUsage>,
+    dropped: Option<u64>,
+}
+
+/// The session of a recording.
+#[derive(Deserialize)]
+struct Head {
+    session: String,
+    cwd: String,
+}
+
+/// The tokens of a turn, of which no kind includes another.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct TurnUsage {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    thought_tokens: Option<u64>,
+    cached_read_tokens: Option<u64>,
+    cached_write_tokens: Option<u64>,
+}
+
+/// An update of the agent. Which members an update has depends on its kind.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Update<'a> {
+    #[serde(default)]
+    session_update: String,
+    message_id: Option<String>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    tool_call_id: Option<String>,
+    title: Option<String>,
+    kind: Option<String>,
+    status: Option<String>,
+    #[serde(borrow)]
+    raw_input: Option<&'a RawValue>,
+    raw_output: Option<Json>,
+    used: Option<u64>,
+    size: Option<u64>,
+    cost: Option<Cost>,
+}
+
+#[derive(Deserialize)]
+struct Cost {
+    amount: f64,
+}
+
+/// What the agent has said in a turn so far and may add to.
+#[derive(Default)]
+pub(super) struct Turn {
+    said: String,
+    /// Id of the message that is being said.
+    message: Option<String>,
+    /// Time of the first piece.
+    time: Option<i64>,
+    /// Calls without a result.
+    calls: Vec<Begun>,
+    /// The state of the agent's window, as last told: tokens, room, and cost of the session.
+    window: Option<(u64, u64, Option<f64>)>,
+}
+
+/// A call without a result.
+struct Begun {
+    id: String,
+    title: String,
+    kind: String,
+    input: Option<String>,
+    result: String,
+    /// True if the call was returned already.
+    is_returned: bool,
+}
+
+impl Turn {
+    /// Returns whether later records can only begin something new.
+    pub(super) fn is_over(&self) -> bool {
+        self.said.is_empty() && self.calls.is_empty()
+    }
+
+    /// Reads a line.
+    pub(super) fn record(&mut self, text: &str, into: &mut Gathered) -> serde_json::Result<()> {
+        let record: Record<'_> = serde_json::from_str(text)?;
+        let time = record.time;
+        into.mark.about.started = into.mark.about.started.or(time);
+        if record.dropped.is_some() {
+            into.leave_out("messages", "they came too quickly to be recorded");
+        }
+        match record {
+            Record { acp: Some(head), .. } => {
+                Gathered::note_once(&mut into.mark.about.id, Some(&head.session));
+                Gathered::note_once(&mut into.mark.about.project, Some(&head.cwd));
+            }
+            Record { prompt: Some(prompt), .. } => {
+                let blocks: Vec<Block> = serde_json::from_str(prompt.get())?;
+                self.finish(into);
+                into.end_calls(time);
+                into.user(prompt_text(&blocks), time);
+            }
+            Record { update: Some(update), .. } => {
+                return self.update(serde_json::from_str(update.get())?, time, into);
+            }
+            Record { stop: Some(_), usage, .. } => {
+                self.finish(into);
+                into.end_calls(time);
+                self.note_usage(usage, time, into);
+            }
+            Record { dropped: Some(_), .. } => {}
+            _ => into.leave_out("record", "an unknown kind of record"),
+        }
+        Ok(())
+    }
+
+    /// Returns what the agent has said so far. Calls then wait for their results.
+    pub(super) fn finish(&mut self, into: &mut Gathered) {
+        self.flush(into);
+        for call in &mut self.calls {
+            call.give(self.time, into);
+        }
+    }
+
+    fn update(
+        &mut self,
+        update: Update<'_>,
+        time: Option<i64>,
+        into: &mut Gathered,
+    ) -> serde_json::Result<()> {
+        match &*update.session_update {
+            "agent_message_chunk" => {
+                if update.message_id != self.message {
+                    self.flush(into);
+                    self.message.clone_from(&update.message_id);
+                }
+                let block: Option<Block> =
+                    update.content.map(|raw| serde_json::from_str(raw.get())).transpose()?;
+                self.time = if self.said.is_empty() { time } else { self.time };
+                if let Some(block) = block.filter(|_| self.said.len() <= LARGEST_MESSAGE) {
+                    self.said.push_str(&block.shown());
+                }
+            }
+            "tool_call" | "tool_call_update" => {
+                self.flush(into);
+                self.time = time;
+                self.call(update, time, into)?;
+            }
+            "usage_update" => {
+                let cost = update.cost.map(|cost| cost.amount);
+                self.window = Some((update.used.unwrap_or(0), update.size.unwrap_or(0), cost));
+            }
+            kind => into.leave_out(kind, "not part of the conversation"),
+        }
+        Ok(())
+    }
+
+    /// Returns the text that the agent has said so far.
+    fn flush(&mut self, into: &mut Gathered) {
+        into.agent(&std::mem::take(&mut self.said), Vec::new(), self.time, false);
+    }
+
+    fn call(
+        &mut self,
+        update: Update<'_>,
+        time: Option<i64>,
+        into: &mut Gathered,
+    ) -> serde_json::Result<()> {
+        let id = update.tool_call_id.unwrap_or_default();
+        let at = self.calls.iter().position(|call| call.id == id).unwrap_or_else(|| {
+            self.calls.push(Begun::new(id, into));
+            self.calls.len() - 1
+        });
+        let call = &mut self.calls[at];
+        let replace = |old: &mut String, new: Option<String>| {
+            if let Some(new) = new {
+                *old = new;
+            }
+        };
+        replace(&mut call.title, update.title);
+        replace(&mut call.kind, update.kind);
+        if let Some(input) = update.raw_input {
+            call.input = Some(input.get().to_owned());
+        }
+        let content: Option<Vec<Item>> =
+            update.content.map(|raw| serde_json::from_str(raw.get())).transpose()?;
+        replace(&mut call.result, result_text(content.as_deref(), update.raw_output.as_ref()));
+        let is_failed = update.status.as_deref() == Some("failed");
+        if is_failed || update.status.as_deref() == Some("completed") {
+            let mut call = self.calls.remove(at);
+            call.give(time, into);
+            let failure = if is_failed { "[failed]\n" } else { "" };
+            into.result(&call.id, format!("{failure}{}", call.result), time);
+        }
+        Ok(())
+    }
+
+    /// Notes the usage of a turn. Agents tell the cost of the session so far.
+    fn note_usage(&mut self, usage: Option<TurnUsage>, time: Option<i64>, into: &mut Gathered) {
+        let window = self.window.take();
+        if usage.is_none() && window.is_none() {
+            return;
+        }
+        let usage = usage.unwrap_or_default();
+        let (used, room, so_far) = window.unwrap_or_default();
+        let cost = so_far.map(|so_far| {
+            let so_far = (so_far.clamp(0.0, FRACTIONS) * FRACTIONS) as u64;
+            // An agent that was started again may count from the beginning.
+            let before = std::mem::replace(&mut into.mark.cost, so_far);
+            so_far.checked_sub(before).unwrap_or(so_far) as f64 / FRACTIONS
+        });
+        into.usages.push(Usage {
+            time,
+            used,
+            room,
+            input: sum([usage.input_tokens, usage.cached_read_tokens, usage.cached_write_tokens]),
+            output: sum([usage.output_tokens, usage.thought_tokens, None]),
+            cached: usage.cached_read_tokens,
+            cost,
+        });
+    }
+}
+
+impl Begun {
+    fn new(id: String, into: &Gathered) -> Self {
+        let is_returned = into.mark.open.iter().any(|(open, _)| *open == id);
+        let (title, kind, result) = (String::new(), String::new(), String::new());
+        Self { id, title, kind, input: None, result, is_returned }
+    }
+
+    /// Returns the call, unless it was returned before.
+    fn give(&mut self, time: Option<i64>, into: &mut Gathered) {
+        if std::mem::replace(&mut self.is_returned, true) {
+            return;
+        }
+        let input = self.input.as_deref().filter(|input| input.starts_with('{') && *input != "{}");
+        let title = || serde_json::json!({ "title": self.title }).to_string();
+        let arguments = input.map_or_else(title, str::to_owned);
+        let name = match &*self.kind {
+            "" | "other" if !self.title.is_empty() => &self.title,
+            "" => "tool",
+            kind => kind,
+        };
+        let call = into.call(&self.id, name, arguments);
+        into.agent("", vec![call], time, true);
+    }
+}
+
+/// Returns the sum of the numbers that were told, if any was.
+fn sum(numbers: [Option<u64>; 3]) -> Option<u64> {
+    numbers.into_iter().flatten().reduce(u64::saturating_add)
+}
