@@ -27,7 +27,7 @@ fn layer(client: &mut Client, home: &Home) -> String {
 }
 
 /// A client and an agent, both played by the test, with the proxy between them.
-struct Pair {
+pub(crate) struct Pair {
     proxy: Process,
     client_in: BufReader<ChildStdout>,
     client_out: Option<ChildStdin>,
@@ -38,7 +38,7 @@ struct Pair {
 
 impl Pair {
     /// Starts the proxy, with an agent that passes all on to the test.
-    fn start(home: &Home) -> Self {
+    pub(crate) fn start(home: &Home) -> Self {
         let pipes = ["to-agent", "from-agent"].map(|name| home.path(name));
         for pipe in &pipes {
             let _ = std::fs::remove_file(pipe);
@@ -60,7 +60,7 @@ impl Pair {
     }
 
     /// Lets the client say a line. Gives the line that the agent gets.
-    fn client_says(&mut self, line: &str) -> String {
+    pub(crate) fn client_says(&mut self, line: &str) -> String {
         self.client_out.as_ref().unwrap().write_all(format!("{line}\n").as_bytes()).unwrap();
         let mut got = String::new();
         self.agent_in.read_line(&mut got).unwrap();
@@ -69,7 +69,7 @@ impl Pair {
 
     /// Lets the agent say a message, which the client must get as it is.
     #[track_caller]
-    fn agent_says(&mut self, message: &Json) {
+    pub(crate) fn agent_says(&mut self, message: &Json) {
         let line = format!("{message}\n");
         self.agent_out.as_ref().unwrap().write_all(line.as_bytes()).unwrap();
         let mut got = String::new();
@@ -89,7 +89,7 @@ impl Pair {
         self.agent_says(&json!({ "jsonrpc": "2.0", "id": self.last, "result": result }));
     }
 
-    fn initialize(&mut self, is_embedded: bool) {
+    pub(crate) fn initialize(&mut self, is_embedded: bool) {
         self.ask("initialize", &json!({ "protocolVersion": 1 }));
         let can = json!({ "promptCapabilities": { "embeddedContext": is_embedded } });
         self.answer(&json!({ "agentInfo": { "name": "played" }, "agentCapabilities": can }));
@@ -133,7 +133,7 @@ impl Pair {
     }
 
     /// Ends client and agent.
-    fn end(mut self) {
+    pub(crate) fn end(mut self) {
         self.client_out = None;
         self.agent_in.read_to_end(&mut Vec::new()).unwrap();
         self.agent_out = None;

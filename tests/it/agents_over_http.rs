@@ -9,14 +9,14 @@ use serde_json::json;
 use crate::support::*;
 
 /// A server for agents, and what an honest one sends.
-struct Site {
-    server: Listening,
+pub(crate) struct Site {
+    pub(crate) server: Listening,
     host: String,
     token: String,
 }
 
 impl Site {
-    fn new(home: &Home) -> Self {
+    pub(crate) fn new(home: &Home) -> Self {
         let mut server = home.listening(&["--http", "0"]);
         let mut url = String::new();
         server.stdout.read_line(&mut url).unwrap();
@@ -50,6 +50,17 @@ impl Site {
 
     /// Posts a request of the version without sessions, and returns the whole answer.
     fn ask(&self, query: &str, method: &str, params: Json) -> String {
+        let (status, answer) = self.asked(query, method, params);
+        assert_eq!(status, 200, "{answer}");
+        answer
+    }
+
+    /// Like `ask`, whatever the status.
+    pub(crate) fn answer(&self, query: &str, method: &str, params: Json) -> String {
+        self.asked(query, method, params).1
+    }
+
+    fn asked(&self, query: &str, method: &str, params: Json) -> (u16, String) {
         const VERSION: &str = "2026-07-28";
         let mut params = params;
         params["_meta"] = json!({
@@ -57,16 +68,15 @@ impl Site {
             "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
             "io.modelcontextprotocol/clientCapabilities": {},
         });
-        let name = params["name"].as_str().unwrap_or_default().to_owned();
+        let name = params["name"].as_str().or(params["uri"].as_str());
+        let name = name.unwrap_or_default().to_owned();
         let name = if name.is_empty() { name } else { format!("Mcp-Name: {name}\r\n") };
         let headers = format!(
             "{}MCP-Protocol-Version: {VERSION}\r\nMcp-Method: {method}\r\n{name}",
             self.honest()
         );
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let (status, answer) = self.post(query, &headers, &message);
-        assert_eq!(status, 200, "{answer}");
-        answer
+        self.post(query, &headers, &message)
     }
 
     fn tool(&self, query: &str, name: &str, arguments: Json) -> String {

@@ -64,6 +64,7 @@ mod protocol;
 mod providers;
 mod random_calls;
 mod recorded;
+mod red_team;
 mod redo;
 mod released;
 mod repls;

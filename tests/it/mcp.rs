@@ -15,8 +15,8 @@ const WITH_SESSIONS: [&str; 3] = ["2024-11-05", "2025-03-26", "2025-06-18"];
 const WITHOUT: &str = "2026-07-28";
 
 /// An agent that speaks to the program.
-struct Agent {
-    client: Client,
+pub(crate) struct Agent {
+    pub(crate) client: Client,
     last: u64,
     /// What goes along with each request.
     meta: Option<Json>,
@@ -24,7 +24,7 @@ struct Agent {
 
 impl Agent {
     /// Starts the program in the folder of a project, and no conversation yet.
-    fn start(home: &Home, args: &[&str]) -> Self {
+    pub(crate) fn start(home: &Home, args: &[&str]) -> Self {
         let mut all = vec!["mcp"];
         all.extend(args);
         let mut command = home.command(&all);
@@ -33,7 +33,7 @@ impl Agent {
     }
 
     /// Starts the program and shakes hands.
-    fn with(home: &Home, args: &[&str]) -> Self {
+    pub(crate) fn with(home: &Home, args: &[&str]) -> Self {
         let mut agent = Self::start(home, args);
         let begun = agent.begin("2025-06-18", &json!({}));
         assert_eq!(begun["protocolVersion"], "2025-06-18");
@@ -63,11 +63,11 @@ impl Agent {
         agent
     }
 
-    fn say(&mut self, message: &Json) {
+    pub(crate) fn say(&mut self, message: &Json) {
         self.client.write(format!("{message}\n").as_bytes());
     }
 
-    fn send(&mut self, method: &str, params: &Json) -> u64 {
+    pub(crate) fn send(&mut self, method: &str, params: &Json) -> u64 {
         self.last += 1;
         let mut params = params.clone();
         if let Some(meta) = &self.meta {
@@ -80,7 +80,7 @@ impl Agent {
 
     /// The answer to a request, with its result or error.
     #[track_caller]
-    fn answer(&mut self, id: u64) -> Json {
+    pub(crate) fn answer(&mut self, id: u64) -> Json {
         loop {
             let message: Json = serde_json::from_str(&self.client.line().unwrap()).unwrap();
             if message["id"] == id && message.get("method").is_none() {
@@ -113,7 +113,7 @@ impl Agent {
     }
 
     #[track_caller]
-    fn tool(&mut self, tool: &str, arguments: Json) -> String {
+    pub(crate) fn tool(&mut self, tool: &str, arguments: Json) -> String {
         let (text, is_error) = self.result(tool, &arguments);
         assert!(!is_error, "{tool} {arguments}: {text}");
         text
@@ -128,7 +128,7 @@ impl Agent {
 }
 
 /// The project of the tests, with a marker and a file.
-fn project(home: &Home) -> PathBuf {
+pub(crate) fn project(home: &Home) -> PathBuf {
     let root = home.file("app");
     std::fs::create_dir_all(root.join(".git")).unwrap();
     std::fs::create_dir_all(root.join("src")).unwrap();
