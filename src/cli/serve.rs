@@ -190,10 +190,14 @@ impl Serve {
     }
 }
 
+/// What is logged by default. The crate rmcp warns of each request that it refuses, with all that the
+/// agent wrote; a full pipe to standard error would then hold up everybody.
+const LOGGED: &str = "warn,rmcp=error";
+
 /// Logs to standard error. `CONTEXTURE_LOG` sets the level, such as `debug` or `info`.
 pub(super) fn log_to_stderr() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("CONTEXTURE_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(LOGGED));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| LogLines)

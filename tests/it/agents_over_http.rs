@@ -222,3 +222,15 @@ fn the_token_is_made_once_and_only_for_the_user() {
     site.host = url["http://".len()..].strip_suffix("/mcp\n").unwrap().to_owned();
     assert_eq!(site.post("", &site.honest(), &greeting()).0, 200);
 }
+
+#[test]
+fn a_refused_request_is_not_logged() {
+    let home = Home::new();
+    projects(&home);
+    let mut site = Site::new(&home);
+    let query = format!("?project={}", home.file("one").display());
+    let refused = site.tool(&query, "no-such-tool", json!({}));
+    assert!(refused.contains("no tool") && refused.contains("no-such-tool"), "{refused}");
+    let log = site.server.process.end_and_log();
+    assert!(!log.contains("no-such-tool"), "{log}");
+}
