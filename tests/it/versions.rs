@@ -315,7 +315,8 @@ fn a_batch_compares_versions_and_an_atomic_one_fails_whole() {
 
 #[test]
 fn a_repeated_call_is_answered_with_the_version_of_then() {
-    let mut client = Home::new().stdio(&[]);
+    let home = Home::new();
+    let mut client = home.stdio(&[]);
     let add = "(:manager \"m\" :content \"x\" :request-key \"k\" :if-version 0)";
     let first = client.ok("add-item", add);
     client.add("m", "later");

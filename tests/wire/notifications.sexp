@@ -2,7 +2,7 @@
 > (:id 1 :method subscribe :params (:topics (:context-changed)))
 < (:id 1 :result (:topics (:context-changed)))
 > (:method add-context :params (:manager "m" :content "(+ 1 2)"))
-< (:method "context-changed" :params (:manager "m" :method "add-context" :count 1 :tokens 2 :version 3))
+< (:method "context-changed" :params (:manager "m" :method "add-context" :count 1 :tokens 2 :version 3 :own t))
 > (:id 2 :method get-context :params (:manager "m" :brief t))
 < (:id 2 :result ((:id "ctx-1" :type :code :metadata nil :timestamp 1700000000 :tokens 2 :token-counter :estimate :bytes 7 :pinned nil :live nil :state :fresh)))
 > (:id 3 :method subscribe :params (:topics nil))
