@@ -32,7 +32,7 @@ pub mod curation {
         pub use crate::curation::prune::prune;
     }
     pub mod section {
-        pub use crate::curation::section::Sections;
+        pub use crate::curation::section::{Counted, Sections};
     }
     pub mod similarity {
         pub use crate::curation::similarity::Similarity;
@@ -44,7 +44,7 @@ pub mod curation {
         pub use crate::curation::summary::{Extractive, Source, Summary, summarize};
     }
     pub mod unit {
-        pub use crate::curation::unit::{History, Unit};
+        pub use crate::curation::unit::{Folded, History, Unit};
     }
     pub mod window {
         pub use crate::curation::window::{Request, build};

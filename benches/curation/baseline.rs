@@ -19,8 +19,12 @@ pub(crate) fn texts(message: &Message) -> Vec<String> {
 }
 
 pub(crate) fn arguments(message: &Message) -> Vec<String> {
-    let plain = |text: &str| text.replace("\\n", "\n").replace("\\\"", "\"").replace("\\t", "\t");
     message.tool_calls.iter().map(|call| plain(&call.arguments)).collect()
+}
+
+/// Returns the arguments of a call with their line breaks.
+pub(crate) fn plain(arguments: &str) -> String {
+    arguments.replace("\\n", "\n").replace("\\\"", "\"").replace("\\t", "\t")
 }
 
 /// Chooses the newest units that fit. Messages that are not `whole` are replaced by a line.

@@ -8,9 +8,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use contexture::internals::curation::section::{Counted, Sections};
 use contexture::internals::curation::strategy::{ALL, Aim, Shown, Strategy};
 use contexture::internals::curation::summary::{Extractive, Source, summarize};
-use contexture::internals::curation::unit::{History, Unit};
+use contexture::internals::curation::unit::{Folded, History, Unit};
+use contexture::internals::curation::window::{Request, build};
 use contexture::internals::recorded::{self, RecordedMessage};
 use contexture::internals::session::message::{Message, Role};
 use regex::Regex;
@@ -93,7 +95,11 @@ pub(crate) fn measure() -> anyhow::Result<()> {
         }
     }
     rows.push(row("`summarize-session`, then `tiered`", &cuts, |_, history, budget| {
-        after_summary(ALL[0], history, budget)
+        after_summary(ALL[0], history, budget, None)
+    }));
+    let name = "`summarize-session`, then `tiered`, asked with the last steps";
+    rows.push(row(name, &cuts, |cut, history, budget| {
+        after_summary(ALL[0], history, budget, Some(&cut.query))
     }));
     let head = ["window in share of the history", "5.5 %", "10 %", "11 %", "20 %"];
     print(&title, &head, &rows)?;
@@ -135,33 +141,54 @@ fn baseline_masked(cut: &Cut, history: &History<'_>, budget: u64) -> Vec<String>
 }
 
 /// Summarizes all but the last messages, as a session whose maximum is the budget does, and returns
-/// the summary with what a strategy shows of the rest.
-fn after_summary(strategy: &dyn Strategy, history: &History<'_>, budget: u64) -> Vec<String> {
-    let newest = history.messages.len().saturating_sub(NOT_SUMMARIZED);
+/// the texts of the next window.
+fn after_summary(
+    strategy: &dyn Strategy,
+    history: &History<'_>,
+    budget: u64,
+    query: Option<&str>,
+) -> Vec<String> {
+    let length = history.messages.len();
+    let newest = length.saturating_sub(NOT_SUMMARIZED);
     let is_old = |unit: &&Unit| unit.kept.is_none() && unit.members.iter().all(|at| *at < newest);
-    let mut is_folded = vec![false; history.messages.len()];
+    let mut is_folded = vec![false; length];
     let folded = history.units.iter().filter(is_old).flat_map(|unit| &unit.members);
     folded.for_each(|index| is_folded[*index] = true);
-    let of = |wanted: bool| -> Vec<&Message> {
-        let chosen = history.messages.iter().zip(&is_folded).filter(|(_, is)| **is == wanted);
-        chosen.map(|(message, _)| *message).collect()
-    };
-    let rest = History::new(of(false), history.measure);
+    let old = history.messages.iter().zip(&is_folded).filter(|(_, is_folded)| **is_folded);
+    let old: Vec<&Message> = old.map(|(message, _)| *message).collect();
+    let mut history = History::new(history.messages.clone(), history.measure);
+    history.folded =
+        Some(Folded { is_folded, newest: length - 1, room: budget, has_others: false });
     let share = |share: f64| (budget as f64 * share) as u64;
-    let room = share(0.5).saturating_sub(rest.tokens());
+    let room = share(0.5).saturating_sub(history.others());
     let source = Source {
         prior: None,
-        messages: &of(true),
+        messages: &old,
         turns: 1,
         measure: history.measure,
         ledger_tokens: room.clamp(share(LEDGER[0]), share(LEDGER[1])),
     };
     let Ok(summary) = summarize(&source, &Extractive) else { return Vec::new() };
-    let text = summary.render();
-    let budget = budget.saturating_sub(history.measure.note(&text));
-    let mut texts = shown_by(strategy, &rest, &Aim { budget, query: None, similarity: None });
-    texts.push(text);
-    texts
+    let counted = Counted::new(summary.render(), &**history.measure.counter());
+    let sections = Sections { summary: Some(counted), ..Sections::default() };
+    let window = build(&Request {
+        sections: &sections,
+        history: &history,
+        phase: None,
+        strategy,
+        query,
+        similarity: None,
+        summary: Some(&summary),
+        max_tokens: budget,
+        previous: None,
+    });
+    let parts = window.map(|window| window.parts).unwrap_or_default();
+    let texts = parts.iter().flat_map(|part| {
+        let arguments = part.tool_calls.iter().map(|call| baseline::plain(&call.arguments));
+        let arguments: Vec<String> = arguments.collect();
+        std::iter::once(part.content.to_string()).chain(arguments)
+    });
+    texts.collect()
 }
 
 /// Returns the texts that a strategy shows.

@@ -136,6 +136,7 @@ pub(crate) fn windows() -> anyhow::Result<Vec<Row>> {
                 strategy: *strategy,
                 query: asked,
                 similarity: None,
+                summary: None,
                 max_tokens: BUDGET,
                 previous: None,
             })?;

@@ -1,5 +1,7 @@
 //! Builds the windows that models see, in the same way for every caller.
 
+use std::sync::Arc;
+
 use super::AgentError;
 use crate::context::render::Format;
 use crate::context::render::budget::Piece;
@@ -9,9 +11,9 @@ use crate::curation::budget::Budget;
 use crate::curation::section::{Counted, Sections};
 use crate::curation::similarity::Similarity;
 use crate::curation::strategy::{self, Strategy};
-use crate::curation::unit::History;
+use crate::curation::unit::{Folded, History};
 use crate::curation::window::{self, Request, Window};
-use crate::engine::{EngineError, Material, SessionContext, View};
+use crate::engine::{EngineError, Material, SessionContext, Summarizing, View};
 use crate::session::message::{Message, Phase};
 use crate::tokens::{Counter, Measure};
 
@@ -71,22 +73,26 @@ pub(crate) fn build(
     let SessionContext { settings, costs, .. } = context;
     let measure = &costs.measure;
     let budget = Budget::default().within(costs.model.limit).usable();
-    let wished = purpose.max_tokens.or(settings.max_tokens).unwrap_or(budget);
+    let given = purpose.max_tokens.or(settings.max_tokens);
+    let wished = given.unwrap_or(budget);
     // The model would refuse a window above its limit.
     let max_tokens = if costs.model.known { wished.min(costs.model.limit) } else { wished };
     let mut sections = purpose.sections;
-    sections.summary = summary.map(|(text, tokens)| Counted { text, tokens });
     let strategy = match (purpose.strategy, settings.strategy.as_deref()) {
         (Some(strategy), _) => strategy,
         (None, Some(name)) => named_strategy(name)?,
         (None, None) => strategy::ALL[0],
     };
-    let history = History::new(messages.iter().map(|message| &**message).collect(), measure);
+    let mut history = History::new(messages.iter().map(|message| &**message).collect(), measure);
+    let room = given.unwrap_or(settings.turn.max_tokens);
+    history.folded = summary.as_ref().and_then(|summary| folded(&history, summary, room));
+    sections.summary = summary.as_ref().map(counted);
+    let summary = summary.and_then(|summary| summary.source);
     let of_message = |message: &&Message| vectors.get(&message.number).map(|vector| &**vector);
     let similarity = purpose.vector.filter(|_| !vectors.is_empty());
     let similarity =
         similarity.map(|query| Similarity::of(&query, history.messages.iter().map(of_message)));
-    let share = items_share(max_tokens, history.tokens(), &sections, measure);
+    let share = items_share(max_tokens, history.others(), &sections, measure);
     let (text, verdicts) = items_text(counter, &items, share, measure);
     sections.context_items = text;
     let request = Request {
@@ -96,6 +102,7 @@ pub(crate) fn build(
         strategy,
         query: purpose.query.as_deref(),
         similarity: similarity.as_ref(),
+        summary: summary.as_ref(),
         max_tokens,
         previous: previous.as_ref(),
     };
@@ -107,6 +114,20 @@ pub(crate) fn build(
         built => built,
     };
     Ok(Built { window: window.map_err(EngineError::from)?, items: verdicts })
+}
+
+fn counted(summary: &Summarizing) -> Counted {
+    Counted { text: Arc::clone(&summary.text), tokens: summary.tokens }
+}
+
+/// Finds the messages that a summary stands in for; `None` if the history has none of them.
+fn folded(history: &History<'_>, summary: &Summarizing, room: u64) -> Option<Folded> {
+    let covers = |message: &&Message| !message.pinned && summary.covers.contains(message.number);
+    let is_folded: Vec<bool> = history.messages.iter().map(covers).collect();
+    let count = is_folded.iter().filter(|is_folded| **is_folded).count() as u64;
+    let newest = history.messages.iter().rposition(|it| it.number <= summary.position)?;
+    let has_others = count < summary.covers.len();
+    (count > 0).then_some(Folded { is_folded, newest, room, has_others })
 }
 
 /// Returns the maximum number of tokens for the items, given a history of `tokens` and the other

@@ -44,6 +44,7 @@ pub(super) mod reason {
     pub(crate) const HALF: &str = "previous units get at most half of the remaining budget";
     pub(crate) const OLDER_UNIT: &str = "older than the last three approved units";
     pub(crate) const NO_CODE: &str = "it has no implementation";
+    pub(crate) const SHOWN: &str = "the messages that it stands for are shown";
 }
 
 /// A text that is offered to a window.
@@ -51,7 +52,10 @@ pub(super) struct Offered {
     pub(super) section: Section,
     pub(super) what: What,
     pub(super) text: Arc<str>,
+    /// Cost of the text, in tokens.
     pub(super) tokens: u64,
+    /// Cost of the whole text, if only a part of it is offered.
+    pub(super) whole: u64,
     pub(super) need: Need,
     pub(super) admitted: bool,
     pub(super) reason: &'static str,
@@ -99,6 +103,25 @@ impl Offer {
         self.texts.iter().filter(|offered| offered.admitted)
     }
 
+    /// Returns the cost of an admitted text, in tokens.
+    pub(super) fn cost_of(&self, section: Section) -> Option<u64> {
+        self.admitted().find(|offered| offered.section == section).map(|offered| offered.tokens)
+    }
+
+    /// Puts a part of a text, with its cost, in the place of the text.
+    pub(super) fn shorten(&mut self, section: Section, tokens: u64, text: String) {
+        for offered in self.texts.iter_mut().filter(|offered| offered.section == section) {
+            (offered.tokens, offered.text) = (tokens, text.as_str().into());
+        }
+    }
+
+    /// Leaves out a text that was admitted.
+    pub(super) fn withdraw(&mut self, section: Section, why: &'static str) {
+        for offered in self.texts.iter_mut().filter(|offered| offered.section == section) {
+            (offered.admitted, offered.reason) = (false, why);
+        }
+    }
+
     /// Admits the texts that the phase requires, as far as they fit.
     pub(super) fn admit_required(&mut self, room: u64) {
         self.admit(room, Need::Must);
@@ -142,7 +165,7 @@ impl Offered {
             _ if admitted => reason::ALWAYS,
             _ => reason::NO_ROOM,
         };
-        Self { section, what, text, tokens, need, admitted, reason }
+        Self { section, what, text, tokens, whole: tokens, need, admitted, reason }
     }
 
     fn admit(&mut self, room: &mut u64, why: &'static str, why_not: &'static str) {

@@ -12,6 +12,9 @@ use super::unit::{History, Unit};
 use crate::session::message::{Message, Role};
 use crate::tokens::Measure;
 
+/// Maximum cost of the gap between the parts of a summary, in tokens.
+const GAP: u64 = 4;
+
 /// A text that stands in for a part of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -246,6 +249,24 @@ impl Summary {
         let parts = [self.counts.header(), self.text.clone(), ledger];
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         parts.join("\n\n")
+    }
+
+    /// Returns the summary with as many entries of its ledger as fit into a message of `tokens`
+    /// tokens. The description goes if it would take most of the room. The line of counts always
+    /// stays.
+    #[must_use]
+    pub(crate) fn within(&self, tokens: u64, measure: &Measure) -> Self {
+        let bare = |text: &str| Self {
+            counts: self.counts,
+            text: text.to_owned(),
+            ledger: Ledger::default(),
+        };
+        let mut head = bare(&self.text);
+        if measure.note(&head.render()) > tokens / 2 {
+            head = bare("");
+        }
+        let left = tokens.saturating_sub(measure.note(&head.render()) + GAP);
+        Self { ledger: self.ledger.clone().within(left, measure), ..head }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::unit::History;
+use super::unit::{Folded, History};
 use crate::session::message::{Message, Role, Signals, ToolCall};
 use crate::tokens::{Estimate, Measure};
 
@@ -59,6 +59,18 @@ impl Message {
 /// Makes a history of all of `messages`.
 pub(crate) fn history<'a>(messages: &'a [Message], measure: &'a Measure) -> History<'a> {
     History::new(messages.iter().collect(), measure)
+}
+
+/// Lets a summary stand in for the units of a history that end before message `end` and can be left
+/// out.
+pub(crate) fn summarize_before(history: &mut History<'_>, end: usize, room: u64) {
+    let mut is_folded = vec![false; history.messages.len()];
+    for unit in history.units.iter().filter(|unit| unit.kept.is_none()) {
+        let is_old = unit.members.iter().all(|index| *index < end);
+        unit.members.iter().for_each(|index| is_folded[*index] = is_old);
+    }
+    let newest = history.messages.len().saturating_sub(1);
+    history.folded = Some(Folded { is_folded, newest, room, has_others: false });
 }
 
 /// A generator of random numbers for tests, the same for the same seed (Marsaglia's xorshift64).

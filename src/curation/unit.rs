@@ -16,6 +16,22 @@ pub struct History<'a> {
     pub units: Vec<Unit>,
     /// Measure of a message's cost.
     pub measure: &'a Measure,
+    /// Messages that a summary stands in for; `None` without a summary.
+    pub folded: Option<Folded>,
+}
+
+/// The messages of a history that a summary stands in for. A window shows them again as far as they
+/// fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folded {
+    /// True for the messages that the summary stands in for, by their indices.
+    pub is_folded: Vec<bool>,
+    /// Index of the newest message when the summary was made.
+    pub newest: usize,
+    /// Number of tokens that the messages may have together, unless the others have more.
+    pub room: u64,
+    /// True if the summary stands in for other messages too.
+    pub has_others: bool,
 }
 
 /// Messages that are kept or left out together.
@@ -50,7 +66,24 @@ impl<'a> History<'a> {
     /// Groups `messages`, which must be in the order of the log, into units.
     pub fn new(messages: Vec<&'a Message>, measure: &'a Measure) -> Self {
         let units = units(&messages, measure);
-        Self { messages, units, measure }
+        Self { messages, units, measure, folded: None }
+    }
+
+    /// Returns whether a summary stands in for the message with this index.
+    pub fn is_folded(&self, index: usize) -> bool {
+        self.folded.as_ref().is_some_and(|folded| folded.is_folded[index])
+    }
+
+    /// Returns the part of `budget` that the messages may have, in tokens. Messages that a summary
+    /// stands in for take no more than their room.
+    pub fn room(&self, budget: u64) -> u64 {
+        self.folded.as_ref().map_or(budget, |folded| budget.min(folded.room.max(self.others())))
+    }
+
+    /// Returns the cost of the messages that no summary stands in for, in tokens.
+    pub fn others(&self) -> u64 {
+        let others = self.messages.iter().enumerate().filter(|(index, _)| !self.is_folded(*index));
+        others.map(|(_, message)| self.measure.message(message.tokens)).sum()
     }
 
     /// Returns the index of each message's unit.

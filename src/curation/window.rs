@@ -10,6 +10,7 @@
 //! window.
 
 mod report;
+mod summary;
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use super::report::{Fingerprint, Print, Report, What};
 use super::section::{Section, Sections};
 use super::similarity::Similarity;
 use super::strategy::{Aim, Projection, Shown, Strategy};
+use super::summary::Summary;
 use super::unit::History;
 use crate::session::message::{Phase, Role, ToolCall};
 
@@ -39,6 +41,8 @@ pub struct Request<'a> {
     pub query: Option<&'a str>,
     /// Similarity of the messages to the question by meaning, if vectors are known.
     pub similarity: Option<&'a Similarity>,
+    /// The summary from which the text in the sections was made, if that can be cut.
+    pub summary: Option<&'a Summary>,
     /// Maximum cost of the window, in tokens.
     pub max_tokens: u64,
     /// Record of the previous window.
@@ -105,11 +109,13 @@ pub struct WindowUsage {
 pub fn build(request: &Request<'_>) -> Result<Window, BudgetTooSmall> {
     let Request { history, max_tokens, .. } = *request;
     let mut offer = Offer::new(request.sections, request.phase, history.measure);
+    summary::cut(&mut offer, request);
     let never_lost = check(request, &offer)?;
     admit(&mut offer, request, never_lost);
     let budget = max_tokens - offer.tokens();
     let aim = Aim { budget, query: request.query, similarity: request.similarity };
     let chosen = guard::repaired(history, budget, request.strategy.project(history, &aim));
+    summary::spare(&mut offer, request, &chosen);
     let parts = parts(&offer, history, &chosen);
     let tokens = parts.iter().map(|part| part.tokens).sum();
     let usage = WindowUsage::of(&parts, request.phase);

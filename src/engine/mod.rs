@@ -49,7 +49,7 @@ pub(crate) use self::run::run;
 pub(crate) use self::select::{Selection, View};
 pub(crate) use self::session::{
     AskedWindow, Keep, Lacking, Material, ModelAnswer, NewMessage, NewTurn, NotesMaterial, Opened,
-    Portion, SessionContext, SessionStep, WORTH_PREPARING, quality_parts,
+    Portion, SessionContext, SessionStep, Summarizing, WORTH_PREPARING, quality_parts,
 };
 pub use self::session::{
     DEFAULT_TEMPLATE, PrunedView, RollbackUndone, RolledBack, SessionSettings, Summarized, TurnDone,

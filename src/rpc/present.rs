@@ -51,7 +51,7 @@ pub(crate) struct MessageShown<'a> {
     /// Id of the call that a tool's message answers; absent in others.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
-    /// True if the message is in view; only in `get-messages`.
+    /// True if the message is in view, and neither pruned nor summarized; only in `get-messages`.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_view: Option<bool>,
     /// Fate of the message; only in an exported session, which clients get as text.

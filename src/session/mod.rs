@@ -81,6 +81,12 @@ impl Session {
         self.log.iter().filter(|message| self.state.is_in_view(message.number))
     }
 
+    /// Iterates over the messages that windows may show: those in view, and those that the summary
+    /// stands in for.
+    pub fn offered(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
+        self.log.iter().filter(|message| self.state.is_offered(message.number))
+    }
+
     /// Returns the number of turns. Each turn begins with a message of the user.
     pub fn turns(&self) -> u64 {
         self.turn_numbers().count() as u64

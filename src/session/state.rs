@@ -100,6 +100,9 @@ pub struct Summary {
     pub tokens: u64,
     /// Messages that the summary stands in for, including those of earlier summaries.
     pub covers: Spans,
+    /// Number of messages in the log when the summary was made; 0 if that is unknown.
+    #[serde(default)]
+    pub position: u64,
     /// Data that the next summary is made from, besides the messages. The maker of the summary
     /// defines it.
     #[serde(default)]
@@ -141,6 +144,11 @@ impl State {
         self.is_active(number) && !self.is_hidden(number)
     }
 
+    /// Returns whether windows may show the message: it is in view, or a summary stands in for it.
+    pub fn is_offered(&self, number: u64) -> bool {
+        self.is_active(number) && (self.pinned.contains(number) || !self.pruned.contains(number))
+    }
+
     /// Returns the same view with `base` raised to `length`. The messages in between, which are
     /// already in view, become active.
     #[must_use]
@@ -171,6 +179,7 @@ impl State {
         let summary = self.summary.map(|summary| Summary {
             covers: within(&summary.covers),
             tokens: summary.tokens.min(u64::from(u32::MAX)),
+            position: summary.position.min(length),
             ..summary
         });
         Self {

@@ -72,7 +72,8 @@ fn going_back_keeps_later_messages_only_in_the_log() {
 fn summarized_messages_are_out_of_view_unless_pinned() {
     let mut session = session(5);
     let covers = Spans::range(1, 4);
-    let summary = Summary { text: "s".into(), tokens: 1, covers, source: serde_json::Value::Null };
+    let source = serde_json::Value::Null;
+    let summary = Summary { text: "s".into(), tokens: 1, covers, position: 0, source };
     let mut state = session.state().rebased(5);
     state.pinned.insert(3, 3);
     state.summary = Some(summary);

@@ -570,8 +570,15 @@ fn a_summary_is_a_ledger_of_what_must_not_be_lost_and_drops_what_was_superseded(
         assert!(summary.len() < 8192 * 4 / 5, "{}", summary.len());
         assert_eq!(summary.matches("[Previous conversation summary").count(), 1);
     }
-    let view = client.ok("build-context", "nil");
+    let view = client.ok("build-context", "(:max-tokens 2000)");
     assert!(shown(&view).starts_with("summary 1 "), "{}", shown(&view));
+    let messages = client.ok("get-messages", "nil");
+    let all: Vec<String> =
+        (1..=messages.as_array().unwrap().len()).map(|number| number.to_string()).collect();
+    let view = client.ok("build-context", "(:max-tokens 50000)");
+    assert_eq!(shown(&view), all.join(" "), "a summary takes away nothing that fits");
+    let report = view["report"]["parts"].to_string();
+    assert!(report.contains("the messages that it stands for are shown"), "{report}");
     let futile = client.fails("summarize-context", "(:keep-turns 50)");
     assert_eq!(futile.kind(), "not-summarized");
 }

@@ -162,10 +162,13 @@ static FEATURES: &[Feature] = &[
             client.ok("summarize-context", "(:max-items 2)");
         },
         missing: |answer, sent| {
-            // Notes of a manager stand in place of the summary.
+            // Notes of a manager stand in place of the summary, and a window with room for all
+            // that was summarized shows that instead.
             match unlike(answer, "/management/status", "managed") {
-                None => None,
-                Some(_) => lacks(sent, "[Previous conversation summary:"),
+                Some(_) if !sent.contains("older message 0 ") => {
+                    lacks(sent, "[Previous conversation summary:")
+                }
+                _ => None,
             }
         },
         ..NOTHING

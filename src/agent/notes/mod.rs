@@ -17,7 +17,8 @@ use tokio::time::timeout;
 use self::run::{NotesRun, Stopped};
 use super::{AgentError, Configured, Job, Services};
 use crate::curation::notes::{NotesOptions, NotesStatus, NotesStep};
-use crate::engine::{EngineError, Material};
+use crate::engine::{EngineError, Material, Summarizing};
+use crate::session::spans::Spans;
 use crate::store::notes::NewNotes;
 
 /// Maximum time for taking notes, while the user waits for an answer. It is long enough for a model
@@ -122,7 +123,13 @@ impl TurnNotes {
         let Some(taken) = &self.taken else { return };
         let last = self.view.message;
         material.messages.retain(|one| one.number > last || taken.kept.contains(&one.number));
-        material.summary = Some((Arc::clone(&taken.text), taken.tokens));
+        material.summary = Some(Summarizing {
+            text: Arc::clone(&taken.text),
+            tokens: taken.tokens,
+            covers: Spans::default(),
+            position: 0,
+            source: None,
+        });
     }
 
     /// Returns whether the notes replace the history.

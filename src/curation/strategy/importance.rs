@@ -47,11 +47,11 @@ impl Strategy for Importance {
 
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {
         let scores = scores(history);
-        if history.tokens() <= aim.budget {
-            return Selection::new(history, aim.budget).scored(scores).all();
-        }
         let order = best_first(&scores);
-        let mut selection = Selection::new(history, aim.budget).scored(scores);
+        let mut selection = Selection::new(history, history.room(aim.budget)).scored(scores);
+        if selection.everything_fits() {
+            return selection.all();
+        }
         if let Some(last) = unit_of_last_message(history) {
             selection.keep(last, LAST);
         }

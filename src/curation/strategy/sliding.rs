@@ -24,7 +24,7 @@ impl Strategy for Sliding {
     }
 
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {
-        let mut selection = Selection::new(history, aim.budget);
+        let mut selection = Selection::new(history, history.room(aim.budget));
         if selection.everything_fits() {
             return selection.all();
         }

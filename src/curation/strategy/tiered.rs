@@ -28,6 +28,11 @@ use super::selection::Selection;
 use super::{Aim, Fate, Projection, Shown, Strategy, Verdict};
 use crate::curation::unit::History;
 
+/// Reason for showing a unit that a summary stands in for.
+const AGAIN: &str = "summarized, but there is room for it";
+/// Reason for leaving out a unit that a summary stands in for.
+const SUMMARIZED: &str = "summarized, and no room for it";
+
 /// The default strategy; see the module's documentation.
 pub(super) struct Tiered;
 
@@ -43,11 +48,13 @@ impl Strategy for Tiered {
     }
 
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {
-        if history.tokens() <= fold::trigger(aim.budget) {
+        let budget = if aim.query.is_some() { history.room(aim.budget) } else { aim.budget };
+        let folds_for_summary = history.folded.is_some() && aim.query.is_none();
+        if history.tokens() <= fold::trigger(budget) && !folds_for_summary {
             return Selection::new(history, aim.budget).all();
         }
         match aim.query {
-            Some(query) => asked::project(history, aim, query),
+            Some(query) => asked::project(history, &Aim { budget, ..*aim }, query),
             None => {
                 let fold = Fold::over(history, aim.budget);
                 let work = fold.work();
@@ -134,7 +141,9 @@ impl<'a, 'h> Draft<'a, 'h> {
 
     /// Returns the ledger of the dropped messages, in at most `room` tokens.
     fn ledger(&self, room: u64) -> String {
-        note::ledger(self.history, &self.dropped(), room.min(fold::reserve(self.budget)))
+        let told = |index: &usize| self.history.is_folded(*index);
+        let dropped: Vec<usize> = self.dropped().into_iter().filter(|it| !told(it)).collect();
+        note::ledger(self.history, &dropped, room.min(fold::reserve(self.budget)))
     }
 
     fn dropped(&self) -> Vec<usize> {
@@ -222,6 +231,11 @@ impl<'a, 'h> Draft<'a, 'h> {
             Form::Spilled => (Fate::Shortened, "a large result, shown by its beginning and end"),
             Form::Masked => (Fate::Shortened, "an old result of a tool"),
             Form::Dropped => (Fate::Dropped, "no room for units this old"),
+        };
+        let reason = match fate {
+            Fate::Kept if self.history.is_folded(unit.members[0]) => AGAIN,
+            Fate::Dropped if self.history.is_folded(unit.members[0]) => SUMMARIZED,
+            _ => reason,
         };
         let reason = unit.kept.map_or(reason, |kept| kept.reason());
         Verdict { fate, reason, score: None }

@@ -53,10 +53,14 @@ fn entry_of(offered: &Offered) -> Entry {
     Entry {
         section: offered.section,
         what: offered.what.clone(),
-        fate: if offered.admitted { Fate::Kept } else { Fate::Dropped },
+        fate: match (offered.admitted, offered.tokens < offered.whole) {
+            (false, _) => Fate::Dropped,
+            (true, false) => Fate::Kept,
+            (true, true) => Fate::Shortened,
+        },
         reason: offered.reason,
         score: None,
-        before: offered.tokens,
+        before: offered.whole,
         after: if offered.admitted { offered.tokens } else { 0 },
     }
 }

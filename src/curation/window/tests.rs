@@ -6,9 +6,10 @@ use super::*;
 use crate::curation::section::{CodeUnit, Counted, Failure};
 use crate::curation::strategy::sliding::Sliding;
 use crate::curation::strategy::{ALL, Fate};
-use crate::curation::testing::{Random, history, messages, plain};
+use crate::curation::summary::{Extractive, Source, summarize};
+use crate::curation::testing::{Random, history, messages, plain, summarize_before};
 use crate::session::message::Message;
-use crate::tokens::Estimate;
+use crate::tokens::{Estimate, Measure};
 
 fn text(tokens: usize) -> Option<Counted> {
     Some(Counted::new("four".repeat(tokens), &Estimate))
@@ -51,6 +52,7 @@ fn request<'a>(sections: &'a Sections, history: &'a History<'a>, max_tokens: u64
         strategy: &Sliding,
         query: None,
         similarity: None,
+        summary: None,
         max_tokens,
         previous: None,
     }
@@ -327,23 +329,41 @@ fn small_sections(random: &mut Random) -> Sections {
     sections
 }
 
+/// Summarizes messages, unless that would make them no smaller.
+pub(super) fn summary_of(messages: &[&Message], measure: &Measure) -> Option<Summary> {
+    let source = Source { prior: None, messages, turns: 1, measure, ledger_tokens: 99 };
+    summarize(&source, &Extractive).ok()
+}
+
 /// Checks windows of a random history, by every strategy or by one of them in turn.
 fn check_random(seed: u64, most: u64, every: bool) {
     let mut random = Random::new(seed);
     let (messages, sections) = (random.messages(most), small_sections(&mut random));
     let measure = plain().scaled([1.0, 1.2, 1.55][random.below(3) as usize], false);
-    let history = history(&messages, &measure);
+    let mut history = history(&messages, &measure);
     let all = history.tokens() + 200;
     let phases = Phase::ALL.len() as u64 + 1;
     let phase = Phase::ALL.get(random.below(phases) as usize).copied();
     let query = Some("nothing much").filter(|_| random.below(2) == 0);
     let max_tokens = random.below(all + 10);
+    if random.below(3) == 0 {
+        let end = random.below(messages.len() as u64 + 1) as usize;
+        summarize_before(&mut history, end, random.below(all));
+    }
+    let folded: Vec<&Message> = history
+        .messages
+        .iter()
+        .filter(|it| history.is_folded(it.number as usize - 1))
+        .copied()
+        .collect();
+    let summary = summary_of(&folded, &measure);
     let strategies: Vec<&dyn Strategy> = ALL.iter().copied().chain([&Careless as _]).collect();
     let turn = seed as usize % strategies.len();
     for strategy in if every { &strategies[..] } else { &strategies[turn..=turn] } {
         let strategy = *strategy;
         let request =
             Request { phase, query, strategy, ..request(&sections, &history, max_tokens) };
+        let request = Request { summary: summary.as_ref(), ..request };
         check_window(&request, &history);
     }
 }

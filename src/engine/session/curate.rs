@@ -254,7 +254,8 @@ impl Engine {
         self.change_view(id, "summarize-context", |state| {
             let mut covers = state.summary.take().map(|summary| summary.covers).unwrap_or_default();
             numbers.iter().for_each(|&number| covers.insert(number, number));
-            state.summary = Some(Summary { text: text.clone(), tokens, covers, source });
+            let position = state.base;
+            state.summary = Some(Summary { text: text.clone(), tokens, covers, position, source });
             state.summaries += 1;
         })?;
         let origin = Some(MemoryOrigin { session: id, first, last });

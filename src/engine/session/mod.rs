@@ -28,7 +28,7 @@ pub use self::turn::TurnDone;
 pub(crate) use self::turn::{NewTurn, quality_parts};
 pub(crate) use self::undo::SessionStep;
 pub(crate) use self::vectors::Lacking;
-pub(crate) use self::window::Material;
+pub(crate) use self::window::{Material, Summarizing};
 use super::sessions::Loaded;
 use super::{Engine, EngineError, Event, SessionName};
 use crate::ids::SessionId;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
+
 use super::super::vectors::MessageVectors;
 use super::super::windows::Noted;
 use super::super::{Engine, EngineError, Event, Selection, View};
@@ -9,24 +11,53 @@ use super::settings::SessionContext;
 use crate::context::render::report::ItemVerdict;
 use crate::curation::notes::without_directive;
 use crate::curation::report::{Fingerprint, Report};
+use crate::curation::summary;
 use crate::curation::window::{Window, WindowUsage};
 use crate::session::message::Message;
+use crate::session::spans::Spans;
+use crate::session::state::Summary;
 use crate::store::session::UsageRow;
 
 /// The parts of a session from which its window is built.
 pub struct Material {
     /// The session, with its settings and the token costs for the model.
     pub context: SessionContext,
-    /// Messages in view, oldest first.
+    /// Messages in view and those that the summary stands in for, oldest first.
     pub messages: Vec<Arc<Message>>,
-    /// Summary of earlier messages, with its tokens.
-    pub summary: Option<(Arc<str>, u64)>,
+    /// Summary of earlier messages.
+    pub summary: Option<Summarizing>,
     /// Items of the session's managers.
     pub items: Vec<View>,
     /// The window built last.
     pub previous: Option<Fingerprint>,
     /// Vectors of messages by the model of the query's vector; empty without such a vector.
     pub vectors: Arc<MessageVectors>,
+}
+
+/// A text in place of earlier messages.
+pub struct Summarizing {
+    /// The text.
+    pub text: Arc<str>,
+    /// Number of tokens of the text.
+    pub tokens: u64,
+    /// Messages that it stands in for. A window shows them again as far as they fit.
+    pub covers: Spans,
+    /// Number of messages in the log when the summary was made.
+    pub position: u64,
+    /// The summary that the text was made from, if it can be cut.
+    pub source: Option<summary::Summary>,
+}
+
+impl From<&Summary> for Summarizing {
+    fn from(summary: &Summary) -> Self {
+        Self {
+            text: Arc::from(&*summary.text),
+            tokens: summary.tokens,
+            covers: summary.covers.clone(),
+            position: summary.position.max(summary.covers.last().unwrap_or_default()),
+            source: summary::Summary::deserialize(&summary.source).ok(),
+        }
+    }
 }
 
 impl Engine {
@@ -39,9 +70,8 @@ impl Engine {
         let managers = context.managers.clone();
         let items = self.select(&Selection { managers, ..Selection::default() })?;
         let session = self.session(row.id)?;
-        let summary = session.state().summary.as_ref();
-        let summary = summary.map(|summary| (Arc::from(&*summary.text), summary.tokens));
-        let messages = session.in_view().map(without_directive).collect();
+        let summary = session.state().summary.as_ref().map(Summarizing::from);
+        let messages = session.offered().map(without_directive).collect();
         let previous = self.windows.of(row.id).next().map(|noted| noted.fingerprint.clone());
         let vectors = Arc::default();
         Ok(Material { context, messages, summary, items, previous, vectors })

@@ -75,7 +75,8 @@ pub(super) static METHODS: &[Method] = &[
         .changes_after_work()
         .doc("Replaces older messages with a summary, which has their number and a ledger of \
               paths, commands, figures, errors, decisions, constraints and open tasks. A later \
-              summary includes the earlier one. `restore-revision` restores the messages.")
+              summary includes the earlier one. Windows still show of these messages what fits \
+              and is needed. `restore-revision` restores them.")
         .result(
             "The summary, and figures before and after. The error `not-summarized` says why a \
              summary would not help.",

@@ -100,7 +100,7 @@ impl<'a, 'h> Choice<'a, 'h> {
     fn work(&self, query: &str) -> Work<'h> {
         let reads = Reads::over(self.history);
         let sight = |index: usize| match self.forms[index] {
-            Form::Dropped if !reads.is_superseded(index) => Sight::Hidden,
+            Form::Dropped if !reads.is_superseded(index, usize::MAX) => Sight::Hidden,
             Form::Whole => Sight::Shown,
             _ => Sight::Outdated,
         };

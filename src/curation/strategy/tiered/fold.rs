@@ -17,6 +17,10 @@ const TRIGGER: f64 = 0.8;
 /// Share of the budget that is shown after parts were given up. The wider the gap to the trigger,
 /// the more rarely a cached prompt becomes invalid, and the less is shown on average.
 const TARGET: f64 = 0.5;
+/// Share of the room that is shown after a summary. A summary happens once, so that more can be
+/// shown than at other folds: about as much as between these, but chosen anew. Chosen from 0.5 to
+/// 0.8 on the sessions that `docs/benchmarks.md` names.
+const SUMMARIZED: f64 = 0.7;
 /// Share of the room for the newest messages, which stay whole. The room is the budget without the
 /// units that cannot be left out.
 const RECENT: f64 = 0.1;
@@ -123,7 +127,14 @@ impl<'a, 'h> Fold<'a, 'h> {
         }
         self.reads.see(self.history, unit, index);
         if self.total + self.room > self.level(TRIGGER, 0.5) {
-            self.shrink(index);
+            self.shrink(index, self.level(TARGET, 0.25));
+        }
+        let summarized = self.history.folded.as_ref().filter(|folded| folded.newest == index);
+        if let Some(folded) = summarized {
+            let target = (folded.room.min(self.budget) as f64 * SUMMARIZED) as u64;
+            if self.total + self.room > target {
+                self.shrink(index, target);
+            }
         }
     }
 
@@ -136,10 +147,10 @@ impl<'a, 'h> Fold<'a, 'h> {
         (self.budget as f64 * of_budget).max(least) as u64
     }
 
-    fn shrink(&mut self, now: usize) {
+    /// Gives up parts, and leaves room up to `target`.
+    fn shrink(&mut self, now: usize, target: u64) {
         self.folded = Some(now);
         self.room = 0;
-        let target = self.level(TARGET, 0.25);
         // Lines of old messages say more than the messages themselves if tools were used.
         self.drop_units(self.recent(now), now, if self.uses_tools { 0 } else { target });
         let trigger = self.level(TRIGGER, 0.5);
@@ -233,7 +244,9 @@ impl<'a, 'h> Fold<'a, 'h> {
 
     /// Returns whether a unit has a reading of a file that was read again later.
     pub(super) fn is_outdated(&self, unit: usize) -> bool {
-        self.history.units[unit].members.iter().any(|index| self.reads.is_superseded(*index))
+        let now = self.folded.unwrap_or(usize::MAX);
+        let members = &self.history.units[unit].members;
+        members.iter().any(|index| self.reads.is_superseded(*index, now))
     }
 
     /// Reads the work at hand, if parts were given up. Returns it with the index of the newest
@@ -242,7 +255,7 @@ impl<'a, 'h> Fold<'a, 'h> {
         let now = self.folded?;
         let sight = |index: usize| match self.forms[index] {
             Form::Whole => Sight::Shown,
-            _ if self.reads.is_superseded(index) => Sight::Outdated,
+            _ if self.reads.is_superseded(index, now) => Sight::Outdated,
             _ => Sight::Hidden,
         };
         let work = if self.uses_tools {

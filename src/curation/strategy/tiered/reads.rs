@@ -1,6 +1,6 @@
 //! Finds tool results that show a file which was read again later.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::curation::unit::History;
 use crate::session::message::{Message, Role, ToolCall};
@@ -10,8 +10,8 @@ use crate::session::message::{Message, Role, ToolCall};
 pub(super) struct Reads<'h> {
     /// Newest read of each file.
     newest: HashMap<&'h str, usize>,
-    /// Older reads that a later one repeats.
-    superseded: HashSet<usize>,
+    /// Older reads that a later one repeats, with the later one.
+    superseded: HashMap<usize, usize>,
 }
 
 impl<'h> Reads<'h> {
@@ -39,13 +39,13 @@ impl<'h> Reads<'h> {
             return;
         }
         if let Some(older) = self.newest.insert(path, index) {
-            self.superseded.insert(older);
+            self.superseded.insert(older, index);
         }
     }
 
-    /// Returns whether a later read repeats the one at `index`.
-    pub(super) fn is_superseded(&self, index: usize) -> bool {
-        self.superseded.contains(&index)
+    /// Returns whether a later read, but none after message `now`, repeats the one at `index`.
+    pub(super) fn is_superseded(&self, index: usize, now: usize) -> bool {
+        self.superseded.get(&index).is_some_and(|later| *later <= now)
     }
 }
 

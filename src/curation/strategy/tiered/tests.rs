@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::curation::strategy::{ALL, Strategy as _};
-use crate::curation::testing::{conversation as messages, worded as message};
+use crate::curation::testing::{conversation as messages, summarize_before, worded as message};
 use crate::session::message::{Message, ToolCall};
 use crate::tokens::{Estimate, Measure};
 
@@ -171,6 +171,62 @@ fn consecutive_turns_begin_with_the_same_bytes() {
     assert!(broken <= 16, "{broken} of 199 windows did not continue the one before");
 }
 
+/// Lists the shown messages after a summary of all but the last four of the first `end`.
+fn project_summarized(log: &[Message], end: usize, budget: u64) -> (Vec<String>, Projection) {
+    let measure = measure();
+    let mut history = History::new(log[..end].iter().collect(), &measure);
+    summarize_before(&mut history, end - 4, budget);
+    let mut folded = history.folded.take().unwrap();
+    folded.is_folded.resize(log.len(), false);
+    let mut history = History::new(log.iter().collect(), &measure);
+    history.folded = Some(folded);
+    let projection = Tiered.project(&history, &Aim { budget, query: None, similarity: None });
+    let show = |shown: &Shown| match shown {
+        Shown::Whole(index) | Shown::Shortened { index, .. } => log[*index].number.to_string(),
+        Shown::Note { content, .. } => content.clone(),
+    };
+    (projection.shown.iter().map(show).collect(), projection)
+}
+
+#[test]
+fn a_summary_takes_away_nothing_that_fits() {
+    let log = run(12, 100);
+    let (shown, projection) = project_summarized(&log, log.len(), 4000);
+    assert_eq!(shown, (1..=26).map(|number| number.to_string()).collect::<Vec<_>>());
+    assert_eq!(projection.verdicts[2].reason, "summarized, but there is room for it");
+    let (shown, projection) = project_summarized(&log, log.len(), 1600);
+    assert!(shown.len() > 8 && shown.len() < 26, "{shown:?}");
+    assert_eq!(projection.verdicts[2].reason, "summarized, and no room for it");
+}
+
+#[test]
+fn lines_of_summarized_messages_are_quoted() {
+    let (shown, _) = project_summarized(&run_with_lines(), 26, 700);
+    assert!(shown[2].contains("30:     fn parse_header(input) {"), "{shown:?}");
+}
+
+#[test]
+fn windows_after_a_summary_begin_with_the_same_bytes_until_the_next_fold() {
+    let log = run(40, 100);
+    let (before, _) = project_summarized(&log[..62], 62, 4000);
+    for end in (62..=70).step_by(2) {
+        let (shown, _) = project_summarized(&log[..end], 62, 4000);
+        assert!(shown.starts_with(&before), "{end}: {shown:?} after {before:?}");
+    }
+}
+
+#[test]
+fn a_later_reading_changes_nothing_before_the_next_fold() {
+    let mut log = run_with_lines();
+    let arguments: String = "{\"path\": \"a.rs\"}".into();
+    let read = vec![ToolCall { id: "1".into(), name: "read_file".into(), arguments }];
+    log[2].tool_calls.clone_from(&read);
+    let (before, _) = project(&log, 700, None);
+    log.extend([Message { tool_calls: read, ..message(27, "a>1", "") }, message(28, "t<1", "now")]);
+    let (after, _) = project(&log, 700, None);
+    assert!(after.starts_with(&before), "{after:?} after {before:?}");
+}
+
 /// Generates a history of roles, sizes, calls and answers, including calls in flight and orphaned
 /// answers.
 fn histories() -> impl proptest::strategy::Strategy<Value = Vec<(&'static str, usize)>> {
@@ -188,13 +244,17 @@ proptest! {
         said in histories(),
         room in 0u64..3000,
         asked in any::<bool>(),
+        summarized in prop::option::of(0usize..60),
     ) {
         let log: Vec<Message> = (1..)
             .zip(&said)
             .map(|(number, (word, size))| message(number, word, &"You must. ".repeat(*size)))
             .collect();
         let measure = measure();
-        let history = History::new(log.iter().collect(), &measure);
+        let mut history = History::new(log.iter().collect(), &measure);
+        if let Some(end) = summarized {
+            summarize_before(&mut history, end, 2 * room);
+        }
         let never_lost: u64 =
             history.units.iter().filter(|unit| unit.kept.is_some()).map(|unit| unit.tokens).sum();
         let budget = never_lost + room;
