@@ -9,6 +9,29 @@
 
 ;;; Commentary:
 
+;; What the first call loads, and with it jsonrpc.el: the connection itself,
+;; one call on it, and questions to a server that may not answer.  A
+;; connection outlives its process, and nothing here waits for the server
+;; to read.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'eieio)
+(require 'jsonrpc)
+(require 'contexture-rpc)
+(require 'contexture-log)
+(eval-when-compile (require 'subr-x))
+
+(declare-function contexture-live--resume "contexture-marks" (same))
+(declare-function contexture-live--changed "contexture-marks" (method params))
+(declare-function contexture-live--connected "contexture-marks" ())
+(declare-function contexture-live--push "contexture-marks" ())
+(autoload 'contexture-provider--tell-all "contexture-provider")
+(autoload 'contexture-tools--connected "contexture-tools")
+
+;;; A server that is kept reachable
+
 ;; A connection outlives its process.  Each call is kept until it is
 ;; answered.  When the server goes away, it is started (or dialled) again,
 ;; greeted, and sent the unanswered calls once more, in order.  So a call
@@ -20,25 +43,6 @@
 ;; of that sleep at once, and sending the empty string later resumes the
 ;; queue.  Measured on Emacs 28.2: no byte is lost or doubled, and a full
 ;; pipe costs Emacs about 10 microseconds per attempt.
-
-;;; Code:
-
-(require 'cl-lib)
-(require 'eieio)
-(require 'jsonrpc)
-(require 'contexture-base)
-(require 'contexture-log)
-(require 'contexture-wire)
-(eval-when-compile (require 'subr-x))
-
-(declare-function contexture--wanted-topics "contexture-rpc" ())
-(declare-function contexture-live--resume "contexture-live" (same))
-(declare-function contexture-live--changed "contexture-live-place" (method params))
-(declare-function contexture-live--connected "contexture-live-place" ())
-(defvar contexture--connection)
-(defvar contexture--live-watching)
-(autoload 'contexture-provider--tell-all "contexture-provider")
-(autoload 'contexture-tools--connected "contexture-tools")
 
 (defvar contexture--wire-functions nil
   "Abnormal hook run for every line, with `sent' or `received', and the line.")
@@ -607,6 +611,272 @@ Everything the server has acknowledged is saved, so force does no harm."
         (accept-process-output process 0.05))
     (error nil))
   (contexture--delete-process process))
+
+;;; One call on a connection
+
+;; Making a call, waiting for its answer, cancelling it, and joining another
+;; server.
+
+;;;; A call
+
+(defun contexture--call (connection method params success failure)
+  "Call METHOD with PARAMS on CONNECTION and return the call's id.
+SUCCESS or FAILURE is called from the filter.  If METHOD shows or sends
+items, the server is first told what changed in their buffers."
+  (when (and (bound-and-true-p contexture-live--buffers)
+             (memq method contexture--showing-methods)
+             (eq connection contexture--connection))
+    (contexture-live--push))
+  (jsonrpc-async-request
+   connection method params
+   :timeout nil :success-fn success :error-fn failure)
+  (oref connection last-id))
+
+(defun contexture--wait (connection timeout done)
+  "Wait until DONE returns non-nil, at most TIMEOUT seconds.
+Signal `contexture-error' if it does not.  CONNECTION's process is
+watched, so that its answer ends the wait at once."
+  (let ((end (+ (float-time) timeout))
+        (read-process-output-max (max read-process-output-max 1048576)))
+    (with-local-quit
+      (while (not (funcall done))
+        (let ((process (oref connection process))
+              (left (- end (float-time))))
+          (when (<= left 0)
+            (signal 'contexture-error
+                    (list (contexture--timeout-text connection timeout))))
+          (if (and process (memq (process-status process) '(run open)))
+              (accept-process-output process (min left 0.5))
+            (accept-process-output nil (min left 0.05))))))))
+
+(defun contexture--timeout-text (connection timeout &optional option)
+  "Return the message that CONNECTION was silent for TIMEOUT seconds.
+OPTION is the option that sets TIMEOUT, by default
+`contexture-request-timeout'."
+  (if (jsonrpc-running-p connection)
+      (format "no answer within %s s (see `%s')" timeout
+              (or option 'contexture-request-timeout))
+    (contexture--format "cannot reach the server: %s"
+                        (or (oref connection reason)
+                            (format "no answer within %s s" timeout)))))
+
+(defun contexture--cancel (connection id)
+  "Forget CONNECTION's call ID, and ask the server to stop it."
+  (let ((waiting (assq id (oref connection outbox))))
+    (contexture--settle connection id '(:code -32800 :message "cancelled"))
+    (when (and (jsonrpc-running-p connection) (not waiting))
+      (jsonrpc-notify connection 'cancel (list :id id)))))
+
+;;;; Joining and leaving
+
+;;;###autoload
+(defun contexture-connect (address)
+  "Join the server at ADDRESS instead of running one.
+ADDRESS is the path of a Unix socket, or HOST:PORT."
+  (interactive
+   (let ((default (contexture--running-socket)))
+     (contexture--confirm-leaving)
+     (list (read-string (format-prompt "Server (socket path or HOST:PORT)" default)
+                        nil 'contexture-connect-history default))))
+  (let ((connection (contexture--new-connection
+                     (contexture--parse-address address))))
+    (contexture-disconnect)
+    (setq contexture--connection connection)
+    (contexture--start connection)
+    (condition-case problem
+        (contexture--wait connection contexture-request-timeout
+                          (lambda () (memq (oref connection state) '(ready down))))
+      (contexture-error (oset connection reason (cadr problem))))
+    (unless (jsonrpc-running-p connection)
+      (contexture-disconnect)
+      (contexture--user-error "Cannot reach %s: %s" address (oref connection reason)))
+    (contexture--message "Connected to %s (version %s)" address
+             (plist-get (oref connection info) :version))))
+
+(defvar contexture-connect-history nil
+  "History of addresses to connect to.")
+
+(defun contexture--running-socket ()
+  "Return the socket of the server that owns the default state folder, or nil."
+  (cdr (contexture--server-note (contexture--usual-state-folder))))
+
+(defun contexture--usual-state-folder ()
+  "Return the folder in which a server keeps its state by default."
+  (expand-file-name "contexture" (or (getenv "XDG_STATE_HOME") "~/.local/state")))
+
+(defun contexture--server-note (folder)
+  "Return (PID . SOCKET) of the server that owns the state FOLDER, or nil.
+Both are in the file that the server writes in FOLDER.  SOCKET is nil if
+the server listens on none."
+  (let ((note (expand-file-name "server" folder)))
+    (when (file-readable-p note)
+      (with-temp-buffer
+        (insert-file-contents note)
+        (let ((lines (split-string (buffer-string) "\n")))
+          (cons (string-to-number (car lines))
+                (unless (member (cadr lines) '(nil "")) (cadr lines))))))))
+
+(defun contexture--parse-address (address)
+  "Return the target that ADDRESS, typed by the user, stands for."
+  (if (string-match "\\`\\[?\\([^][/]+?\\)\\]?:\\([0-9]+\\)\\'" address)
+      (list :tcp (match-string 1 address)
+            (string-to-number (match-string 2 address)))
+    (list :unix (expand-file-name address))))
+
+(defun contexture--confirm-leaving ()
+  "Ask for confirmation if calls are unanswered and would be lost."
+  (when contexture--connection
+    (let ((waiting (hash-table-count (oref contexture--connection unanswered))))
+      (unless (or (= waiting 0)
+                  (y-or-n-p (contexture--format "Discard %s that the server has not answered? "
+                                    (contexture--count waiting "call"))))
+        (user-error "Still connected")))))
+
+;;; Ask a server that may not answer
+
+;; The doctor's questions: to a program that should print something and
+;; end, to a server connected just for the question, and to the connection
+;; in use.  Each question has a time limit, does not block Emacs, and
+;; leaves no process behind.  This file knows nothing about findings.
+;;
+;; A question to a server ends with a call of a function with OUTCOME and
+;; VALUE: `answered' and the result of `server-info'; `stranger' and the
+;; line that is not such an answer; `refused' and the reason; or `silent'.
+
+(defvar contexture--probes nil
+  "Processes and timers of the pending questions.")
+
+(defun contexture--end-probes ()
+  "End all pending questions without calling their functions."
+  (dolist (probe contexture--probes)
+    (if (timerp probe) (cancel-timer probe)
+      (contexture--delete-process probe)))
+  (setq contexture--probes nil))
+
+(defun contexture--probe-program (command timeout function)
+  "Run COMMAND, a list, for at most TIMEOUT seconds, then call FUNCTION.
+Its arguments are the exit status, or `silent', or a string if COMMAND
+could not be run; and the output, including stderr."
+  (condition-case problem
+      (let ((output ""))
+        (contexture--probe
+         (with-temp-buffer           ; away from buffer-local environments
+           (let ((default-directory "/"))
+             (make-process :name "contexture probe" :command command
+                           :connection-type 'pipe :coding 'utf-8-unix
+                           :noquery t)))
+         timeout
+         (lambda (_ text) (setq output (concat output text)) nil)
+         (lambda (process)
+           (funcall function
+                    (if process (process-exit-status process) 'silent)
+                    output))))
+    (error (funcall function (error-message-string problem) ""))))
+
+(defun contexture--probe-server (target timeout function)
+  "Ask the server at TARGET for `server-info', within TIMEOUT seconds.
+If TARGET is a command, start it for the question.  FUNCTION is called
+as the commentary of this file says."
+  (condition-case problem
+      (let ((heard "")
+            (process (contexture--open target)))
+        (contexture--probe
+         process timeout
+         (lambda (_ text)
+           (string-search "\n" (setq heard (concat heard text))))
+         (lambda (process)
+           (contexture--judge-probe heard process function))
+         (lambda (process)
+           (process-send-string
+            process
+            (concat (when-let* ((secret (contexture--secret target)))
+                      (concat secret "\n"))
+                    "(:id 1 :method \"server-info\")\n")))))
+    (error (funcall function 'refused
+                    (contexture--without-arguments problem)))))
+
+(defun contexture--judge-probe (heard process function)
+  "Call FUNCTION with the outcome of HEARD, the output of PROCESS.
+PROCESS is nil if it did not answer in time."
+  (let* ((line (car (split-string heard "\n")))
+         (message (ignore-errors (contexture--decode line)))
+         (info (plist-get message :result)))
+    (cond ((and (listp info) (equal "contexture" (plist-get info :name)))
+           (funcall function 'answered info))
+          ((not (string-empty-p line)) (funcall function 'stranger line))
+          ((null process) (funcall function 'silent nil))
+          (t (funcall function 'refused
+                      (or (contexture--last-words process)
+                          "it closed the connection without an answer"))))))
+
+(defun contexture--probe-connection (timeout function)
+  "Ask the server in use for `server-info', within TIMEOUT seconds.
+FUNCTION is called as the commentary of this file says."
+  (contexture--probe-call 'server-info nil timeout function))
+
+(defun contexture--probe-call (method params timeout function)
+  "Call METHOD with PARAMS of the server in use, within TIMEOUT seconds.
+FUNCTION is called as the commentary of this file says, with the result
+of METHOD for VALUE."
+  (let* ((connection contexture--connection)
+         (timer nil)
+         (end (lambda (outcome value)
+                (when (memq timer contexture--probes)
+                  (cancel-timer timer)
+                  (setq contexture--probes (delq timer contexture--probes))
+                  (funcall function outcome value))))
+         (id (contexture-request-async
+              method params
+              :success (lambda (result) (funcall end 'answered result))
+              :error (lambda (problem)
+                       (funcall end 'refused (plist-get problem :message))))))
+    (setq timer (run-at-time timeout nil
+                             (lambda ()
+                               (funcall end 'silent nil)
+                               (contexture--cancel connection id))))
+    (push timer contexture--probes)))
+
+(defun contexture--probe (process timeout filter end &optional begin)
+  "Watch PROCESS until it ends or FILTER returns non-nil; then call END.
+FILTER gets PROCESS and a text.  END gets PROCESS, or nil after TIMEOUT
+seconds.  BEGIN is called with PROCESS once it is open."
+  (let* ((timer nil)
+         (finish (lambda (ended)
+                   (when (memq process contexture--probes)
+                     (cancel-timer timer)
+                     (setq contexture--probes
+                           (delq timer (delq process contexture--probes)))
+                     (contexture--later #'contexture--finish-probe
+                                        process ended end)))))
+    (set-process-filter process (lambda (process text)
+                                  (when (funcall filter process text)
+                                    (funcall finish t))))
+    (set-process-sentinel process
+                          (lambda (process _)
+                            (pcase (process-status process)
+                              ('open (when begin (funcall begin process)))
+                              ((or 'run 'stop 'connect))
+                              (_ (funcall finish t)))))
+    (setq timer (run-at-time timeout nil finish nil))
+    (setq contexture--probes (cons timer (cons process contexture--probes)))
+    (when (and begin (memq (process-status process) '(run open)))
+      (funcall begin process))))
+
+(defun contexture--finish-probe (process ended end)
+  "Call END with PROCESS, or with nil unless ENDED; then end PROCESS."
+  (unwind-protect (funcall end (and ended process))
+    (contexture--end-process process)))
+
+(defun contexture--without-arguments (problem)
+  "Return the message of PROBLEM, a condition, without process arguments."
+  (replace-regexp-in-string ", :name, .*\\'" "" (error-message-string problem)))
+
+(defun contexture--target-name (target)
+  "Return a name for the server at TARGET."
+  (pcase target
+    (`(:unix ,path) path)
+    (`(:tcp ,host ,port) (format "%s:%d" host port))
+    (_ (abbreviate-file-name (car target)))))
 
 (provide 'contexture-connection)
 ;;; contexture-connection.el ends here

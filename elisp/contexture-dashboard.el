@@ -1,4 +1,4 @@
-;;; contexture-dashboard.el --- How full a conversation is  -*- lexical-binding: t; -*-
+;;; contexture-dashboard.el --- How full a conversation is, and why  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The Contexture authors
 
@@ -9,20 +9,501 @@
 
 ;;; Commentary:
 
+;; `contexture-dashboard' shows a session while it grows, and
+;; `contexture-explain' tells of one window what went into it, what did
+;; not, and for which reason.
+
+;;; Code:
+
+(require 'button)
+(require 'contexture-session)
+(eval-when-compile (require 'subr-x))
+
+;;; What the dashboard looks like
+
+;; Makes the text of the dashboard from the server's answers.  Nothing
+;; here calls the server or knows about windows and hooks.
+
+(defface contexture-dashboard-bar '((t :inherit success))
+  "Face of the bar that shows how full a session is."
+  :group 'contexture-session)
+
+(defface contexture-dashboard-button '((t :inherit link))
+  "Face of buttons in the dashboard."
+  :group 'contexture-session)
+
+(defconst contexture-dashboard--bar-width 40
+  "Width, in columns, of the bar that shows how full a session is.")
+
+(defconst contexture-dashboard--parts 5
+  "Maximum number of a section's parts to show; the largest are shown.")
+
+;;;; Words
+
+(defun contexture-dashboard--header (data stale)
+  "Return the header line for DATA.
+STALE, if non-nil, says why DATA may be out of date."
+  (let ((session (plist-get data :session)))
+    (contexture-session--header
+     (concat
+      (cond (session
+             (format "Session %s: %s" (plist-get session :session)
+                     (contexture-session-state (plist-get data :stats))))
+            ((null data) "Asking the server...")
+            ((plist-get data :gone) "This session is deleted")
+            (t "No session is open"))
+      (if stale (format "  (%s)" stale) "")))))
+
+(defun contexture-dashboard--heading (text &rest more)
+  "Return TEXT as a heading, followed by the strings MORE."
+  (concat "\n" (propertize text 'face 'contexture-session-heading)
+          (if more (concat "  " (apply #'concat more)) "") "\n"))
+
+(defun contexture-dashboard--button (name label action help)
+  "Return a button that shows LABEL and calls ACTION, a command.
+NAME tells it apart from others; HELP says what it does."
+  (with-temp-buffer
+    (insert-text-button label 'action (lambda (_) (call-interactively action))
+                        'contexture-name name 'follow-link t
+                        'face 'contexture-dashboard-button 'help-echo help)
+    (buffer-string)))
+
+(defun contexture-dashboard--of (number whole)
+  "Return a phrase for NUMBER of WHOLE."
+  (format "%s of %s" (contexture-session--number number)
+          (contexture-session--number whole)))
+
+;;;; All of it
+
+(defun contexture-dashboard--text (data)
+  "Return the text of the dashboard for DATA."
+  (setq data (contexture--visible-data data))
+  (cond ((null data) "")
+        ((plist-get data :gone) (contexture-dashboard--gone))
+        ((null (plist-get data :session))
+         (concat (contexture-dashboard--empty)
+                 (contexture-dashboard--agents (plist-get data :agents))))
+        (t (concat (contexture-dashboard--session data)
+                   (contexture-dashboard--fullness data)
+                   (contexture-dashboard--settings (plist-get data :settings))
+                   (contexture-dashboard--warning (plist-get data :stats))
+                   (contexture-dashboard--buttons data)
+                   (contexture-dashboard--quality (plist-get data :quality))
+                   (contexture-dashboard--window data)
+                   (contexture-dashboard--managing data)
+                   (contexture-dashboard--checkpoints (plist-get data :checkpoints))
+                   (contexture-dashboard--usage (plist-get data :usage))
+                   (contexture-dashboard--agents (plist-get data :agents))))))
+
+(defun contexture-dashboard--gone ()
+  "Return the text of the dashboard when its session is deleted."
+  (concat "This session is deleted; you can bring it back whole.\n\n  "
+          (contexture-dashboard--button 'restore "[Bring it back]"
+                                        #'contexture-session-restore
+                                        "Bring a deleted session back")
+          "  "
+          (contexture-dashboard--button 'follow "[Show the current session]"
+                                        #'contexture-dashboard-follow
+                                        "f: follow the current session")
+          "\n"))
+
+(defun contexture-dashboard--empty ()
+  "Return the text of the dashboard while no session is open."
+  (concat "No session is open.  A session is a conversation with a model.\n\n  "
+          (contexture-dashboard--button 'open "[Open or begin a session]"
+                                        #'contexture-session-open
+                                        "Open a session, or begin one")
+          "\n"))
+
+;;;; The session
+
+(defun contexture-dashboard--session (data)
+  "Return the section on the contents of the session in DATA."
+  (let* ((session (plist-get data :session))
+         (stats (plist-get data :stats))
+         (items (plist-get data :items))
+         (log (or (plist-get stats :log) 0)))
+    (concat
+     (contexture-dashboard--row
+      "Messages" (if (eql log (plist-get stats :items))
+                     (contexture-session--number log)
+                   (contexture-dashboard--of (plist-get stats :items) log))
+      (contexture-dashboard--whereabouts stats))
+     (contexture-dashboard--row
+      "Turns" (contexture-session--number (plist-get stats :turns))
+      (format "last changed %s"
+              (contexture-session--time (plist-get session :updated))))
+     (contexture-dashboard--row
+      "Items" (contexture-session--number (length items))
+      (format "%s, in %s"
+              (contexture-session--many
+               (apply #'+ (mapcar (lambda (it) (or (plist-get it :tokens) 0)) items))
+               "token")
+              (contexture-dashboard--manager (plist-get session :manager)))))))
+
+(defun contexture-dashboard--manager (name)
+  "Return a name for the context NAME of a session."
+  (if (string-prefix-p "*session " name) "the session's own context"
+    (contexture--label name)))
+
+(defun contexture-dashboard--whereabouts (stats)
+  "Return a phrase for where the messages that STATS count are."
+  (let ((parts (cl-loop for (number . words)
+                        in `((,(plist-get stats :pruned) . "pruned")
+                             (,(plist-get stats :summarized) . "in a summary")
+                             (,(contexture-dashboard--rolled-back stats) . "rolled back")
+                             (,(plist-get stats :pinned) . "pinned"))
+                        when (> (or number 0) 0)
+                        collect (format "%s %s" (contexture-session--number number)
+                                        words))))
+    (if (eql (plist-get stats :items) (plist-get stats :log))
+        (string-join (cons "all in view" parts) ", ")
+      (string-join (cons "in view" parts) ", "))))
+
+(defun contexture-dashboard--rolled-back (stats)
+  "Return the number of messages in STATS that are not in the conversation."
+  (apply #'- (plist-get stats :log)
+         (mapcar (lambda (key) (or (plist-get stats key) 0))
+                 '(:items :pruned :summarized))))
+
+(defun contexture-dashboard--row (name value more)
+  "Return a line that shows NAME with VALUE, and the phrase MORE."
+  (concat (propertize (format "%-11s" name) 'face 'bold)
+          (string-join (delete "" (list value (propertize more 'face 'shadow))) "  ")
+          "\n"))
+
+;;;; How full it is
+
+(defun contexture-dashboard--fullness (data)
+  "Return the lines on what the session of DATA would send now.
+Without a known limit there is no bar."
+  (let* ((warning (plist-get (plist-get data :stats) :needs-pruning))
+         (id (plist-get (plist-get data :session) :id))
+         (count (contexture-count--of id))
+         (limit (plist-get count :limit))
+         (percent (and limit (/ (* 100.0 (plist-get count :tokens)) limit)))
+         (face (if warning 'contexture-session-warning 'contexture-dashboard-bar)))
+    (concat
+     (contexture-dashboard--row
+      "To send" (propertize (if count (contexture-count--text id) "counting...")
+                            'face (if warning 'contexture-session-warning 'default))
+      (concat (if (and limit (plist-get count :model))
+                  (format "for %s" (plist-get count :model))
+                "")
+              (if (or (null count) (plist-get count :exact)) ""
+                (if limit ", estimated" "estimated"))))
+     (if limit
+         (contexture-dashboard--row
+          "Used" (concat (contexture-dashboard--bar percent face)
+                         (propertize (format " %.1f %%" percent) 'face face))
+          "")
+       ""))))
+
+(defun contexture-dashboard--warning (stats)
+  "Return a warning if STATS say that the window is nearly full.
+If nobody knows the model, name the limit that is assumed."
+  (cond ((not (plist-get stats :needs-pruning)) "")
+        ((plist-get stats :model-known)
+         (propertize (format "\n! More than 80 %% is used by the whole history (%s of %s \
+tokens): prune or\n  summarize before the model's window is full.\n"
+                             (contexture-session--number (plist-get stats :tokens))
+                             (contexture-session--number (plist-get stats :limit)))
+                     'face 'contexture-session-warning))
+        (t (propertize (format "\n! The history has %s tokens, more than 80 %% of the %s \
+assumed for an unknown\n  model: prune or summarize it, or choose the model (C).\n"
+                               (contexture-session--number (plist-get stats :tokens))
+                               (contexture-session--number (plist-get stats :limit)))
+                       'face 'contexture-session-warning))))
+
+(defun contexture-dashboard--bar (percent face)
+  "Return a bar in FACE that is filled to PERCENT percent.
+It is drawn with letters where the display has no block characters."
+  (let* ((width contexture-dashboard--bar-width)
+         (filled (min width (max (if (> percent 0) 1 0)
+                                 (round (* width (/ percent 100.0))))))
+         (blocks (char-displayable-p ?█)))
+    (concat (propertize (make-string filled (if blocks ?█ ?#)) 'face face)
+            (propertize (make-string (- width filled) (if blocks ?░ ?-))
+                        'face 'shadow))))
+
+(defun contexture-dashboard--buttons (data)
+  "Return the buttons for the session of DATA."
+  (concat
+   "\n"
+   (mapconcat
+    (pcase-lambda (`(,name ,label ,command ,help))
+      (contexture-dashboard--button name label command help))
+    `((prune "[Prune now]" contexture-session-prune
+             "P: leave out the least important messages")
+      (summarize "[Summarize]" contexture-session-summarize
+                 "S: replace older messages with a summary")
+      (checkpoint "[Checkpoint]" contexture-session-checkpoint
+                  "c: take a checkpoint to go back to")
+      ,@(when (plist-get data :checkpoints)
+          '((rollback "[Roll back]" contexture-dashboard-rollback
+                      "b: go back to a checkpoint")))
+      (undo "[Undo]" contexture-session-undo
+            "u: undo the last pruning, summary or rollback")
+      (explain "[Explain]" contexture-explain
+               "e: why each part of the last window is in or out")
+      (transcript "[Transcript]" contexture-session-transcript
+                  "t: the whole conversation"))
+    "  ")
+   "\n"))
+
+(defun contexture-dashboard--settings (settings)
+  "Return the line on the automatic steps of process-turn, from SETTINGS."
+  (let* ((value (lambda (name)
+                  (plist-get (cl-find name (plist-get settings :settings)
+                                      :key (lambda (it) (plist-get it :name)))
+                             :value)))
+         (parts
+          (delq nil
+                (list
+                 (when (funcall value :auto-summarize)
+                   (format "summary above %s tokens"
+                           (contexture-session--number
+                            (truncate (* (funcall value :max-tokens)
+                                         (funcall value :summarize-at-ratio))))))
+                 (when (funcall value :auto-checkpoint)
+                   (format "checkpoint every %s"
+                           (contexture--count
+                            (funcall value :checkpoint-interval) "turn")))
+                 (when (funcall value :auto-rollback)
+                   (format "rollback below a quality of %.2f"
+                           (funcall value :quality-threshold)))))))
+    (if settings
+        (contexture-dashboard--row
+         "By itself" "" (concat (if parts (string-join parts ", ") "nothing")
+                                " (C changes that)"))
+      "")))
+
+;;;; Quality
+
+(defun contexture-dashboard--quality (quality)
+  "Return the section on QUALITY, with its parts and their reasons."
+  (concat
+   (contexture-dashboard--heading "Quality")
+   (mapconcat
+    (lambda (part)
+      (format "  %-10s %.2f × %.1f   %s\n" (contexture--name (plist-get part :part))
+              (plist-get part :value) (plist-get part :weight)
+              (plist-get part :reason)))
+    (plist-get quality :quality) "")
+   (format "  %-10s %.2f of 1\n" "together" (or (plist-get quality :quality-score) 0))))
+
+;;;; The last window
+
+(defun contexture-dashboard--window (data)
+  "Return the section on the last window of the session of DATA."
+  (let ((report (car (plist-get data :reports))))
+    (if (null report)
+        (concat (contexture-dashboard--heading "Last window")
+                "  None has been built since the server started.\n")
+      (concat
+       (contexture-dashboard--heading
+        "Last window"
+        (format "%s tokens, %s offered; %s, %s"
+                (contexture-dashboard--of (plist-get report :tokens-after)
+                                          (plist-get report :max-tokens))
+                (contexture-session--number (plist-get report :tokens-before))
+                (contexture--name (plist-get report :strategy))
+                (contexture-session--time (plist-get report :at))))
+       (propertize (format "  %-24s %9s %9s\n" "Section" "Offered" "Taken")
+                   'face 'shadow)
+       (mapconcat (lambda (section)
+                    (contexture-dashboard--section section report
+                                                   (plist-get data :items)))
+                  (plist-get report :sections) "")))))
+
+(defun contexture-dashboard--section (section report items)
+  "Return the lines of SECTION of REPORT; ITEMS are those of the session."
+  (let* ((name (plist-get section :section))
+         (parts (if (eq name :context-items)
+                    (mapcar #'contexture-dashboard--item-part items)
+                  (cl-remove-if-not (lambda (part) (eq name (plist-get part :section)))
+                                    (plist-get report :parts))))
+         (largest (contexture-dashboard--largest parts))
+         (rest (- (length parts) (length largest))))
+    (concat
+     (contexture-dashboard--counts
+      2 (contexture--name name) (plist-get section :before) (plist-get section :after) "")
+     (unless (and (null (cdr parts)) (equal (plist-get (car parts) :what)
+                                            (contexture--name name)))
+       (mapconcat (lambda (part)
+                    (contexture-dashboard--counts
+                     4 (plist-get part :what) (plist-get part :before)
+                     (plist-get part :after) (plist-get part :reason)))
+                  largest ""))
+     (if (> rest 0)
+         (propertize (format "    and %s\n" (contexture--count rest "smaller one"))
+                     'face 'shadow)
+       ""))))
+
+(defun contexture-dashboard--item-part (item)
+  "Return ITEM of a context in the form of a part of a window."
+  (list :what (contexture--description (plist-get item :metadata))
+        :before (or (plist-get item :tokens) 0)
+        :reason (if (plist-get item :pinned) "an item, pinned" "an item")))
+
+(defun contexture-dashboard--largest (parts)
+  "Return the largest of PARTS, in the order of PARTS."
+  (let ((chosen (seq-take
+                 (sort (copy-sequence parts)
+                       (lambda (a b) (> (plist-get a :before) (plist-get b :before))))
+                 contexture-dashboard--parts)))
+    (cl-remove-if-not (lambda (part) (memq part chosen)) parts)))
+
+(defun contexture-dashboard--counts (indent name before after reason)
+  "Return a line that shows NAME, indented by INDENT, with its tokens.
+BEFORE tokens were offered, and AFTER (nil if unknown) were taken, for
+REASON."
+  (concat (make-string indent ?\s)
+          (contexture-session--fit name (- 26 indent)) " "
+          (format "%9s %9s" (contexture-session--number before)
+                  (cond ((null after) "")
+                        ((= after 0) "-")
+                        (t (contexture-session--number after))))
+          (if (string-empty-p reason) ""
+            (concat "  " (propertize reason 'face 'shadow)))
+          "\n"))
+
+;;;; Checkpoints and windows
+
+(defun contexture-dashboard--checkpoints (checkpoints)
+  "Return the section on CHECKPOINTS, the newest first, each a button."
+  (concat
+   (contexture-dashboard--heading "Checkpoints")
+   (if checkpoints "" "  None yet.\n")
+   (mapconcat
+    (lambda (checkpoint)
+      (let ((id (plist-get checkpoint :checkpoint)))
+        (concat "  "
+                (contexture-dashboard--button
+                 id (format "%-8s" id)
+                 (lambda () (interactive) (contexture-dashboard-rollback id))
+                 "RET: go back to it; you are asked first")
+                (format " turn %-5d %s  %s\n" (plist-get checkpoint :turn)
+                        (contexture-session--time (plist-get checkpoint :created))
+                        (plist-get checkpoint :message)))))
+    (seq-take (reverse checkpoints) 8) "")
+   (if (nthcdr 8 checkpoints)
+       (propertize (format "  and %d older\n" (- (length checkpoints) 8)) 'face 'shadow)
+     "")))
+
+(defun contexture-dashboard--managing (data)
+  "Return the section on the notes in DATA, or \"\" if there are none."
+  (let ((settings (plist-get data :settings))
+        (views (plist-get data :views)))
+    (if (not (or views (plist-get settings :manage))) ""
+      (concat
+       (contexture-dashboard--heading
+        "Notes" "  "
+        (contexture-dashboard--button 'views "[All notes]" #'contexture-session-views
+                                      "V: the notes that stood for the history, turn by turn"))
+       (format "  %s\n" (if (plist-get settings :manage)
+                            (format "Notes are taken with the template %s"
+                                    (plist-get settings :template))
+                          "The whole history is sent"))
+       (mapconcat #'contexture-dashboard--view views "")))))
+
+(defun contexture-dashboard--view (view)
+  "Return a line for VIEW, the outcome of taking notes in one turn."
+  (let* ((status (contexture--name (plist-get view :status)))
+         (failed (equal status "failed"))
+         (before (plist-get view :tokens-before))
+         (after (plist-get view :tokens-after)))
+    (propertize
+     (format "  turn %-4s %-16s %-16s %s\n" (plist-get view :turn) status
+             (or (plist-get view :template) "")
+             (cond (failed (format "the whole history was sent: %s"
+                                   (plist-get view :reason)))
+                   ((and before after) (contexture-session--many-of before after))
+                   (t "")))
+     'face (if failed 'contexture-session-warning 'default))))
+
+(defun contexture-dashboard--usage (usage)
+  "Return the section on the last windows in USAGE, the newest first.
+USAGE is the result of `usage-log'."
+  (let ((windows (reverse (plist-get usage :windows))))
+    (if (null windows) ""
+      (concat
+       (contexture-dashboard--heading "Last windows")
+       (propertize (format "  %-16s %-11s %-14s %9s %9s  %s\n" "Built" "Strategy" "Phase"
+                           "Tokens" "Allowed" "Messages")
+                   'face 'shadow)
+       (mapconcat
+        (lambda (it)
+          (format "  %-16s %-11s %-14s %9s %9s  %8s\n"
+                  (contexture-session--time (plist-get it :at))
+                  (contexture--name (plist-get it :strategy))
+                  (contexture--name (or (plist-get it :phase) "-"))
+                  (contexture-session--number (plist-get it :total))
+                  (contexture-session--number (plist-get it :budget))
+                  (contexture-session--number (plist-get it :messages))))
+        windows "")))))
+
+;;;; Agents
+
+(defun contexture-dashboard--agents (agents)
+  "Return the section on AGENTS, the result of `list-agents'.
+It is empty if no agent ever came."
+  (let ((sessions (plist-get agents :sessions))
+        (connected (plist-get agents :connected))
+        (waiting (plist-get agents :waiting)))
+    (if (not (or sessions connected waiting)) ""
+      (concat
+       (contexture-dashboard--heading "Agents")
+       (if connected
+           (format "  Connected: %s\n"
+                   (mapconcat #'contexture-dashboard--connected-agent connected ", "))
+         "")
+       (if waiting
+           (format "  With the next prompt: %s\n"
+                   (contexture--count (length waiting) "item"))
+         "")
+       (if sessions
+           (propertize (format "  %-12s %-16s %-16s %-16s %6s %8s\n" "Agent" "Session"
+                               "Project" "Given" "Items" "Tokens")
+                       'face 'shadow)
+         "")
+       (mapconcat #'contexture-dashboard--agent-session sessions "")))))
+
+(defun contexture-dashboard--connected-agent (agent)
+  "Return a phrase for AGENT, which is connected: its name, version and project."
+  (let ((version (plist-get agent :version))
+        (project (plist-get agent :project)))
+    (concat (plist-get agent :name)
+            (if (equal version "") "" (concat " " version))
+            (if (equal project "") ""
+              (format " (%s)" (contexture-dashboard--folder project))))))
+
+(defun contexture-dashboard--agent-session (session)
+  "Return a line for SESSION of an agent: what it was given last, and when."
+  (let ((at (plist-get session :at))
+        (tokens (plist-get session :tokens)))
+    (format "  %s %s %s %-16s %6s %8s\n"
+            (contexture-session--fit (plist-get session :agent) 12)
+            (contexture-session--fit (plist-get session :agent-session) 16)
+            (contexture-session--fit
+             (contexture-dashboard--folder (plist-get session :project)) 16)
+            (if (> at 0) (contexture-session--time at) "")
+            (contexture-session--number (plist-get session :count))
+            (if (> tokens 0) (contexture-session--number tokens) ""))))
+
+(defun contexture-dashboard--folder (path)
+  "Return the name of the folder PATH, which may be empty."
+  (file-name-nondirectory (directory-file-name path)))
+
+;;; How full a conversation is
+
 ;; `contexture-dashboard' shows a session while it grows: how much of its
 ;; model's window it fills, what the last windows were made of, how good
 ;; its context is, its checkpoints, and buttons for the usual commands.
 ;;
 ;; The dashboard is redrawn when the server reports a change, never at
 ;; fixed times.  While no window shows it, it gets no notifications and has
-;; no global hooks.  contexture-dashboard-draw.el makes its text.
-
-;;; Code:
-
-(require 'contexture-session)
-(require 'contexture-session-edit)
-(require 'contexture-dashboard-draw)
-(eval-when-compile (require 'subr-x))
+;; no global hooks.
 
 (defconst contexture-dashboard-buffer "*contexture: dashboard*"
   "Name of the buffer that shows how full a session is.")
@@ -433,6 +914,458 @@ CHECKPOINT, an id, is the default."
     (contexture-session-rollback
      (contexture-session--choose-checkpoint
       "Go back to" checkpoints (plist-get stats :turns) checkpoint))))
+
+;;; Why a window is as it is
+
+;; `contexture-explain' shows the report of a window of a session: what
+;; each section has in it, what was left out, why, and at what cost.
+;; Neighbours with the same outcome share a line; opening a line fetches
+;; its messages and their scores.
+
+(defface contexture-explain-kept '((t :inherit success))
+  "Face of the mark for a part that is in a window."
+  :group 'contexture-session)
+
+(defface contexture-explain-shortened '((t :inherit warning))
+  "Face of the mark for a part that is shortened in a window."
+  :group 'contexture-session)
+
+(defface contexture-explain-dropped '((t :inherit error))
+  "Face of the mark for a part that was left out of a window."
+  :group 'contexture-session)
+
+(defconst contexture-explain-buffer "*contexture: explain*"
+  "Name of the buffer that shows why a window is as it is.")
+
+(defconst contexture-explain--most 200
+  "Maximum number of messages of one line that are shown with their text.")
+
+(defvar-local contexture-explain--back 1
+  "Number of the window that is shown; 1 is the last one.")
+
+(defvar-local contexture-explain--reports nil
+  "Reports of the last windows, back to the one shown, the last one first.")
+
+(defvar contexture-explain-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "TAB") #'contexture-explain-toggle)
+    (define-key map (kbd "RET") #'contexture-explain-visit)
+    (define-key map [mouse-2] #'contexture-explain-visit)
+    (define-key map [follow-link] 'mouse-face)
+    (define-key map "n" #'contexture-explain-next)
+    (define-key map "p" #'contexture-explain-previous)
+    (define-key map "[" #'contexture-explain-older)
+    (define-key map "]" #'contexture-explain-newer)
+    (define-key map "v" #'contexture-dashboard)
+    (define-key map "?" #'describe-mode)
+    map)
+  "Keymap of `contexture-explain-mode'.")
+
+(define-derived-mode contexture-explain-mode special-mode "Explain"
+  "Major mode for the report of a window.
+\\<contexture-explain-mode-map>\
+\\[contexture-explain-toggle] opens a line to show its messages and their scores.
+\\[contexture-explain-visit] shows the text of the messages.
+\\[contexture-explain-older] and \\[contexture-explain-newer] go to the \
+previous and the next window,
+\\[revert-buffer] fetches the last one again.
+
+In front of each line, + means in the window, ~ shortened, and - left out.
+
+\\{contexture-explain-mode-map}"
+  (contexture--choose-evil-state 'emacs)
+  (setq-local truncate-lines t
+              revert-buffer-function #'contexture-explain--revert))
+
+;;;###autoload
+(defun contexture-explain (&optional back session)
+  "Show why each part of the last window is in or out.
+With a prefix argument BACK, count back that many windows: 2 is the one
+before the last.  SESSION, an id, defaults to this buffer's session, else
+the current one."
+  (interactive (list (prefix-numeric-value current-prefix-arg)))
+  (when (and back (< back 1))
+    (user-error "Windows are counted from 1, the last one"))
+  (contexture-explain--fetch (or back 1) (or session contexture-session--shown) nil))
+
+(defun contexture-explain--fetch (back session buffer)
+  "Fetch the report of the window BACK of SESSION, an id or nil.
+Show it in BUFFER, or in a new window if that is nil."
+  (contexture-session--call
+   'explain-window (contexture--plist :session session :limit back)
+   (lambda (reports)
+     (cond ((null reports)
+            (message "No window of this session was built since the server \
+started; ask something first"))
+           ((and buffer (not (buffer-live-p buffer))))
+           ((< (length reports) back)
+            (contexture--message "Only %s known"
+                     (if (cdr reports) (format "%d windows are" (length reports))
+                       "the last window is")))
+           (t
+            (unless buffer
+              (pop-to-buffer (get-buffer-create contexture-explain-buffer)))
+            (with-current-buffer (or buffer contexture-explain-buffer)
+              (contexture-explain--show back session reports)))))))
+
+(defun contexture-explain--show (back session reports)
+  "Show the window BACK of SESSION, the last one of REPORTS."
+  (unless (derived-mode-p 'contexture-explain-mode)
+    (contexture-explain-mode))
+  (let ((report (nth (1- back) reports))
+        (inhibit-read-only t))
+    (setq contexture-explain--back back
+          contexture-explain--reports reports
+          contexture-session--shown session
+          header-line-format
+          (contexture-session--header
+           (format "%s of session %s, %s" (contexture-explain--which back)
+                   (plist-get report :session)
+                   (contexture-session--time (plist-get report :at)))))
+    (erase-buffer)
+    (insert (contexture--visible (contexture-explain--summary report) t))
+    (dolist (section (plist-get report :sections))
+      (insert (contexture--visible (contexture-explain--section section report) t)))
+    (goto-char (point-min))
+    (contexture-explain-next)))
+
+(defun contexture-explain--which (back)
+  "Return the name of the window BACK."
+  (pcase back
+    (1 "The last window")
+    (2 "The window before the last")
+    (_ (format "The window %d before the last" (1- back)))))
+
+;;;; The report
+
+(defun contexture-explain--summary (report)
+  "Return the summary of the window of REPORT."
+  (concat
+   (contexture-explain--row
+    "Tokens" (format "%s of %s allowed, %s were offered%s"
+                     (contexture-session--number (plist-get report :tokens-after))
+                     (contexture-session--number (plist-get report :max-tokens))
+                     (contexture-session--number (plist-get report :tokens-before))
+                     (if (plist-get report :exact) "" " (estimated)")))
+   (contexture-explain--row
+    "Chosen by" (format "%s%s" (contexture--name (plist-get report :strategy))
+                        (if-let* ((phase (plist-get report :phase)))
+                            (format ", for the phase %s" (contexture--name phase))
+                          "")))
+   (contexture-explain--row
+    "Stable" (contexture-explain--stable (plist-get report :stable)))
+   (if-let* ((missing (plist-get report :missing)))
+       (contexture-explain--row
+        "Missing" (format "%s, which the phase wants"
+                          (mapconcat #'contexture--name missing ", ")))
+     "")
+   (contexture-explain--row "Left out" (contexture-explain--first-out report))
+   (if-let* ((items (contexture-explain--items report)))
+       (contexture-explain--row "Items" items)
+     "")
+   (propertize (format "\n  %-18s %13s %11s  %s\n" "Part" "Tokens" "Score" "Why")
+               'face 'shadow)))
+
+(defun contexture-explain--row (name text)
+  "Return a line with TEXT under NAME."
+  (concat (propertize (format "%-11s" name) 'face 'bold) text "\n"))
+
+(defun contexture-explain--stable (stable)
+  "Return a phrase for STABLE, the start that a window shares with the last one."
+  (let ((bytes (plist-get stable :bytes))
+        (first (plist-get stable :first-difference)))
+    (cond ((null stable) "no window of this session was built before")
+          ((null first) (format "the same as the window before, %s"
+                                (contexture-session--many bytes "byte")))
+          (t (format "%s (%s) as before; first changed byte %s%s"
+                     (contexture-session--many bytes "byte")
+                     (contexture-session--many (plist-get stable :tokens) "token")
+                     (contexture-session--number first)
+                     (if-let* ((section (plist-get stable :section)))
+                         (concat ", in " (contexture--name section))
+                       ", where this window ends"))))))
+
+(defun contexture-explain--first-out (report)
+  "Return a phrase for the parts left out of the window of REPORT.
+If the strategy scores, the parts with the lowest scores come first."
+  (let* ((out (cl-remove-if-not (lambda (part) (eq (plist-get part :fate) :dropped))
+                                (plist-get report :parts)))
+         (score (lambda (part) (or (plist-get part :lowest-score) 0)))
+         (sorted (cl-stable-sort (copy-sequence out) #'< :key score))
+         (units (apply #'+ (mapcar (lambda (part) (or (plist-get part :units) 1)) out))))
+    (if (null out) "nothing"
+      (format "%s; first %s%s" (contexture--count units "part")
+              (mapconcat (lambda (part)
+                           (concat (plist-get part :what)
+                                   (if-let* ((lowest (plist-get part :lowest-score)))
+                                       (format " (%s)" (contexture-explain--score lowest))
+                                     "")))
+                         (seq-take sorted 3) ", ")
+              (if (nthcdr 3 sorted) ", ..." "")))))
+
+(defun contexture-explain--items (report)
+  "Return a phrase for the items that are cut in the window of REPORT, or nil."
+  (let ((items (cl-remove-if (lambda (item) (eq (plist-get item :fate) :kept))
+                             (plist-get report :items))))
+    (and items
+         (format "%s not whole: %s%s" (contexture--count (length items) "item")
+                 (mapconcat (lambda (item)
+                              (format "%s %s, %s" (plist-get item :id)
+                                      (contexture--name (plist-get item :fate))
+                                      (plist-get item :reason)))
+                            (seq-take items 5) "; ")
+                 (if (nthcdr 5 items) "; ..." "")))))
+
+(defun contexture-explain--score (number)
+  "Return NUMBER, a score, as text with as many digits as it needs."
+  (format (if (< (abs number) 10) "%.2f" "%.0f") number))
+
+(defun contexture-explain--section (section report)
+  "Return the lines of SECTION of REPORT."
+  (let ((name (plist-get section :section)))
+    (concat
+     "\n" (propertize (contexture--name name) 'face 'contexture-session-heading)
+     (format "  %s\n" (contexture-session--many-of (plist-get section :before)
+                                                   (plist-get section :after)))
+     (mapconcat #'contexture-explain--line
+                (cl-remove-if-not (lambda (part) (eq name (plist-get part :section)))
+                                  (plist-get report :parts))
+                ""))))
+
+(defun contexture-explain--line (part)
+  "Return the line of PART, neighbours with the same outcome."
+  (propertize
+   (concat (contexture-explain--mark part) " "
+           (contexture-session--fit (plist-get part :what) 18) " "
+           (format "%13s " (contexture-explain--tokens part))
+           (propertize (format "%11s  " (contexture-explain--scores part))
+                       'face 'shadow)
+           (plist-get part :reason)
+           "\n")
+   'contexture-explain-part part
+   'mouse-face 'highlight
+   'help-echo "TAB: open it; RET: show its text"))
+
+(defun contexture-explain--mark (part)
+  "Return the mark for the outcome of PART."
+  (pcase (plist-get part :fate)
+    (:kept (propertize "+" 'face 'contexture-explain-kept))
+    (:shortened (propertize "~" 'face 'contexture-explain-shortened))
+    (_ (propertize "-" 'face 'contexture-explain-dropped))))
+
+(defun contexture-explain--tokens (part)
+  "Return the tokens of PART, and what is left of them if that differs."
+  (let ((before (plist-get part :before))
+        (after (plist-get part :after)))
+    (if (eql before after)
+        (contexture-session--number before)
+      (format "%s → %s" (contexture-session--number before)
+              (contexture-session--number after)))))
+
+(defun contexture-explain--scores (part)
+  "Return the scores of PART, or the empty string if there are none."
+  (if (null (plist-get part :lowest-score)) ""
+    (let ((lowest (contexture-explain--score (plist-get part :lowest-score)))
+          (highest (contexture-explain--score (plist-get part :highest-score))))
+      (if (equal lowest highest) lowest
+        (concat lowest "–" highest)))))
+
+;;;; Moving
+
+(defun contexture-explain--part ()
+  "Return the part of the line at point."
+  (or (get-text-property (point) 'contexture-explain-part)
+      (user-error "There is no part of the window here")))
+
+(defun contexture-explain-next (&optional count)
+  "Go to the next part of the window, or COUNT parts on."
+  (interactive "p")
+  (contexture-explain--move (or count 1) 1))
+
+(defun contexture-explain-previous (&optional count)
+  "Go to the previous part of the window, or COUNT parts back."
+  (interactive "p")
+  (contexture-explain--move (or count 1) -1))
+
+(defun contexture-explain--move (count direction)
+  "Move by COUNT parts in DIRECTION, 1 or -1."
+  (dotimes (_ count)
+    (let ((place (save-excursion
+                   (cl-loop while (and (= 0 (forward-line direction)) (not (eobp)))
+                            when (get-text-property (point) 'contexture-explain-part)
+                            return (point)))))
+      (when place (goto-char place)))))
+
+(defun contexture-explain-older ()
+  "Show the window that was built before this one."
+  (interactive)
+  (contexture-explain--fetch (1+ contexture-explain--back) contexture-session--shown
+                             (current-buffer)))
+
+(defun contexture-explain-newer ()
+  "Show the window that was built after this one."
+  (interactive)
+  (when (= contexture-explain--back 1)
+    (user-error "This is the last window"))
+  (contexture-explain--fetch (1- contexture-explain--back) contexture-session--shown
+                             (current-buffer)))
+
+(defun contexture-explain--revert (&rest _)
+  "Show the last window."
+  (contexture-explain--fetch 1 contexture-session--shown (current-buffer)))
+
+;;;; Opening a line
+
+(defun contexture-explain--messages (part)
+  "Return parameters that choose the messages of PART, or nil for other text."
+  (let ((what (plist-get part :what)))
+    (cond ((plist-get part :ids) (list :ids (plist-get part :ids)))
+          ((string-match "\\`\\(msg-[0-9]+\\)…\\(msg-[0-9]+\\)\\'" what)
+           (list :from (match-string 1 what) :to (match-string 2 what)))
+          ((string-match-p "\\`msg-[0-9]+\\'" what) (list :ids (list what))))))
+
+(defun contexture-explain-visit (&optional event)
+  "Show the text of the messages of the line at point, or where EVENT is."
+  (interactive (list last-nonmenu-event))
+  (when (mouse-event-p event)
+    (mouse-set-point event))
+  (let ((part (contexture-explain--part)))
+    (contexture-session--show-messages
+     (plist-get (nth (1- contexture-explain--back) contexture-explain--reports) :session)
+     (or (contexture-explain--messages part)
+         (contexture--user-error "This is %s, not a message"
+                     (pcase (plist-get part :what)
+                       ("note" "a note about what is left out")
+                       (what (format "the text of %s" what))))))))
+
+(defun contexture-explain-toggle ()
+  "Show or hide the messages and scores behind the line at point."
+  (interactive)
+  (let ((part (contexture-explain--part)))
+    (cond ((contexture-explain--close))
+          ((contexture-explain--messages part)
+           (contexture-explain--open part))
+          (t (user-error "There is nothing more to show here")))))
+
+(defun contexture-explain--close ()
+  "Close the line at point, or the line that the text at point belongs to.
+Return nil if that line is not open."
+  (let ((inhibit-read-only t))
+    (beginning-of-line)
+    (when (get-text-property (point) 'contexture-explain-detail)
+      (goto-char (previous-single-property-change (point) 'contexture-explain-detail))
+      (forward-line -1))
+    (let ((beg (line-beginning-position 2)))
+      (when (and (< beg (point-max))
+                 (get-text-property beg 'contexture-explain-detail))
+        (delete-region beg (or (next-single-property-change
+                                beg 'contexture-explain-detail)
+                               (point-max)))
+        t))))
+
+(defun contexture-explain--open (part)
+  "Fetch the messages of PART and their scores; show them below its line."
+  (let* ((buffer (current-buffer))
+         (report (nth (1- contexture-explain--back) contexture-explain--reports))
+         (session (contexture--plist :session (plist-get report :session))))
+    (contexture-session--call
+     'explain-window (append session (list :limit contexture-explain--back :explain t))
+     (lambda (whole)
+       (let ((units (contexture-explain--units
+                     part report (cl-find-if
+                                  (lambda (it) (contexture-explain--same-p it report))
+                                  whole))))
+         (contexture-session--call
+          'get-messages
+          (append session '(:view :log) (contexture-explain--first-messages part))
+          (lambda (messages)
+            (when (buffer-live-p buffer)
+              (with-current-buffer buffer
+                (contexture-explain--insert part units messages))))))))))
+
+(defun contexture-explain--first-messages (part)
+  "Return parameters that choose the messages of PART; if too many, the first."
+  (let ((params (contexture-explain--messages part)))
+    (if (> (or (plist-get part :units) 1) contexture-explain--most)
+        (list :ids (list (plist-get params :from)))
+      params)))
+
+(defun contexture-explain--same-p (a b)
+  "Return non-nil if A and B are reports of the same window."
+  (cl-every (lambda (key) (equal (plist-get a key) (plist-get b key)))
+            '(:at :strategy :max-tokens :tokens-before :tokens-after :sections)))
+
+(defun contexture-explain--units (part report whole)
+  "Return the parts of WHOLE, the full form of REPORT, that PART stands for.
+Return nil if WHOLE is nil because the server no longer has it."
+  (let ((skip (cl-loop for it in (plist-get report :parts)
+                       until (eq it part) sum (or (plist-get it :units) 1))))
+    (seq-take (nthcdr skip (plist-get whole :parts)) (or (plist-get part :units) 1))))
+
+(defun contexture-explain--insert (part units messages)
+  "Show UNITS below the line of PART, with the text of MESSAGES."
+  (let ((place (text-property-any (point-min) (point-max)
+                                  'contexture-explain-part part))
+        (known (make-hash-table :test #'equal))
+        (inhibit-read-only t))
+    (dolist (message messages)
+      (puthash (plist-get message :id) message known))
+    (when place
+      (save-excursion
+        (goto-char place)
+        (forward-line)
+        (unless (get-text-property (point) 'contexture-explain-detail)
+          (insert
+           (propertize
+            (if units
+                (mapconcat (lambda (unit) (contexture-explain--unit unit known))
+                           units "")
+              "    The server no longer keeps the details of this window.\n")
+            'contexture-explain-detail t)))))))
+
+(defun contexture-explain--unit (unit known)
+  "Return lines for UNIT, a part of a full report.
+KNOWN is a hash table from ids to messages."
+  (propertize
+   (concat
+    "    " (contexture-explain--mark unit) " "
+    (contexture-session--fit (plist-get unit :what) 14) " "
+    (format "%13s\n" (contexture-explain--tokens unit))
+    (contexture-explain--score-parts (plist-get unit :score))
+    (mapconcat
+     (lambda (id)
+       (if-let* ((message (gethash id known)))
+           (format "      %s: %s\n"
+                   (propertize (contexture--name (plist-get message :role))
+                               'face 'contexture-session-role)
+                   (contexture-explain--words message))
+         ""))
+     (plist-get unit :ids) ""))
+   'contexture-explain-part unit
+   'mouse-face 'highlight))
+
+(defun contexture-explain--words (message)
+  "Return the beginning of the text of MESSAGE, or of its calls."
+  (let ((text (string-trim (replace-regexp-in-string
+                            "[ \t\n\r]+" " "
+                            (substring (plist-get message :content) 0
+                                       (min 400 (length (plist-get message :content))))))))
+    (truncate-string-to-width
+     (contexture--visible
+      (if (and (string-empty-p text) (plist-get message :tool-calls))
+          (mapconcat (lambda (call) (concat "→ " (plist-get call :name)))
+                     (plist-get message :tool-calls) " ")
+        text))
+     72 nil nil t)))
+
+(defun contexture-explain--score-parts (score)
+  "Return SCORE with its parts, as text."
+  (if (null score) ""
+    (format "      score %.3g = %s\n" (plist-get score :total)
+            (mapconcat (pcase-lambda (`(,name ,value))
+                         (format "%s %.3g" (contexture--name name) value))
+                       (seq-partition (plist-get score :parts) 2)
+                       " + "))))
 
 (provide 'contexture-dashboard)
 ;;; contexture-dashboard.el ends here

@@ -1,4 +1,4 @@
-;;; contexture-doctor.el --- Find what is wrong with the set-up  -*- lexical-binding: t; -*-
+;;; contexture-doctor.el --- Find and mend what is wrong with the set-up  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The Contexture authors
 
@@ -10,6 +10,290 @@
 ;;; Commentary:
 
 ;; `contexture-doctor' checks everything that the commands need and says
+;; what is wrong and what to do.  Also here: trust in a project's templates,
+;; the server in use, and the set-up of coding agents.
+
+;;; Code:
+
+(require 'diff-mode)
+(require 'project)
+(require 'contexture-provider)
+(require 'contexture)
+(eval-when-compile (require 'subr-x))
+
+(declare-function contexture-repl--trust-changed "contexture-repl" (project))
+(declare-function project-root "project" (project))
+(declare-function contexture-gptel-mode "contexture-gptel" (&optional arg))
+(defvar contexture-doctor-timeout)
+(defvar contexture-doctor--address)
+(defvar contexture-repl--session)
+(defvar contexture-gptel-mode)
+(defvar contexture-mode)
+(defvar jsonrpc-default-request-timeout)
+
+;;; Check that models answer
+
+;; Asks each provider that the server knows for its models, which shows whether it
+;; is reachable and accepts its key.  It also lists those entries of
+;; `contexture-providers' that could not be sent to the server.  No key is
+;; shown.
+
+(defun contexture-doctor--finding (status text &optional advice &rest actions)
+  "Return a finding of STATUS that says TEXT, with ADVICE and ACTIONS."
+  (list :status status :text text :advice advice :actions actions))
+
+(defun contexture-doctor--check-models (then)
+  "Check all models, and call THEN with the findings."
+  (if (or (not (contexture-running-p)) (bound-and-true-p contexture-doctor--address))
+      (funcall then (list (contexture-doctor--finding
+                           'note "Models are checked once Emacs is connected")))
+    (contexture--probe-call
+     'list-providers nil contexture-doctor-timeout
+     (lambda (outcome providers)
+       (if (eq outcome 'answered)
+           (contexture-doctor--ask-models providers then)
+         (funcall then (list (contexture-doctor--finding
+                              'warn "The server does not list its models"
+                              (and (stringp providers) providers)))))))))
+
+(defun contexture-doctor--ask-models (providers then)
+  "Ask each of PROVIDERS for its models, and call THEN with the findings."
+  (let* ((left (length providers))
+         (found (make-vector left nil))
+         (end (lambda ()
+                (funcall then (append (contexture-doctor--untold)
+                                      (append found nil)
+                                      (unless providers
+                                        (list (contexture-doctor--no-provider))))))))
+    (if (= left 0) (funcall end)
+      (dotimes (place left)
+        (let ((provider (nth place providers)))
+          (contexture--probe-call
+           'list-models (list :provider (plist-get provider :name))
+           contexture-doctor-timeout
+           (lambda (outcome value)
+             (aset found place
+                   (contexture-doctor--judge-provider provider outcome value))
+             (when (= 0 (cl-decf left)) (funcall end)))))))))
+
+(defun contexture-doctor--judge-provider (provider outcome value)
+  "Return the finding on PROVIDER, whose check ended with OUTCOME and VALUE."
+  (let* ((model (plist-get provider :model))
+         (said (format "%s: %s%s" (plist-get provider :name) model
+                       (if (plist-get provider :default) ", the default" "")))
+         (models (and (eq outcome 'answered) (plist-get value :models))))
+    (cond ((eq outcome 'silent)
+           (contexture-doctor--finding
+            'warn (format "%s; it does not answer" said)
+            (format "Check that you can reach %s."
+                    (or (plist-get provider :base-url) "its address"))))
+          ((eq outcome 'refused) (contexture-doctor--finding 'warn said value))
+          ((or (null models) (cl-some (lambda (it) (string-prefix-p model it)) models))
+           (contexture-doctor--finding 'ok said))
+          (t (contexture-doctor--finding
+              'warn (format "%s; its list of models does not have this one" said)
+              (format "It has %s."
+                      (mapconcat #'identity (seq-take models 8) ", ")))))))
+
+(defun contexture-doctor--untold ()
+  "Return findings on the `contexture-providers' that the server lacks."
+  (cl-loop for (name . problem) in contexture-provider--problems
+           when (assoc name contexture-providers)
+           collect (contexture-doctor--finding
+                    'fail (format "%s: the server does not know it" name) problem)))
+
+(defun contexture-doctor--no-provider ()
+  "Return the finding that no model is set up."
+  (contexture-doctor--finding
+   'note "No model is set up; you need one only to talk with it"
+   "Set one up here, or with a [[providers]] table in the server's configuration file."
+   (cons "Set up a model"
+         (lambda () (call-interactively #'contexture-configure-provider)))))
+
+(defun contexture-doctor--judge-state (info)
+  "Return findings from INFO on writing the state and on backups."
+  (let ((why (plist-get info :read-only))
+        (backup (plist-get info :backup)))
+    (delq nil
+          (list
+           (and why
+                (contexture-doctor--finding
+                 'fail (format "Changes cannot be saved now: %s" why)
+                 "Make room on the disk, or make the state folder writable; then repeat
+the change.  You need not restart anything."))
+           (and backup
+                (contexture-doctor--finding
+                 'ok (format "The last backup is from %s: %s"
+                             (format-time-string
+                              "%F %R" (seconds-to-time (plist-get backup :at)))
+                             (abbreviate-file-name (plist-get backup :path)))))))))
+
+;;; Trust the templates of a project
+
+;; Somebody else may have written a project, and its templates determine
+;; what a model is told.  So they are used only once you trust the project:
+;; when a conversation first needs one, you are asked, once in each Emacs,
+;; and can look at them first.  The server keeps the answer;
+;; `contexture-distrust-project' revokes it.
+
+(defconst contexture-trust-buffer "*contexture: templates*"
+  "Name of the buffer that shows a project's templates.")
+
+(defconst contexture-trust--longest 20000
+  "Maximum number of bytes of a template to show.")
+
+(defvar contexture-trust--asked nil
+  "Projects about which the user was asked in this Emacs.")
+
+;;;; Commands
+
+(defun contexture-trust--project-here ()
+  "Return the project of this conversation or buffer, or its folder."
+  (directory-file-name
+   (expand-file-name
+    (or (plist-get (bound-and-true-p contexture-repl--session) :project)
+        (when-let* ((project (project-current))) (project-root project))
+        default-directory))))
+
+;;;###autoload
+(defun contexture-trust-project (project)
+  "Trust PROJECT, a folder, so that its own templates are used.
+They are the files in its `.contexture/templates', and determine what a
+model is told.  Trust is tied to the folder and its Git remote, if it has
+one: trust the project again if one of the two changes."
+  (interactive
+   (list (read-directory-name "Trust the templates of project: "
+                              (contexture-trust--project-here) nil t)))
+  (contexture-trust--trust project #'ignore))
+
+;;;###autoload
+(defun contexture-distrust-project (project)
+  "Stop trusting PROJECT, a folder, so that its own templates are not used."
+  (interactive
+   (let ((known (mapcar (lambda (trusted) (plist-get trusted :project))
+                        (contexture-request 'list-trusted-projects))))
+     (unless known (user-error "No project is trusted"))
+     (list (completing-read "Stop trusting: "
+                            (mapcar #'contexture--visible-candidate known) nil t nil nil
+                            (car (member (contexture-trust--project-here) known))))))
+  (let ((project (directory-file-name (expand-file-name project))))
+    (setq contexture-trust--asked (delete project contexture-trust--asked))
+    (contexture-request-async
+     'distrust-project (list :project project)
+     :success (lambda (answer)
+                (contexture--message (if (plist-get answer :was-trusted)
+                             "%s is no longer trusted"
+                           "%s was not trusted")
+                         (abbreviate-file-name project))
+                (contexture-trust--changed project)))))
+
+(defun contexture-trust--changed (project)
+  "Update conversations after PROJECT became trusted or untrusted."
+  (when (featurep 'contexture-repl)
+    (contexture-repl--trust-changed project)))
+
+(defun contexture-trust--trust (project then)
+  "Trust PROJECT, and call THEN with non-nil on success, else nil."
+  (let ((project (directory-file-name (expand-file-name project))))
+    (contexture-request-async
+     'trust-project (list :project project)
+     :success (lambda (answer)
+                (let ((templates (plist-get answer :templates)))
+                  (contexture--message "%s is trusted; %s" (abbreviate-file-name project)
+                           (if templates
+                               (format "its templates %s are used"
+                                       (string-join templates ", "))
+                             "it has no templates yet")))
+                (contexture-trust--changed project)
+                (funcall then t))
+     :error (lambda (problem)
+              (contexture-show-error problem)
+              (funcall then nil)))))
+
+;;;; Asking
+
+(defun contexture-trust--ask (project templates then)
+  "Ask once whether to trust PROJECT, which has TEMPLATES, files.
+Call THEN with non-nil once it is trusted, or nil if it is not."
+  (if (member project contexture-trust--asked) (funcall then nil)
+    (push project contexture-trust--asked)
+    (if (contexture-trust--decide project templates)
+        (contexture-trust--trust project then)
+      (contexture--message "Not trusted; %s trusts it later"
+               (substitute-command-keys "\\[contexture-trust-project]"))
+      (funcall then nil))))
+
+(defun contexture-trust--decide (project templates)
+  "Return non-nil if the user trusts PROJECT, which has TEMPLATES, files."
+  (let ((prompt (format "%s has its own templates, which determine what a model is told.  \
+Trust them? " (contexture--visible (abbreviate-file-name project))))
+        answer)
+    (save-window-excursion
+      (while (eq ?s (setq answer (car (read-multiple-choice
+                                       prompt '((?y "yes") (?n "no")
+                                                (?s "show them"))))))
+        (contexture-trust--show templates)))
+    (eq answer ?y)))
+
+(defun contexture-trust--show (templates)
+  "Show the text of TEMPLATES, files, without running any code in them."
+  (with-current-buffer (get-buffer-create contexture-trust-buffer)
+    (let ((inhibit-read-only t))
+      (special-mode)
+      (erase-buffer)
+      (dolist (file templates)
+        (insert (propertize (format "%s\n" (contexture--visible (file-truename file))) 'face 'bold))
+        (if (not (file-regular-p file)) (insert "This is not a regular file.\n")
+          (goto-char (+ (point) (cadr (insert-file-contents
+                                       file nil 0 contexture-trust--longest))))
+          (unless (bolp) (insert "\n")))
+        (insert "\n"))
+      (contexture--show-hidden)
+      (goto-char (point-min))
+      (display-buffer (current-buffer)))))
+
+;;;; The doctor
+
+(defun contexture-doctor--check-trust (then)
+  "Call THEN with the findings on trusted projects."
+  (if (or (not (contexture-running-p)) (bound-and-true-p contexture-doctor--address))
+      (funcall then (list (contexture-doctor--finding
+                           'note "Trust is checked once Emacs is connected")))
+    (contexture--probe-call
+     'list-trusted-projects nil contexture-doctor-timeout
+     (lambda (outcome projects)
+       (funcall then
+                (cond ((not (eq outcome 'answered))
+                       (list (contexture-doctor--finding
+                              'note "The server does not list trusted projects"
+                              (and (stringp projects) projects))))
+                      ((null projects)
+                       (list (contexture-doctor--finding
+                              'ok "No project is trusted; templates of projects are not used")))
+                      (t (mapcar #'contexture-trust--finding projects))))))))
+
+(defun contexture-trust--finding (trusted)
+  "Return the finding on TRUSTED, a project."
+  (let* ((project (plist-get trusted :project))
+         (name (contexture--visible
+                (format "%s%s" (abbreviate-file-name project)
+                        (if-let* ((remote (plist-get trusted :remote)))
+                            (format " (%s)" remote) ""))))
+         (revoke (cons "Stop trusting it"
+                       (lambda () (contexture-distrust-project project)))))
+    (pcase (contexture--name (plist-get trusted :standing))
+      ("same" (contexture-doctor--finding
+               'ok (format "%s is trusted; its templates are used" name) nil revoke))
+      ("other" (contexture-doctor--finding
+                'note (format "%s was trusted, but something else is there now; trust it again"
+                              name)
+                nil revoke))
+      (_ (contexture-doctor--finding
+          'note (format "%s was trusted, but is gone" name) nil revoke)))))
+
+;;; Find what is wrong with the set-up
+
+;; `contexture-doctor' checks everything that the commands need and says
 ;; what is wrong and what to do.  The checks run one after the other in
 ;; the background, each with a time limit; so the program's own check,
 ;; which holds the state folder for a moment, never hinders a server.
@@ -18,21 +302,6 @@
 ;; and `fail'; `:text'; `:advice', what to do, or nil; and `:actions', an
 ;; alist of buttons and functions.  The checks change nothing, though one
 ;; may start a server; only buttons change something.
-
-;;; Code:
-
-(require 'contexture)
-(require 'contexture-call)
-(require 'contexture-probe)
-(require 'contexture-doctor-models)
-(require 'contexture-trust)
-(eval-when-compile (require 'subr-x))
-
-(declare-function contexture-gptel-mode "contexture-gptel" (&optional arg))
-(declare-function contexture-info "contexture-info" ())
-(defvar contexture-gptel-mode)
-(defvar contexture-mode)
-(defvar jsonrpc-default-request-timeout)
 
 (defcustom contexture-doctor-timeout 3
   "Number of seconds after which `contexture-doctor' gives up on a check."
@@ -593,6 +862,250 @@ A server on another machine needs the secret, which Emacs reads from %s."
                        (lambda () (contexture-gptel-mode 1)
                          (revert-buffer)))))
                (t (contexture-doctor--finding 'note "gptel is not installed"))))))
+
+;;; Show the server in use
+
+;; `contexture-info' shows the server that this Emacs is connected to,
+;; and what it holds.  It shows answers as they come; it starts no server
+;; and never waits.
+
+(defconst contexture-info-buffer "*contexture: info*"
+  "Name of the buffer that shows the server in use.")
+
+(defvar contexture-info-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "d" #'contexture-doctor)
+    map)
+  "Keymap of `contexture-info-mode'.")
+
+(define-derived-mode contexture-info-mode special-mode "Contexture-Info"
+  "Major mode for what `contexture-info' shows.
+\\<contexture-info-mode-map>\\[revert-buffer] asks again, and \
+\\[contexture-doctor] checks the set-up.
+
+\\{contexture-info-mode-map}"
+  (contexture--choose-evil-state 'emacs)
+  (setq-local truncate-lines t
+              revert-buffer-function (lambda (&rest _) (contexture-info--ask))))
+
+;;;###autoload
+(defun contexture-info ()
+  "Show the server that this Emacs is connected to, and its contents."
+  (interactive)
+  (pop-to-buffer (get-buffer-create contexture-info-buffer))
+  (unless (derived-mode-p 'contexture-info-mode)
+    (contexture-info-mode))
+  (contexture-info--ask))
+
+(defun contexture-info--ask ()
+  "Ask the server about itself, and show its answer."
+  (require 'contexture-doctor)          ; for `contexture-doctor-timeout'
+  (let ((buffer (current-buffer)))
+    (if (not (contexture-running-p))
+        (contexture-info--show (contexture-info--unconnected))
+      (contexture-info--show "Asking the server...\n")
+      (contexture--probe-connection
+       contexture-doctor-timeout
+       (lambda (outcome value)
+         (if (eq outcome 'answered)
+             (contexture-request-async
+              'list-managers nil
+              :success (lambda (managers)
+                         (contexture-info--show-in
+                          buffer (contexture-info--text value managers))))
+           (contexture-info--show-in
+            buffer (substitute-command-keys
+                    "The server does not answer.\n
+\\<contexture-info-mode-map>\\[contexture-doctor] looks for the reason.\n"))))))))
+
+(defun contexture-info--unconnected ()
+  "Return the text to show when there is no connection."
+  (substitute-command-keys
+   (concat (if contexture--connection
+               (contexture--format "The server cannot be reached: %s.\n"
+                                   (or (oref contexture--connection reason)
+                                       "no answer yet"))
+             "This Emacs is not connected; the first command connects it.\n")
+           "\n\\<contexture-info-mode-map>\\[contexture-doctor] checks the \
+set-up.\n")))
+
+(defun contexture-info--show-in (buffer text)
+  "Show TEXT in BUFFER, if BUFFER is still live."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer (contexture-info--show text))))
+
+(defun contexture-info--show (text)
+  "Show TEXT in this buffer."
+  (let ((inhibit-read-only t))
+    (erase-buffer)
+    (insert text)
+    (goto-char (point-min))))
+
+;;;; The text
+
+(defun contexture-info--text (info managers)
+  "Return the text for INFO, from `server-info', and MANAGERS."
+  (concat
+   (mapconcat (lambda (row)
+                (format "%s %s\n" (propertize (format "%-15s" (car row)) 'face 'bold)
+                        (contexture--visible (cdr row))))
+              (contexture-info--rows info managers) "")
+   (if managers "\n" "")
+   (contexture-info--managers managers)))
+
+(defun contexture-info--rows (info managers)
+  "Return pairs of a label and a value for INFO and MANAGERS."
+  (let ((pid (plist-get info :pid)))
+    `(("Server" . ,(format "%s %s" (plist-get info :name) (plist-get info :version)))
+      ("Process" . ,(if-let* ((seconds (contexture-info--uptime pid)))
+                        (format "%s, up %s" pid seconds)
+                      (format "%s" pid)))
+      ("Connected" . ,(contexture-info--transport pid))
+      ("State" . ,(if-let* ((folder (plist-get info :state)))
+                      (abbreviate-file-name folder)
+                    "not saved"))
+      ("Tokens" . ,(format "counted by %s"
+                           (contexture--name (plist-get info :token-counter))))
+      ("Capacity" . ,(format "%s for each context, %d for those of projects, files \
+and sessions"
+                             (contexture--count
+                              (plist-get (plist-get info :limits) :max-items)
+                              "item")
+                             contexture--max-items))
+      ("Contexts" . ,(contexture-info--sums managers)))))
+
+(defun contexture-info--transport (pid)
+  "Return a phrase for the connection to the server with process PID."
+  (pcase (oref contexture--connection target)
+    (`(:unix ,path) (format "through the socket %s" (abbreviate-file-name path)))
+    (`(:tcp ,host ,port) (format "by TCP, %s:%d" host port))
+    (`(,program . ,_)
+     (let ((own (process-id (oref contexture--connection process))))
+       ;; In a batch Emacs, a shell stands between.
+       (if (memq own (list pid (alist-get 'ppid (process-attributes pid))))
+           (format "through a pipe; this Emacs started %s"
+                   (abbreviate-file-name program))
+         (format "through process %s, to a server that runs already" own))))))
+
+(defun contexture-info--uptime (pid)
+  "Return the running time of process PID as text, or nil if unknown."
+  (when-let* ((elapsed (and (not (keywordp (car (oref contexture--connection target))))
+                            (alist-get 'etime (process-attributes pid)))))
+    (format-seconds "%dd %hh %mm %z%ss" elapsed)))
+
+(defun contexture-info--sums (managers)
+  "Return a phrase for the total size of MANAGERS."
+  (let ((sum (lambda (key)
+               (apply #'+ (mapcar (lambda (entry) (or (plist-get entry key) 0))
+                                  managers)))))
+    (format "%d with %s" (length managers)
+            (contexture--size (funcall sum :count) (funcall sum :tokens)))))
+
+(defun contexture-info--managers (managers)
+  "Return a table of MANAGERS, the newest first."
+  (let ((sorted (sort (copy-sequence managers)
+                      (lambda (a b) (> (or (plist-get a :newest) 0)
+                                       (or (plist-get b :newest) 0))))))
+    (mapconcat
+     (lambda (entry)
+       (format "%5d of %-4d %8d tokens  %s\n"
+               (plist-get entry :count) (plist-get entry :max-items)
+               (or (plist-get entry :tokens) 0)
+               (contexture--label (plist-get entry :manager))))
+     sorted "")))
+
+;;; Set up coding agents
+
+;; `contexture-setup-agent' enters Contexture into the configuration of a
+;; coding agent, by `contexture setup'.  It shows the difference first,
+;; and changes files only when the user agrees.
+
+(defconst contexture-setup-buffer "*contexture: set-up*"
+  "Name of the buffer that shows what would change.")
+
+(defconst contexture-setup--names
+  '(("Claude Code" . "claude") ("Codex" . "codex")
+    ("Gemini CLI" . "gemini") ("OpenCode" . "opencode"))
+  "Pairs of the name of an agent, and that on the command line.")
+
+(defconst contexture-setup--here ", only in this project"
+  "What follows the name of an agent that is set up for a project.")
+
+(defun contexture-setup--project ()
+  "Return the folder of the project of this buffer, or nil."
+  (when-let* ((project (project-current)))
+    (expand-file-name (project-root project))))
+
+(defun contexture-setup--read (prompt)
+  "Ask with PROMPT for an agent.  Return its name and the folder of a project."
+  (let* ((names (mapcar #'car contexture-setup--names))
+         (project (contexture-setup--project))
+         (choice (completing-read
+                  prompt
+                  (append names
+                          (and project
+                               (mapcar (lambda (name)
+                                         (concat name contexture-setup--here))
+                                       names)))
+                  nil t))
+         (name (string-remove-suffix contexture-setup--here choice)))
+    (when (string-empty-p choice)
+      (user-error "No agent was chosen"))
+    (list (cdr (assoc name contexture-setup--names))
+          (unless (equal name choice) project))))
+
+;;;###autoload
+(defun contexture-setup-agent (agent &optional project remove)
+  "Enter Contexture into the configuration of AGENT, after showing what changes.
+AGENT is claude, codex, gemini or opencode.  With PROJECT, a folder, use
+the configuration of that project instead of yours.  With a prefix
+argument, or if REMOVE is non-nil, take Contexture out again."
+  (interactive
+   (append (contexture-setup--read
+            (if current-prefix-arg "Take Contexture out of: " "Set up agent: "))
+           (list current-prefix-arg)))
+  (let* ((arguments (append (list "setup" agent)
+                            (and project '("--project"))
+                            (and remove '("--remove"))))
+         (difference (contexture-setup--run project (append arguments '("--dry-run")))))
+    (if (not (string-match-p "^[-+]" difference))
+        (contexture--message "Contexture: %s" (contexture-setup--brief difference))
+      (contexture-setup--show difference)
+      (when (y-or-n-p (if remove "Take this out? " "Put this in? "))
+        (contexture--message
+         "Contexture: %s"
+         (contexture-setup--brief (contexture-setup--run project arguments)))))))
+
+(defun contexture-setup--run (folder arguments)
+  "Run the program with ARGUMENTS in FOLDER, and return what it printed."
+  (let* ((command (or (contexture-doctor--command)
+                      (contexture--user-error
+                       "The program is not installed; see contexture-doctor")))
+         (arguments (append (cdr command) arguments (contexture-doctor--own-arguments)))
+         (directory (or folder (expand-file-name "~/"))))
+    (with-temp-buffer
+      (let* ((default-directory directory)
+             (status (apply #'call-process (car command) nil t nil arguments)))
+        (unless (eq status 0)
+          (contexture--user-error "%s" (string-trim (buffer-string)))))
+      (buffer-string))))
+
+(defun contexture-setup--brief (output)
+  "Return the lines of OUTPUT that are not part of the difference, as one."
+  (string-join (seq-remove (lambda (line) (string-match-p "\\`\\(?:[-+@]\\|\\'\\)" line))
+                           (split-string output "\n"))
+               "; "))
+
+(defun contexture-setup--show (difference)
+  "Show DIFFERENCE, without selecting its window."
+  (with-current-buffer (get-buffer-create contexture-setup-buffer)
+    (let ((inhibit-read-only t))
+      (erase-buffer)
+      (insert (contexture--visible difference t))
+      (goto-char (point-min)))
+    (diff-mode)
+    (setq buffer-read-only t)
+    (display-buffer (current-buffer))))
 
 (provide 'contexture-doctor)
 ;;; contexture-doctor.el ends here

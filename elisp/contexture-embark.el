@@ -15,15 +15,8 @@
 
 ;;; Code:
 
-(require 'contexture-list-item)
-(require 'contexture-sets)
 (require 'contexture-session)
 (eval-when-compile (require 'subr-x))
-
-(declare-function contexture-session-export "contexture-session-show"
-                  (session &optional format file))
-(declare-function contexture-session-transcript "contexture-session-show"
-                  (session &optional message))
 
 (defvar embark-keymap-alist)
 

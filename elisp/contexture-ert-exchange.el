@@ -1,4 +1,4 @@
-;;; contexture-ert-exchange.el --- Recorded exchanges, played again  -*- lexical-binding: t; -*-
+;;; contexture-ert-exchange.el --- What a test says and hears  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The Contexture authors
 
@@ -9,22 +9,135 @@
 
 ;;; Commentary:
 
-;; A recording holds one conversation with the server: lines from Emacs
-;; after "> ", lines from the server after "< ", comments after ";".
-;; This file reads and writes recordings, and plays the server's part of
-;; one over a socket on which Emacs itself listens.  It knows nothing
-;; about tests; contexture-ert.el does.
-;;
-;; Two things differ between a recording and its replay.  The client
-;; numbers its calls anew.  And the test's folder has a new name each
-;; time, so a recording has a fixed name in its place.
+;; What the other files of contexture-ert build on: waiting for events
+;; instead of time, conversations that are recorded and played again,
+;; expectations about messages, faults, and what a test leaves behind.
 
 ;;; Code:
 
 (require 'cl-lib)
-(require 'contexture-ert-wait)
-(require 'contexture-wire)
+(require 'ert)
+(require 'seq)
+(require 'contexture-connection)
 (eval-when-compile (require 'subr-x))
+
+;;; Wait for events instead of time
+
+;; Waiting until something is so, and steps: places at which a model or a
+;; server of a test stands until the test lets it go on.  So no test has to
+;; sleep, and none depends on how fast the machine is.  And what all such
+;; servers need: a way to write that cannot end Emacs.
+
+(defcustom contexture-ert-timeout 2
+  "Number of seconds after which a wait in a test fails."
+  :type 'number
+  :group 'contexture-ert)
+
+;;;; Waiting
+
+(defmacro contexture-ert-wait-for (form &rest keys)
+  "Wait until FORM is non-nil and return its value; fail if it stays nil.
+FORM is evaluated again after each event, such as an answer or a timer.
+KEYS are :timeout SECONDS, which overrides `contexture-ert-timeout', and
+:message TEXT, which the failure shows beside FORM."
+  (declare (indent 1) (debug (form &rest [keywordp form])))
+  `(contexture-ert-wait-until (lambda () ,form) :form ',form ,@keys))
+
+(cl-defun contexture-ert-wait-until
+    (predicate &key (timeout contexture-ert-timeout) message (form predicate))
+  "Wait until PREDICATE, a function, returns non-nil; return that value.
+Fail after TIMEOUT seconds, showing MESSAGE, a string or a function that
+returns a list, and FORM."
+  (let ((end (+ (float-time) timeout)) value)
+    (while (not (setq value (funcall predicate)))
+      (when (> (float-time) end)
+        (ert-fail (append (if (functionp message) (funcall message)
+                            (and message (list message)))
+                          (list 'never-true form :after timeout))))
+      ;; Output ends this pause at once; the pause is short so that timers run.
+      (accept-process-output nil 0.01))
+    value))
+
+;;;; Explaining
+
+(defun contexture-ert--explaining (explain function)
+  "Call FUNCTION; if it fails, have ERT show what EXPLAIN returns, a text."
+  (let* ((info (cons "" ""))
+         ;; As `ert-info' does, but with a text that is made when it is needed.
+         (ert--infos (cons info ert--infos))
+         done)
+    (unwind-protect (prog1 (funcall function) (setq done t))
+      (unless done
+        (setcdr info (funcall explain))))))
+
+(defun contexture-ert--paragraph (title lines)
+  "Return TITLE and LINES as text, or the empty string if there are none."
+  (if lines
+      (concat title ":\n"
+              (mapconcat (lambda (line)
+                           (concat "  " (truncate-string-to-width line 400 nil nil t)))
+                         lines "\n")
+              "\n")
+    ""))
+
+;;;; Steps
+
+(defvar contexture-ert--steps nil
+  "Alist from the name of a step to the function that goes on from there.
+The one that was reached first comes first.")
+
+(defun contexture-ert--stand-at (name function)
+  "Have something stand at the step NAME; FUNCTION goes on from there."
+  (setq contexture-ert--steps
+        (append contexture-ert--steps (list (cons name function)))))
+
+(defun contexture-ert-await-step (name)
+  "Wait until a model or server of the test stands at the step NAME."
+  (contexture-ert-wait-until
+   (lambda () (assoc name contexture-ert--steps))
+   :form (list 'at-step name)
+   :message (lambda () (list 'steps-reached (mapcar #'car contexture-ert--steps)))))
+
+(defun contexture-ert-go-on (name)
+  "Let what stands at the step NAME go on; wait until something does."
+  (let ((step (contexture-ert-await-step name)))
+    (setq contexture-ert--steps (delq step contexture-ert--steps))
+    (funcall (cdr step))))
+
+;;;; Writing
+
+(defun contexture-ert--send (process text)
+  "Send TEXT to PROCESS, a client of a server of the test, unless it hung up.
+A batch Emacs that wrote to a connection which the other side closed would
+end by SIGPIPE."
+  (when (contexture-ert--open-p process)
+    (condition-case nil
+        (process-send-string process text)
+      (error (delete-process process)))))
+
+(defun contexture-ert--open-p (process)
+  "Return non-nil if the other side of PROCESS has not hung up.
+To find out, read what it sent; its filter gets that later, so that
+nothing overtakes the message that is being answered."
+  (when (process-live-p process)
+    (let ((filter (process-filter process)) chunks)
+      (set-process-filter process (lambda (_ chunk) (push chunk chunks)))
+      (accept-process-output process 0 nil 0)
+      (set-process-filter process filter)
+      (when chunks
+        (run-at-time 0 nil filter process (apply #'concat (nreverse chunks))))))
+  (process-live-p process))
+
+;;; Recorded exchanges, played again
+
+;; A recording holds one conversation with the server: lines from Emacs
+;; after "> ", lines from the server after "< ", comments after ";".
+;; Here recordings are read and written, and the server's part of one is
+;; played over a socket on which Emacs itself listens.
+;;
+;; Two things differ between a recording and its replay.  The client
+;; numbers its calls anew.  And the test's folder has a new name each
+;; time, so a recording has a fixed name in its place.
 
 (defconst contexture-ert--placeholder "/contexture-ert/"
   "Placeholder for the test's folder in a recorded exchange.")
@@ -268,6 +381,548 @@ PATH is the list of keys that lead to them."
                        (plist-get was key) (plist-get is key)
                        (append path (list key))))
     (unless (equal was is) (list (list path was is)))))
+
+;;; What a test said and heard
+
+;; The messages of a test, both ways: to look at, to wait for, to judge,
+;; and to show where a test fails.
+
+(defvar contexture-ert--lines nil
+  "Messages sent and received in this test, the newest first.
+Each is a list of `sent' or `received', and the line.")
+
+(defun contexture-ert--note-line (direction line)
+  "Record that LINE went in DIRECTION, `sent' or `received'.
+LINE is parsed only on demand, since it may be long."
+  (push (list direction (string-trim-right line "\n")) contexture-ert--lines))
+
+(defun contexture-ert-messages ()
+  "Return every message of this test, both ways, the oldest first.
+Each is a pair of `sent' or `received' and the message, a property
+list with :id, :method (a string), :params, :result or :error.  A line
+from the server that is not a message is a string."
+  (cl-loop for (direction line) in (reverse contexture-ert--lines)
+           for message = (contexture-ert--decode line)
+           if message collect (cons direction message)
+           else if (and (eq direction 'received)
+                        (not (string-match-p "\\`[ \t\r]*\\(?:;\\|\\'\\)" line)))
+           collect (cons direction line)))
+
+(defun contexture-ert-calls (&optional method)
+  "Return the parameters of all calls of METHOD, a symbol, in order.
+Those inside of a batch count, too.  Without METHOD return all calls, as
+pairs of method and parameters, and a batch as one.  A call counts when
+it is sent, so a call made before the server is there counts later."
+  (let ((calls (cl-loop for (direction . message) in (contexture-ert-messages)
+                        for name = (and (eq direction 'sent) (plist-get message :method))
+                        when name collect (cons (intern name) (plist-get message :params)))))
+    (if method
+        (cl-loop for (name . params) in (cl-mapcan #'contexture-ert--batched calls)
+                 when (eq name method) collect params)
+      calls)))
+
+(defun contexture-ert--batched (call)
+  "Return a list of CALL, a pair of method and parameters, and those inside of it."
+  (cons call
+        (when (eq (car call) 'batch)
+          (mapcar (lambda (it)
+                    (cons (intern (format "%s" (plist-get it :method)))
+                          (plist-get it :params)))
+                  (plist-get (cdr call) :calls)))))
+
+(defun contexture-ert-should-called (method &optional params)
+  "Fail unless METHOD, a symbol, was called with parameters like PARAMS.
+PARAMS, a property list, may leave out parameters; so may the property
+lists inside PARAMS.  Return the parameters of the first such call.  Wait for
+calls that are still to be sent."
+  (contexture-ert-wait-until
+   (lambda () (or (contexture-ert--find-call method params)
+                  (contexture-ert--quiet-p)))
+   :message "a call was not answered")
+  (if-let* ((calls (contexture-ert--find-call method params)))
+      (car calls)
+    (ert-fail (list 'never-called method :with params
+                    :but (or (mapcar (lambda (call) (cons method call))
+                                     (contexture-ert-calls method))
+                             (contexture-ert-calls))))))
+
+(define-obsolete-function-alias 'contexture-ert-should-have-called
+  #'contexture-ert-should-called "0.1.0")
+
+(defun contexture-ert-should-not-called (method &optional params)
+  "Fail if METHOD, a symbol, was called with parameters like PARAMS.
+PARAMS are as in `contexture-ert-should-called'.  First wait until all
+calls are answered."
+  (contexture-ert-wait-until #'contexture-ert--quiet-p
+                             :message "a call was not answered")
+  (when-let* ((calls (contexture-ert--find-call method params)))
+    (ert-fail (list 'called method :with (car calls)))))
+
+(defun contexture-ert--find-call (method params)
+  "Return a list that begins with the first call of METHOD like PARAMS, or nil."
+  (cl-member-if (lambda (call)
+                  (or (null params) (contexture-ert--includes-p call params)))
+                (contexture-ert-calls method)))
+
+(defun contexture-ert-await (pattern &optional direction)
+  "Wait for a message that has all of PATTERN, a property list; return it.
+DIRECTION is `received', which is the default, or `sent'.  A name in
+PATTERN stands for that method:
+
+    (contexture-ert-await \\='(:method progress :params (:kind :text)))"
+  (let ((pattern (if-let* ((method (plist-get pattern :method)))
+                     (plist-put (copy-sequence pattern) :method
+                                (format "%s" method))
+                   pattern))
+        (direction (or direction 'received)))
+    (contexture-ert-wait-until
+     (lambda ()
+       (cdr (cl-find-if (lambda (entry)
+                          (and (eq (car entry) direction) (consp (cdr entry))
+                               (contexture-ert--includes-p (cdr entry) pattern)))
+                        (contexture-ert-messages))))
+     :form pattern
+     :message (lambda ()
+                (list direction (cl-loop for entry in (contexture-ert-messages)
+                                         when (eq (car entry) direction)
+                                         collect (cdr entry)))))))
+
+(defun contexture-ert--includes-p (value part)
+  "Return non-nil if VALUE contains all of PART."
+  (if (and part value (contexture-ert--plist-p part) (contexture-ert--plist-p value))
+      (cl-loop for (key wanted) on part by #'cddr
+               always (contexture-ert--includes-p (plist-get value key) wanted))
+    (equal value part)))
+
+(defun contexture-ert--quiet-p ()
+  "Return non-nil if no call waits to be sent or answered."
+  (or (null contexture--connection)
+      (and (null (oref contexture--connection outbox))
+           (zerop (hash-table-count (oref contexture--connection unanswered))))))
+
+;;;; Explaining a failure
+
+(defconst contexture-ert--shown-lines 30
+  "Number of messages to show of a test that failed.")
+
+(defun contexture-ert--explanation (log)
+  "Return what explains why a test failed: the messages and LOG.
+LOG is what the server wrote to stderr."
+  (concat
+   (contexture-ert--paragraph
+    "Messages"
+    (mapcar (pcase-lambda (`(,direction ,line))
+              (concat (if (eq direction 'sent) "> " "< ") line))
+            (reverse (seq-take contexture-ert--lines contexture-ert--shown-lines))))
+   (contexture-ert--paragraph
+    "The server wrote" (split-string (string-trim log) "\n" t))))
+
+;;; Write recordings that are the same twice
+
+;; Makes a recording of the messages of a test.  What differs from run to
+;; run is left out, numbered anew or put in order: request keys, ids of
+;; calls, names of folders, and the order of answers to calls that were
+;; made at the same time.
+
+(defun contexture-ert--write-exchange (file entries folders)
+  "Write ENTRIES as an exchange to FILE.
+FOLDERS is an alist of folders, or nil, and what stands for them.  The
+comments at the head of an older FILE are kept."
+  (let ((remarks (contexture-ert--remarks file))
+        (coding-system-for-write 'utf-8-unix))
+    (make-directory (file-name-directory (expand-file-name file)) t)
+    (with-temp-file file
+      (insert remarks)
+      (dolist (entry entries)
+        (pcase-dolist (`(,folder . ,placeholder) folders)
+          (setq entry (contexture-ert--translate entry folder placeholder)))
+        (insert (if (eq (car entry) 'sent) "> " "< ") (cadr entry) "\n")))))
+
+(defun contexture-ert--remarks (file)
+  "Return the comments at the head of FILE, or the empty string."
+  (if (not (file-readable-p file))
+      ""
+    (with-temp-buffer
+      (insert-file-contents file)
+      (while (looking-at ";") (forward-line))
+      (buffer-substring (point-min) (point)))))
+
+(defconst contexture-ert--own-methods
+  '("server-info" "subscribe" "configure-provider" "ping")
+  "Methods that the client and the kit call by themselves; no recording has them.")
+
+(defun contexture-ert--recordable (entries)
+  "Return ENTRIES without what differs from run to run.
+These are the calls that the client makes by itself; the request keys; the
+ids; and the order of answers to calls that were made at the same time."
+  (let* ((read (cl-loop for entry in entries
+                        for message = (contexture-ert--decode (cadr entry))
+                        when message collect (cons entry message)))
+         (dropped (cl-loop for pair in read
+                           when (member (contexture-ert--method-of pair)
+                                        contexture-ert--own-methods)
+                           collect (plist-get (cdr pair) :id))))
+    (contexture-ert--numbered
+     (contexture-ert--ordered
+      (cl-remove-if (lambda (pair)
+                      (member (or (plist-get (cdr pair) :id) 'none) dropped))
+                    read)
+      (contexture-ert--topics read)))))
+
+(defun contexture-ert--method-of (pair)
+  "Return the name of the method that is called in PAIR, (ENTRY . MESSAGE)."
+  (and (eq (caar pair) 'sent) (plist-get (cdr pair) :method)))
+
+(defun contexture-ert--numbered (pairs)
+  "Return the entries of PAIRS, (ENTRY . MESSAGE), with ids from 1 on."
+  (let (ids)
+    (cl-loop for (entry . message) in pairs
+             for id = (plist-get message :id)
+             when (and id (eq (car entry) 'sent))
+             do (push (cons id (1+ (length ids))) ids)
+             collect (list (car entry)
+                           (contexture-ert--renumbered
+                            (contexture-ert--without-key entry message) ids)))))
+
+(defun contexture-ert--without-key (entry message)
+  "Return the line of ENTRY, which holds MESSAGE, without its request key."
+  (if (plist-member (plist-get message :params) :request-key)
+      (let ((params (contexture-ert--plist-without
+                     (plist-get message :params) :request-key)))
+        (string-trim-right
+         (car (contexture--encode
+               (plist-put (copy-sequence message) :params params)))
+         "\n"))
+    (cadr entry)))
+
+;;;; Order
+
+;; A call that made no progress, and that nothing was said about before it
+;; was answered, is answered at once: its answer does not depend on what
+;; Emacs sent meanwhile.  What belongs to the others stays between the
+;; messages between which it arrived, in the order of the calls.  The
+;; server joins notifications as time has it: of those that calls sent
+;; together brought about, only the last about each context stays, and none
+;; to which the client subscribed only after the call.
+
+(defun contexture-ert--ordered (pairs topics)
+  "Return PAIRS, (ENTRY . MESSAGE), in an order that does not depend on time.
+TOPICS are as from `contexture-ert--topics'."
+  (let* ((owned (contexture-ert--last-news
+                 (contexture-ert--wanted (contexture-ert--owned pairs) topics)
+                 (contexture-ert--bursts pairs)))
+         (long (cl-loop for pair in pairs
+                        for method = (plist-get (cdr pair) :method)
+                        when (member method '("progress" "cancel"))
+                        collect (plist-get (plist-get (cdr pair) :params) :id)))
+         result block)
+    (cl-flet ((flush ()
+                (setq result (append (reverse (contexture-ert--by-owner
+                                               (nreverse block)))
+                                     result)
+                      block nil)))
+      (dolist (pair pairs)
+        (let ((id (plist-get (cdr pair) :id))
+              (owner (cdr (assq pair owned))))
+          (cond ((eq (caar pair) 'sent)
+                 (flush)
+                 (push pair result)
+                 (unless (or (null id) (member id long))
+                   (dolist (own owned) ; the answer, then what it brought about
+                     (when (equal (cdr own) id) (push (car own) result)))))
+                ((and (assq pair owned) (or (null owner) (member owner long)))
+                 (push (cons pair owner) block)))))
+      (flush))
+    (nreverse result)))
+
+(defun contexture-ert--topics (pairs)
+  "Return an alist from the id of each call in PAIRS to the topics at that time.
+They are those to which the client had subscribed before the call."
+  (let (topics)
+    (cl-loop for pair in pairs
+             for method = (contexture-ert--method-of pair)
+             for message = (cdr pair)
+             when (equal method "subscribe")
+             do (setq topics (plist-get (plist-get message :params) :topics))
+             when method collect (cons (plist-get message :id) topics))))
+
+(defun contexture-ert--wanted (owned topics)
+  "Return OWNED without notifications to which the client subscribed too late.
+It may get one nevertheless, if it subscribes right after the call that the
+notification belongs to.  OWNED is an alist from pairs to ids, and TOPICS
+from ids to topics."
+  (cl-remove-if (pcase-lambda (`((,_ . ,message) . ,owner))
+                  (let ((method (plist-get message :method)))
+                    (and owner method (not (equal method "progress"))
+                         (not (member method (cdr (assoc owner topics)))))))
+                owned))
+
+(defun contexture-ert--bursts (pairs)
+  "Return an alist from the id of each call in PAIRS to the number of its burst.
+Calls between which nothing was received are one burst."
+  (let ((number 0) last)
+    (cl-loop for (entry . message) in pairs
+             when (and (eq (car entry) 'sent) (not (eq last 'sent)))
+             do (cl-incf number)
+             do (setq last (car entry))
+             when (and (eq last 'sent) (plist-get message :id))
+             collect (cons (plist-get message :id) number))))
+
+(defun contexture-ert--last-news (owned bursts)
+  "Return OWNED with the last notification of each burst only, after the answers.
+OWNED is an alist from pairs to ids, and BURSTS from ids to numbers."
+  (let (answers news)
+    (dolist (own owned)
+      (let* ((message (cdar own))
+             (key (and (not (plist-get message :id))
+                       (not (equal (plist-get message :method) "progress"))
+                       (list (plist-get message :method)
+                             (plist-get (plist-get message :params) :manager)
+                             (cdr (assoc (cdr own) bursts))))))
+        (cond ((null key) (push own answers))
+              ((cadr key) (setf (alist-get key news nil nil #'equal) own))
+              (t (push (cons key own) news)))))
+    (append (nreverse answers)
+            (cl-sort (mapcar #'cdr news) #'<
+                     :key (lambda (own) (cl-position own owned :test #'eq))))))
+
+(defun contexture-ert--owned (pairs)
+  "Return an alist from each received pair of PAIRS to the id of its call.
+A notification belongs to the call with the same version, or else to the
+call that was answered next."
+  (let ((answers (cl-loop for pair in pairs
+                          when (and (eq (caar pair) 'received)
+                                    (plist-get (cdr pair) :id))
+                          collect pair)))
+    (cl-loop for (pair . after) on pairs
+             when (eq (caar pair) 'received)
+             collect (cons pair (contexture-ert--owner-of (cdr pair) after answers)))))
+
+(defun contexture-ert--owner-of (message after answers)
+  "Return the id of the call that MESSAGE belongs to, or nil.
+AFTER is what follows it, and ANSWERS are all answers."
+  (or (plist-get message :id)
+      (and (equal (plist-get message :method) "progress")
+           (plist-get (plist-get message :params) :id))
+      (let ((version (plist-get (plist-get message :params) :version)))
+        (plist-get
+         (cdr (or (and version
+                       (cl-find version answers :test #'equal
+                                :key #'contexture-ert--version-of))
+                  (cl-find-if (lambda (pair) (memq pair answers)) after)))
+         :id))))
+
+(defun contexture-ert--version-of (pair)
+  "Return the version in the result of PAIR, (ENTRY . MESSAGE), or nil."
+  (let ((result (plist-get (cdr pair) :result)))
+    (and (contexture-ert--plist-p result) (plist-get result :version))))
+
+(defun contexture-ert--by-owner (block)
+  "Return the pairs of BLOCK, a list of (PAIR . OWNER), by their calls."
+  (mapcar #'car (cl-stable-sort (copy-sequence block) #'<
+                                :key (lambda (it) (or (cdr it) most-positive-fixnum)))))
+
+;;; Servers that die, stop or dawdle
+
+;; What can befall the server of a test: it is killed, stopped, or slow.
+;; Each function returns only when it is so.
+
+(defun contexture-ert-server-pid ()
+  "Return the process id of the test's server; start it if none runs.
+In a batch Emacs this is not the id of the connection's process, which is
+a shell that outlives the server."
+  (unless (contexture-running-p) (contexture-request 'ping))
+  (plist-get (oref contexture--connection info) :pid))
+
+(defun contexture-ert-kill-server (&optional unnoticed)
+  "Kill the test's server with SIGKILL, and wait until it is gone.
+Emacs has noticed then, too, unless UNNOTICED is non-nil."
+  (let ((pid (contexture-ert-server-pid))
+        (process (oref contexture--connection process)))
+    (signal-process pid 'SIGKILL)
+    (contexture-ert--until (lambda () (contexture-ert--dead-p pid)))
+    (unless unnoticed
+      (contexture-ert--until
+       (lambda ()
+         (accept-process-output nil 0.01)
+         (not (eq process (oref contexture--connection process))))))))
+
+(defun contexture-ert-stop-server ()
+  "Stop the test's server with SIGSTOP, and wait until it has stopped.
+It lives, but answers nothing until `contexture-ert-continue-server'."
+  (let ((pid (contexture-ert-server-pid)))
+    (signal-process pid 'SIGSTOP)
+    (contexture-ert--until
+     (lambda () (member (contexture-ert--process-state pid) '(nil "T"))))))
+
+(defun contexture-ert-continue-server (&optional pid)
+  "Have the stopped server of the test go on, or process PID."
+  (let ((pid (or pid (contexture-ert-server-pid))))
+    (signal-process pid 'SIGCONT)
+    (contexture-ert--until
+     (lambda () (not (equal (contexture-ert--process-state pid) "T"))))))
+
+(defmacro contexture-ert-with-stopped-server (&rest body)
+  "Run BODY while the test's server is stopped, and have it go on then."
+  (declare (indent 0) (debug t))
+  (let ((pid (make-symbol "pid")))
+    `(let ((,pid (contexture-ert-server-pid)))
+       (contexture-ert-stop-server)
+       (unwind-protect (progn ,@body)
+         (contexture-ert-continue-server ,pid)))))
+
+(defun contexture-ert-slow-server (seconds)
+  "Have all that the test's server says arrive SECONDS later.
+Nil makes it fast again, for what it says from then on."
+  (contexture-ert-server-pid)           ; which starts it
+  (set-process-filter
+   (oref contexture--connection process)
+   (if seconds
+       (lambda (process chunk)
+         (run-at-time seconds nil #'contexture--filter process chunk))
+     #'contexture--filter)))
+
+(defun contexture-ert--process-state (pid)
+  "Return the state of process PID, a string such as \"T\", or nil if unknown."
+  (alist-get 'state (process-attributes pid)))
+
+(defun contexture-ert--dead-p (pid)
+  "Return non-nil if process PID is gone, or waits to be reaped."
+  (or (not (eql 0 (signal-process pid 0)))
+      (member (contexture-ert--process-state pid) '("Z" "X"))))
+
+(defun contexture-ert--until (predicate)
+  "Wait until PREDICATE returns non-nil, at most five seconds.
+Nothing else runs meanwhile, unless PREDICATE itself waits."
+  (let ((end (+ (float-time) 5)))
+    (while (not (funcall predicate))
+      (when (> (float-time) end)
+        (error "The server did not do as it was told")))))
+
+;;; Leave nothing behind
+
+;; Says what a test left behind, and removes it: buffers, also hidden
+;; ones, processes, timers and hooks.  One thing that cannot be removed
+;; does not keep the others.
+
+(defvar contexture-ert-hooks
+  '(after-change-functions after-change-major-mode-hook after-init-hook
+    after-load-functions after-save-hook before-change-functions
+    before-save-hook buffer-list-update-hook change-major-mode-hook
+    completion-at-point-functions emacs-startup-hook find-file-hook
+    first-change-hook kill-buffer-hook kill-buffer-query-functions
+    kill-emacs-hook kill-emacs-query-functions minibuffer-exit-hook
+    minibuffer-setup-hook post-command-hook post-self-insert-hook
+    pre-command-hook prog-mode-hook project-find-functions text-mode-hook
+    window-buffer-change-functions window-configuration-change-hook
+    window-scroll-functions window-selection-change-functions
+    window-size-change-functions window-state-change-hook)
+  "Hooks that `contexture-ert-leftovers' looks at, and tests restore.")
+
+(defconst contexture-ert--buffers-of-emacs
+  "\\` \\*\\(?:Minibuf\\|Echo Area\\|code-\\(?:conver\\|conversion-work\\)\\|temp\
+\\|load\\|autoload\\|info\\|server\\|Compiler\\|eldoc\\|jka-compr\\|work\\|string\
+\\|tip\\|DOC\\|gnutls\\|xref\\|pp-display\\|extract-rectangle\\|buffer-defaults\\)"
+  "Regexp for names of hidden buffers that belong to Emacs itself.")
+
+(defun contexture-ert--snapshot ()
+  "Return what is there now, for `contexture-ert--new-things'."
+  (list :buffers (buffer-list)
+        :processes (process-list)
+        :timers (append timer-list timer-idle-list nil)
+        :hooks (cl-loop for hook in contexture-ert-hooks
+                        when (boundp hook)
+                        collect (cons hook (copy-sequence
+                                            (ensure-list (default-value hook)))))))
+
+(defun contexture-ert--new-things (snapshot)
+  "Return what is there now, but was not at SNAPSHOT.
+This is a list of (KIND THING), with the kind `buffer', `process' or
+`timer', and of (hook NAME FUNCTION)."
+  (append
+   (cl-loop for buffer in (contexture-ert--new-buffers snapshot)
+            collect (list 'buffer buffer))
+   (cl-loop for process in (process-list)
+            unless (memq process (plist-get snapshot :processes))
+            collect (list 'process process))
+   (cl-loop for timer in (append timer-list timer-idle-list)
+            unless (or (memq timer (plist-get snapshot :timers))
+                       (contexture-ert--timer-of-emacs-p timer))
+            collect (list 'timer timer))
+   (cl-loop for hook in contexture-ert-hooks
+            for before = (alist-get hook (plist-get snapshot :hooks))
+            when (boundp hook)
+            append (cl-loop for function in (ensure-list (default-value hook))
+                            unless (member function before)
+                            collect (list 'hook hook function)))))
+
+(defun contexture-ert--new-buffers (snapshot)
+  "Return the buffers that were not there at SNAPSHOT, without Emacs's own."
+  (cl-loop for buffer in (buffer-list)
+           unless (or (memq buffer (plist-get snapshot :buffers))
+                      (string-match-p contexture-ert--buffers-of-emacs
+                                      (buffer-name buffer)))
+           collect buffer))
+
+(defconst contexture-ert--lisp-of-emacs
+  (file-name-directory (directory-file-name
+                        (file-name-directory (locate-library "ert"))))
+  "Folder of the Lisp files that Emacs brings.")
+
+(defun contexture-ert--timer-of-emacs-p (timer)
+  "Return non-nil if TIMER runs a function that Emacs brings.
+Such timers come and go by themselves."
+  (let ((function (timer--function timer)))
+    (and (symbolp function)
+         (not (eq function 'ignore))
+         (let ((file (symbol-file function 'defun)))
+           (or (null file)
+               (string-prefix-p contexture-ert--lisp-of-emacs
+                                (expand-file-name file)))))))
+
+(defmacro contexture-ert-leftovers (&rest body)
+  "Run BODY and return what it leaves behind.
+This is a list of (KIND THING), with the kind `buffer', `process' or
+`timer', and of (hook NAME FUNCTION), for the hooks in
+`contexture-ert-hooks'.  Nothing is removed."
+  (declare (indent 0) (debug t))
+  (let ((snapshot (make-symbol "snapshot")))
+    `(let ((,snapshot (contexture-ert--snapshot)))
+       ,@body
+       (contexture-ert--new-things ,snapshot))))
+
+(defun contexture-ert--remove-new (snapshot)
+  "Remove all that was not there at SNAPSHOT."
+  (pcase-dolist (`(,kind . ,thing) (contexture-ert--new-things snapshot))
+    (condition-case nil
+        (pcase kind
+          ('buffer (contexture-ert--kill-buffer (car thing)))
+          ('process (set-process-sentinel (car thing) #'ignore)
+                    (delete-process (car thing)))
+          ('timer (cancel-timer (car thing)))
+          ('hook (remove-hook (car thing) (cadr thing))))
+      (error nil)))
+  (contexture-ert--restore-hooks snapshot))
+
+(defun contexture-ert--restore-hooks (snapshot)
+  "Add what was in hooks at SNAPSHOT and is not any more."
+  (pcase-dolist (`(,hook . ,before) (plist-get snapshot :hooks))
+    (dolist (function before)
+      (unless (member function (ensure-list (default-value hook)))
+        (add-hook hook function)))))
+
+(defun contexture-ert--kill-buffer (buffer)
+  "Kill BUFFER, also if its hooks err or its base buffer was killed."
+  (when (buffer-live-p buffer)
+    (let ((kill-buffer-query-functions nil))
+      (with-current-buffer buffer
+        (set-buffer-modified-p nil)
+        (condition-case nil
+            (kill-buffer)
+          (error
+           (let ((kill-buffer-hook nil))
+             (kill-local-variable 'kill-buffer-hook)
+             (kill-buffer))))))))
 
 (provide 'contexture-ert-exchange)
 ;;; contexture-ert-exchange.el ends here

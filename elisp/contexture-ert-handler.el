@@ -28,21 +28,12 @@
 
 (require 'cl-lib)
 (require 'json)
-(require 'contexture-connection)
-(require 'contexture-wire)
-(require 'contexture-ert-api)
-(require 'contexture-ert-exchange)
-(require 'contexture-ert-wait)
+(require 'contexture-ert-model)
 (eval-when-compile (require 'subr-x))
 
-(defvar contexture--connection)
-(defvar contexture-server-command)
-(declare-function contexture--server-command "contexture-rpc" ())
 (declare-function contexture-ert--call-with-server "contexture-ert" t)
 (declare-function contexture-ert--isolated "contexture-ert" (function))
 (declare-function contexture-ert--split-keys "contexture-ert" (body))
-(declare-function contexture-ert--note-line "contexture-ert-message" (direction line))
-(declare-function contexture--new-connection "contexture-connection" (target))
 
 (cl-defstruct (contexture-ert--handler (:constructor contexture-ert--make-handler)
                                        (:copier nil))

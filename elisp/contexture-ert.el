@@ -34,15 +34,7 @@
 (require 'ert)
 (require 'project)
 (require 'contexture)
-(require 'contexture-connection)
-(require 'contexture-ert-clean)
-(require 'contexture-ert-exchange)
-(require 'contexture-ert-fault)
 (require 'contexture-ert-handler)
-(require 'contexture-ert-message)
-(require 'contexture-ert-model)
-(require 'contexture-ert-record)
-(require 'contexture-ert-wait)
 (eval-when-compile (require 'subr-x))
 
 (defgroup contexture-ert nil

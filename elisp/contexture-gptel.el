@@ -20,9 +20,8 @@
 
 ;;; Code:
 
-(require 'contexture)
-(require 'contexture-call)
-(require 'contexture-mode)
+(require 'contexture-connection)
+(require 'contexture-marks)
 
 (declare-function gptel-fsm-info "ext:gptel-request" (fsm))
 (declare-function gptel-prompt-prefix-string "ext:gptel-request" ())

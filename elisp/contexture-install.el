@@ -17,8 +17,8 @@
 
 ;;; Code:
 
-(require 'contexture-probe)
 (require 'url)
+(require 'contexture-connection)
 (eval-when-compile (require 'subr-x))
 
 (defvar url-http-response-status)

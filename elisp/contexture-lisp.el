@@ -1,4 +1,4 @@
-;;; contexture-lisp.el --- Add what a running Lisp knows  -*- lexical-binding: t; -*-
+;;; contexture-lisp.el --- Context from a running Lisp, through SLIME and SLY  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The Contexture authors
 
@@ -9,6 +9,64 @@
 
 ;;; Commentary:
 
+;; Adds what a Lisp image knows to the context: definitions, interactions
+;; of the REPL, errors, inspected objects and the compiler's notes.  Both
+;; clients share all code but their own names for things, which come last.
+;; Loading this needs neither client.
+
+;;; Code:
+
+(require 'seq)
+(require 'contexture)
+(eval-when-compile (require 'subr-x))
+
+(declare-function contexture-live--push-and-wait "contexture-marks" ())
+(declare-function slime-autodoc-mode "ext:slime-autodoc" (&optional arg))
+(declare-function slime-connection-output-buffer "ext:slime-repl" t t)
+(declare-function slime-current-connection "ext:slime" ())
+(declare-function slime-current-package "ext:slime" ())
+(declare-function slime-dispatch-event "ext:slime" (event &optional process))
+(declare-function slime-from-lisp-filename "ext:slime" (filename))
+(declare-function slime-lisp-implementation-type "ext:slime" t t)
+(declare-function slime-lisp-implementation-version "ext:slime" t t)
+(declare-function slime-location-offset "ext:slime" (location))
+(declare-function slime-symbol-at-point "ext:slime" ())
+(declare-function sly-autodoc-mode "ext:sly-autodoc" (&optional arg))
+(declare-function sly-current-connection "ext:sly" ())
+(declare-function sly-current-package "ext:sly" ())
+(declare-function sly-dispatch-event "ext:sly" (event &optional process))
+(declare-function sly-from-lisp-filename "ext:sly" (filename))
+(declare-function sly-lisp-implementation-type "ext:sly" t t)
+(declare-function sly-lisp-implementation-version "ext:sly" t t)
+(declare-function sly-location-offset "ext:sly" (location))
+(declare-function sly-mrepl--find-buffer "ext:sly-mrepl" (&optional connection thread))
+(declare-function sly-symbol-at-point "ext:sly" ())
+(defvar contexture-slime--client)
+(defvar contexture-sly--client)
+(defvar slime-net-processes)
+(defvar sly-net-processes)
+(defvar sldb-condition)
+(defvar sldb-restarts)
+(defvar slime-autodoc-mode)
+(defvar slime-buffer-connection)
+(defvar slime-current-thread)
+(defvar slime-dispatching-connection)
+(defvar slime-prefix-map)
+(defvar sly-db-condition)
+(defvar sly-db-restarts)
+(defvar sly-autodoc-mode)
+(defvar sly-buffer-connection)
+(defvar sly-current-thread)
+(defvar sly-dispatching-connection)
+(defvar sly-prefix-map)
+(autoload 'contexture-symbol--close-new "contexture-sources")
+(autoload 'contexture-sources--add-all "contexture-sources")
+(autoload 'contexture-add-compilation "contexture-sources" nil t)
+(autoload 'contexture-sources--buffer-metadata "contexture-sources")
+(autoload 'contexture-sources--params "contexture-sources")
+
+;;; Add what a running Lisp knows
+
 ;; What `contexture-slime' and `contexture-sly' share: calls to a Lisp
 ;; image, the locations of its definitions, and the commands that use
 ;; the client that is connected.  Loading this needs neither client.
@@ -16,23 +74,6 @@
 ;; Calls to an image never wait, except the completion of a name, which
 ;; ends at the next key.  Calls catch their errors in the image, since an
 ;; error would open a debugger.
-
-;;; Code:
-
-(require 'contexture)
-(eval-when-compile (require 'subr-x))
-
-(autoload 'contexture-lisp--add-error "contexture-lisp-debugger")
-(autoload 'contexture-lisp--add-history "contexture-lisp-repl")
-(autoload 'contexture-lisp--add-inspector "contexture-lisp-debugger")
-(autoload 'contexture-lisp--add-note "contexture-lisp-debugger")
-(autoload 'contexture-lisp--switch "contexture-lisp-repl")
-(autoload 'contexture-symbol--close-new "contexture-symbol")
-
-(defvar contexture-slime--client)
-(defvar contexture-sly--client)
-(defvar slime-net-processes)
-(defvar sly-net-processes)
 
 (defcustom contexture-lisp-key "C-a"
   "The key for adding to the context, behind the prefix of SLIME or SLY.
@@ -308,36 +349,47 @@ If there are several, the user chooses."
 
 ;;;; The commands of one client
 
-(defconst contexture-lisp--commands
-  '((add-symbol "s" (name)
-     "Add the definition of NAME to this buffer's context, as the Lisp knows it.
+(eval-and-compile
+  (defconst contexture-lisp--commands
+    '((add-symbol "s" (name)
+       "Add the definition of NAME to this buffer's context, as the Lisp knows it.
 Interactively, NAME is the symbol at point, or one that you type.  The
 image says where the source is; if Emacs cannot find it, the argument list
 and the documentation are added."
-     (list (contexture-lisp--read-symbol client)))
-    (add-history "h" (count)
-     "Add the last COUNT interactions of the REPL to this buffer's context.
+       (list (contexture-lisp--read-symbol client)))
+      (add-history "h" (count)
+       "Add the last COUNT interactions of the REPL to this buffer's context.
 COUNT is the prefix argument, 1 by default.  Each interaction becomes an
 item with its input, its output, and the value or the error."
-     "p")
-    (add-error "e" (&optional frames)
-     "Add the error of the debugger to this buffer's context, as one item.
+       "p")
+      (add-error "e" (&optional frames)
+       "Add the error of the debugger to this buffer's context, as one item.
 It has the condition, the restarts, and the first frames of the
 backtrace; frames in your sources have their line and variables.
 FRAMES, the prefix argument, is the number of frames, 20 by default."
-     (list (and current-prefix-arg (prefix-numeric-value current-prefix-arg))))
-    (add-inspector "i" ()
-     "Add the contents of the inspector of %s to this buffer's context.")
-    (add-note "n" ()
-     "Add the compiler's notes at point, or on this line, to the context.
+       (list (and current-prefix-arg (prefix-numeric-value current-prefix-arg))))
+      (add-inspector "i" ()
+       "Add the contents of the inspector of %s to this buffer's context.")
+      (add-note "n" ()
+       "Add the compiler's notes at point, or on this line, to the context.
 In the compilation log of %s, add the note at point."))
-  "The commands of a client: (NAME KEY ARGUMENTS DOCSTRING INTERACTIVE).
+    "The commands of a client: (NAME KEY ARGUMENTS DOCSTRING INTERACTIVE).
 The name of the client takes the place of %s in DOCSTRING, and the
 client itself that of `client' in INTERACTIVE.")
 
-(defun contexture-lisp--command (feature name)
-  "Return the symbol of the command called NAME of FEATURE."
-  (intern (format "contexture-%s-%s" feature name)))
+  (defun contexture-lisp--command (feature name)
+    "Return the symbol of the command called NAME of FEATURE."
+    (intern (format "contexture-%s-%s" feature name)))
+
+  (defun contexture-lisp--definition (command feature name client)
+    "Return the form that defines COMMAND, one of `contexture-lisp--commands'.
+FEATURE, NAME and CLIENT are as in `contexture-lisp--define-commands'."
+    (pcase-let ((`(,what ,_ ,arguments ,docstring . ,reads) command))
+      `(defun ,(contexture-lisp--command feature what) ,arguments
+         ,(format docstring name)
+         (interactive ,@(cl-subst client 'client reads))
+         (,(contexture-lisp--command 'lisp (concat "-" (symbol-name what)))
+          ,client ,@(remq '&optional arguments))))))
 
 (defun contexture-lisp--make-map (feature)
   "Return a keymap of the commands of FEATURE, a client or `lisp'."
@@ -363,16 +415,6 @@ client's name as shown to the user.  CLIENT is the variable with the
        ,(format "Keymap that `contexture-%s-mode' puts behind the prefix of %s."
                 feature name))))
 
-(defun contexture-lisp--definition (command feature name client)
-  "Return the form that defines COMMAND, one of `contexture-lisp--commands'.
-FEATURE, NAME and CLIENT are as in `contexture-lisp--define-commands'."
-  (pcase-let ((`(,what ,_ ,arguments ,docstring . ,reads) command))
-    `(defun ,(contexture-lisp--command feature what) ,arguments
-       ,(format docstring name)
-       (interactive ,@(cl-subst client 'client reads))
-       (,(contexture-lisp--command 'lisp (concat "-" (symbol-name what)))
-        ,client ,@(remq '&optional arguments)))))
-
 (defun contexture-lisp--turn (mode client)
   "Turn CLIENT's integration on or off, as the value of the symbol MODE says."
   (let ((feature (contexture-lisp--client-feature client)))
@@ -387,10 +429,8 @@ FEATURE, NAME and CLIENT are as in `contexture-lisp--define-commands'."
 (defun contexture-lisp--clients ()
   "Return the clients that are connected to a Lisp, this buffer's first."
   (let ((slime (and (featurep 'slime) (bound-and-true-p slime-net-processes)
-                    (require 'contexture-slime)
                     contexture-slime--client))
         (sly (and (featurep 'sly) (bound-and-true-p sly-net-processes)
-                  (require 'contexture-sly)
                   contexture-sly--client)))
     (cl-remove-if-not #'contexture-lisp--connections
                       (delq nil (if (bound-and-true-p sly-mode)
@@ -445,6 +485,801 @@ With a prefix argument, add that many frames."
 (defvar contexture-lisp-map (contexture-lisp--make-map 'lisp)
   "Keymap of the commands that add data from a running Lisp.")
 (defalias 'contexture-lisp-map contexture-lisp-map)
+
+;;; REPLs of Lisp clients
+
+;; Reads the input and output of a Lisp's REPL from its buffer, by the
+;; text properties that the client sets.
+;;
+;; Also implements `contexture-slime-mode' and `contexture-sly-mode': keys
+;; behind the client's prefix and, in REPLs connected to Contexture, typing
+;; of prose, without argument lists or the comma shortcut.  Before input is
+;; sent there, the server is told what changed in buffers.
+
+(defconst contexture-lisp--no-value "\\`; No values?\\'"
+  "Regexp for what a client prints when there is no value.")
+
+(defconst contexture-lisp--failure
+  "^; \\(Evaluation aborted on\\|Debugger entered on\\) \\(.*?\\)\\.?$"
+  "Regexp for what a client prints after an error.")
+
+;;;; History
+
+(defun contexture-lisp--add-history (client count)
+  "Add the last COUNT interactions of a REPL of CLIENT."
+  (when (< count 1)
+    (user-error "Ask for at least one interaction"))
+  (let* ((connection (contexture-lisp--connection client))
+         (lisp (contexture-lisp--implementation client connection))
+         (interactions
+          (with-current-buffer (contexture-lisp--repl client connection)
+            (mapcar (lambda (interaction)
+                      (append interaction (list :buffer (buffer-name) :lisp lisp)))
+                    (contexture-lisp--interactions client count)))))
+    (unless interactions
+      (user-error "Nothing has been evaluated in the REPL yet"))
+    (contexture-sources--add-all
+     (mapcar (lambda (interaction)
+               (cons 'add-item (contexture-lisp--interaction-params interaction)))
+             interactions)
+     "interaction")))
+
+(defun contexture-lisp--repl (client connection)
+  "Return this buffer if it is a REPL of CLIENT, else the REPL of CONNECTION."
+  (cond ((not (derived-mode-p (contexture-lisp--client-repl-mode client)))
+         (or (contexture-lisp--ask client 'repl connection)
+             (contexture--user-error "%s has no REPL" (contexture-lisp--client-name client))))
+        ((contexture-lisp--agent-p client)
+         (user-error "This REPL is a conversation with Contexture; \
+its session already has the text"))
+        (t (current-buffer))))
+
+(defun contexture-lisp--interactions (client count)
+  "Return the last COUNT interactions of this REPL of CLIENT, oldest first.
+Each is a plist of `:prompt', `:input', `:output', and `:value' or
+`:error'.  An interaction that still runs is left out, unless it is in a
+debugger."
+  (save-restriction
+    (widen)
+    (let ((end (point-max))
+          interactions)
+      (while (and (< (length interactions) count)
+                  (> end (point-min)))
+        (let ((start (contexture-lisp--prompt-before client end)))
+          (when-let* ((interaction (and start (contexture-lisp--interaction
+                                               client start end))))
+            (push interaction interactions))
+          (setq end (or start (point-min)))))
+      interactions)))
+
+(defun contexture-lisp--prompt-before (client position)
+  "Return the start of CLIENT's last prompt before POSITION, or nil."
+  (cl-flet ((behind-prompt-p ()
+              (and (> position (point-min))
+                   (eq (contexture-lisp--ask client 'kind (1- position)) 'prompt)))
+            (go-back ()
+              (setq position (or (previous-property-change position) (point-min)))))
+    (while (and (> position (point-min)) (not (behind-prompt-p)))
+      (go-back))
+    (when (behind-prompt-p)
+      (while (behind-prompt-p)
+        (go-back))
+      position)))
+
+(defun contexture-lisp--interaction (client start end)
+  "Return the interaction of CLIENT from START, a prompt, to END, or nil.
+Return nil if nothing was sent, or if there is no result yet."
+  (pcase-let* ((`(,prompt ,input ,output ,rest)
+                (contexture-lisp--parts client start end))
+               (outcome (contexture-lisp--outcome client rest (= end (point-max)))))
+    (and outcome
+         (not (string-blank-p input))
+         (append (list :prompt (string-trim prompt)
+                       :input (string-trim-right input))
+                 (contexture--plist
+                  :output (and (not (string-blank-p output))
+                               (string-trim-right output "\n")))
+                 outcome))))
+
+(defun contexture-lisp--parts (client start end)
+  "Return prompt, input, output and the rest between START and END, as texts.
+CLIENT's text properties tell them apart.  Input that a running program
+reads is part of its output."
+  (let ((position start) seen prompt input output rest)
+    (while (< position end)
+      (let* ((next (next-property-change position nil end))
+             (text (buffer-substring-no-properties position next))
+             (kind (contexture-lisp--ask client 'kind position)))
+        (pcase kind
+          ('prompt (push text prompt))
+          ((and 'input (guard (memq seen '(prompt input)))) (push text input))
+          ((or 'input 'output) (push text output))
+          ((guard (and (eq seen 'input) (string-blank-p text)))) ; the end of the input's line
+          (_ (push text rest)))
+        (setq seen (or kind 'rest)
+              position next)))
+    (mapcar (lambda (texts) (apply #'concat (nreverse texts)))
+            (list prompt input output rest))))
+
+(defun contexture-lisp--outcome (client text last)
+  "Return the outcome that TEXT, the rest of an interaction, shows.
+It is a plist with `:value' or `:error', or nil if there is none yet.
+LAST non-nil means that no prompt follows; then ask CLIENT's debugger."
+  (let ((text (string-trim text)))
+    (cond ((string-match contexture-lisp--failure text)
+           (list :error (match-string 2 text)))
+          ((not (string-empty-p text))
+           (list :value text))
+          (last (when-let* ((debugger (contexture-lisp--debugger-here client)))
+                  (list :error (with-current-buffer debugger
+                                 (plist-get (contexture-lisp--ask client 'debugger)
+                                            :message)))))
+          (t (list :value "; No value")))))
+
+(defun contexture-lisp--debugger-here (client)
+  "Return a debugger of CLIENT of the connection of this buffer, or nil."
+  (let ((connection (contexture-lisp--ask client 'buffer-connection)))
+    (cl-find-if (lambda (buffer)
+                  (with-current-buffer buffer
+                    (and (derived-mode-p (contexture-lisp--client-debugger-mode client))
+                         (eq connection (contexture-lisp--ask client 'buffer-connection)))))
+                (buffer-list))))
+
+(defun contexture-lisp--interaction-params (interaction)
+  "Return parameters that add INTERACTION, a plist."
+  (list :type :repl-history
+        :content (contexture-lisp--interaction-text interaction)
+        :metadata `(:origin :repl :language "lisp" ,@interaction ,@(contexture--as-of))))
+
+(defun contexture-lisp--interaction-text (interaction)
+  "Return INTERACTION, a plist, as text in the form of a REPL."
+  (let ((output (plist-get interaction :output))
+        (value (plist-get interaction :value)))
+    (concat (plist-get interaction :prompt) " " (plist-get interaction :input) "\n"
+            (and output (concat output "\n"))
+            (cond ((null value)
+                   (concat "; Error: " (string-replace "\n" "\n; "
+                                                       (plist-get interaction :error))))
+                  ((string-match-p contexture-lisp--no-value value) value)
+                  (t (concat "=> " value)))
+            "\n")))
+
+;;;; REPLs of Contexture itself
+
+(defvar contexture-lisp--agent-mode-map
+  (let ((map (make-sparse-keymap)))
+    (dolist (command '(slime-handle-repl-shortcut slime-space slime-autodoc-space
+                       sly-mrepl-shortcut sly-autodoc-space))
+      (define-key map (vector 'remap command) #'self-insert-command))
+    ;; Indenting prose as Lisp fails if its parentheses do not match.
+    (dolist (command '(indent-for-tab-command
+                       slime-fuzzy-indent-and-complete-symbol
+                       sly-mrepl-indent-and-complete-symbol))
+      (define-key map (vector 'remap command) #'completion-at-point))
+    map)
+  "Keymap of `contexture-lisp--agent-mode'.")
+
+(defvar-local contexture-lisp--autodoc nil
+  "Client whose argument lists were shown in this buffer before.")
+
+(define-minor-mode contexture-lisp--agent-mode
+  "Minor mode for typing prose in a REPL connected to Contexture.
+The comma and the space insert themselves, TAB only completes, and no
+argument lists are shown."
+  :init-value nil
+  :interactive nil
+  :keymap contexture-lisp--agent-mode-map
+  (cond ((not contexture-lisp--agent-mode)
+         (when contexture-lisp--autodoc
+           (contexture-lisp--ask contexture-lisp--autodoc 'autodoc t))
+         (kill-local-variable 'contexture-lisp--autodoc))
+        (t
+         (when-let* ((client (contexture-lisp--agent-client)))
+           (when (contexture-lisp--ask client 'autodoc)
+             (setq contexture-lisp--autodoc client)
+             (contexture-lisp--ask client 'autodoc nil))))))
+
+(defvar contexture-lisp--on nil
+  "Alist from each client whose mode is on to a list (KEY BINDING).
+KEY is the event that the mode bound, and BINDING its former binding.")
+
+(defun contexture-lisp--agent-client ()
+  "Return the client whose mode is on and whose REPL this buffer is, or nil."
+  (cl-find-if (lambda (client)
+                (derived-mode-p (contexture-lisp--client-repl-mode client)))
+              (mapcar #'car contexture-lisp--on)))
+
+(defun contexture-lisp--agent-p (client)
+  "Return non-nil if this is a REPL of CLIENT connected to Contexture."
+  (and (derived-mode-p (contexture-lisp--client-repl-mode client))
+       (contexture-lisp--to-agent-p
+        client (contexture-lisp--ask client 'buffer-connection))))
+
+(defun contexture-lisp--to-agent-p (client connection)
+  "Return non-nil if CONNECTION of CLIENT is to Contexture."
+  (and (process-live-p connection)
+       (equal (contexture-lisp--ask client 'type connection) "Contexture")))
+
+(defun contexture-lisp--before-message (message)
+  "Tell Contexture what it has to know if MESSAGE of a client asks it.
+That is what changed in buffers and, after SLIME has connected again in
+the same REPL, its directory.  Return nil, so that the client then sends
+MESSAGE."
+  (when (contexture-lisp--question-p message)
+    (when-let* ((client (contexture-lisp--agent-client)))
+      (when (contexture-lisp--agent-p client)
+        (contexture-lisp--tell-directory client)))
+    (when (and (bound-and-true-p contexture-live--buffers)
+               (cl-some (lambda (client)
+                          (contexture-lisp--to-agent-p
+                           client (contexture-lisp--ask client 'current)))
+                        (mapcar #'car contexture-lisp--on)))
+      (contexture-live--push-and-wait)))
+  nil)
+
+(defun contexture-lisp--question-p (message)
+  "Return non-nil if MESSAGE, which a client is about to handle, has input.
+Such are the lines of a REPL, and forms to evaluate."
+  (pcase message
+    (`(:emacs-channel-send ,_ (:process . ,_)) t)
+    (`(:emacs-rex (,function . ,_) . ,_)
+     (string-match-p "[:-]eval" (symbol-name function)))))
+
+(defun contexture-lisp--free-agents ()
+  "Turn `contexture-lisp--agent-mode' on in REPLs connected to Contexture."
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (when-let* ((client (contexture-lisp--agent-client)))
+        (when (and (contexture-lisp--agent-p client)
+                   (not contexture-lisp--agent-mode))
+          (contexture-lisp--tell-directory client)
+          (contexture-lisp--agent-mode))))))
+
+(defun contexture-lisp--tell-directory (client)
+  "Tell Contexture the directory of this REPL of CLIENT, once.
+The conversation shows the items of that directory's project."
+  (let ((connection (contexture-lisp--ask client 'buffer-connection)))
+    (unless (or (file-remote-p default-directory)
+                (process-get connection 'contexture-told))
+      (process-put connection 'contexture-told t)
+      (contexture-lisp--ask
+       client 'send connection
+       (list (intern (format "%s:set-default-directory"
+                             (contexture-lisp--client-prefix client)))
+             (expand-file-name default-directory))
+       "contexture" t #'ignore))))
+
+(defun contexture-lisp--free-agents-soon ()
+  "Call `contexture-lisp--free-agents' when the new REPL is complete."
+  (run-at-time 0 nil #'contexture-lisp--free-agents))
+
+;;;; Modes
+
+(defun contexture-lisp--switch (client on map)
+  "Turn the mode of CLIENT, with the keymap MAP, on or off according to ON."
+  (if on
+      (unless (assq client contexture-lisp--on)
+        (contexture-lisp--turn-on client map))
+    (when (assq client contexture-lisp--on)
+      (contexture-lisp--turn-off client))))
+
+(defun contexture-lisp--turn-on (client map)
+  "Bind the key of the mode of CLIENT to MAP, and allow prose in its REPLs."
+  (let* ((event (aref (kbd contexture-lisp-key) 0))
+         (prefix-map (contexture-lisp--ask client 'prefix-map)))
+    (push (list client event (lookup-key prefix-map (vector event)))
+          contexture-lisp--on)
+    (define-key prefix-map (vector event) map)
+    (add-hook (contexture-lisp--client-repl-hook client)
+              #'contexture-lisp--free-agents-soon)
+    (add-hook (contexture-lisp--client-event-hook client)
+              #'contexture-lisp--before-message)
+    (contexture-lisp--free-agents)))
+
+(defun contexture-lisp--turn-off (client)
+  "Undo what `contexture-lisp--turn-on' did for CLIENT."
+  (pcase-let ((`(,event ,before) (cdr (assq client contexture-lisp--on)))
+              (prefix-map (contexture-lisp--ask client 'prefix-map)))
+    (dolist (buffer (buffer-list))
+      (with-current-buffer buffer
+        (when (and contexture-lisp--agent-mode
+                   (eq client (contexture-lisp--agent-client)))
+          (contexture-lisp--agent-mode -1))))
+    (if before
+        (define-key prefix-map (vector event) before)
+      (setcdr prefix-map (assq-delete-all event (cdr prefix-map))))
+    (remove-hook (contexture-lisp--client-repl-hook client)
+                 #'contexture-lisp--free-agents-soon)
+    (remove-hook (contexture-lisp--client-event-hook client)
+                 #'contexture-lisp--before-message)
+    (setq contexture-lisp--on (assq-delete-all client contexture-lisp--on))))
+
+;;; Errors in a Lisp image
+
+;; The error in a debugger with its backtrace, what an inspector shows,
+;; and the notes of the compiler.
+;;
+;; Asks the image for the frames, then for their places, then for the
+;; variables of the frames whose source Emacs finds; the other frames are
+;; mostly the Lisp's own and would cost tokens.  Short definitions that
+;; contain a frame become part of the text.
+
+(defconst contexture-lisp--frames 20
+  "Number of frames of a backtrace to add by default.")
+
+(defconst contexture-lisp--definitions 5
+  "Maximum number of definitions to add with a backtrace.")
+
+(defconst contexture-lisp--longest-definition 60
+  "Maximum length in lines of a definition added with a backtrace.")
+
+(defconst contexture-lisp--longest-value 200
+  "Maximum number of characters of a variable's value.")
+
+(defconst contexture-lisp--client-frame
+  "\\`(\\(?:([^)\n]* :in \\)?\\(?:swank\\|slynk\\)[^ :]*:"
+  "Regexp for a frame that belongs to SLIME or SLY itself.")
+
+;;;; Errors
+
+(defun contexture-lisp--add-error (client frames)
+  "Add the error of a debugger of CLIENT, with FRAMES frames."
+  (let* ((frames (if (natnump frames) frames contexture-lisp--frames))
+         (debugger (contexture-lisp--debugger client))
+         (facts (with-current-buffer debugger
+                  (contexture-lisp--ask client 'debugger)))
+         (ask (lambda (form then)
+                (contexture-lisp--call
+                 client (plist-get facts :connection) (plist-get facts :thread)
+                 form then))))
+    (funcall
+     ask (contexture-lisp--form client "backtrace" 0 (1+ frames))
+     (lambda (backtrace)
+       (let* ((all (contexture-lisp--prune backtrace))
+              (kept (seq-take all frames))
+              (more (nthcdr frames all)))
+         (funcall
+          ask (contexture-lisp--for-each client "frame-source-location" kept)
+          (lambda (locations)
+            (let ((kept (contexture-lisp--locate client kept locations)))
+              (funcall
+               ask (contexture-lisp--for-each
+                    client "frame-locals-and-catch-tags"
+                    (cl-remove-if-not (lambda (frame) (plist-get frame :file)) kept))
+               (lambda (locals)
+                 (contexture-lisp--send-error
+                  client facts (contexture-lisp--with-locals kept locals)
+                  more)))))))))))
+
+(defun contexture-lisp--debugger (client)
+  "Return the debugger of CLIENT: this buffer, or the only one that is open."
+  (let* ((mode (contexture-lisp--client-debugger-mode client))
+         (all (cl-remove-if-not
+               (lambda (buffer)
+                 (with-current-buffer buffer
+                   (and (derived-mode-p mode)
+                        (when-let* ((connection
+                                     (contexture-lisp--ask client 'buffer-connection)))
+                          (contexture-lisp--real-p client connection)))))
+               (buffer-list))))
+    (cond ((memq (current-buffer) all) (current-buffer))
+          ((null all) (contexture--user-error "No debugger of %s is open"
+                                  (contexture-lisp--client-name client)))
+          ((cdr all) (user-error "Several debuggers are open; go to one of them"))
+          (t (car all)))))
+
+(defun contexture-lisp--prune (backtrace)
+  "Return BACKTRACE as plists, up to the first frame of the client's own code."
+  (let ((frames (mapcar (lambda (frame)
+                          (list :number (nth 0 frame)
+                                :text (string-trim (nth 1 frame))))
+                        backtrace))
+        (case-fold-search t))
+    (cons (car frames)
+          (seq-take-while
+           (lambda (frame)
+             (not (string-match-p contexture-lisp--client-frame (plist-get frame :text))))
+           (cdr frames)))))
+
+(defun contexture-lisp--for-each (client function frames)
+  "Return a form that lists the values of CLIENT's FUNCTION for FRAMES."
+  `(cl:list ,@(mapcar (lambda (frame)
+                        (contexture-lisp--form client function
+                                               (plist-get frame :number)))
+                      frames)))
+
+(defun contexture-lisp--locate (client frames locations)
+  "Return FRAMES with the `:file', `:line' and `:source' of their LOCATIONS.
+LOCATIONS are in the form of CLIENT."
+  (contexture-lisp--with-visits
+    (cl-loop for frame in frames
+             for location in locations
+             collect (append frame (contexture-lisp--at-location
+                                    client location #'contexture-lisp--place-here)))))
+
+(defun contexture-lisp--place-here ()
+  "Return the place of point, and the definition around it, as a plist."
+  (let ((here (line-number-at-pos nil t))
+        (bounds (contexture--defun-bounds)))
+    `(,@(contexture--plist
+         :file (or (buffer-file-name (contexture--base-buffer)) (buffer-name))
+         :line here
+         :source (string-trim (buffer-substring-no-properties
+                               (line-beginning-position) (line-end-position))))
+      ,@(when bounds
+          (list :definition
+                (cons (line-number-at-pos (car bounds) t)
+                      (string-trim-right
+                       (buffer-substring-no-properties (car bounds) (cdr bounds)))))))))
+
+(defun contexture-lisp--with-locals (frames locals)
+  "Return FRAMES, with the variables from LOCALS in frames with a file.
+Each element of LOCALS is a list of variables and a list of tags; the tags
+are ignored."
+  (cl-loop for frame in frames
+           collect (if-let* ((variables (and (plist-get frame :file)
+                                             (car (pop locals)))))
+                       (append frame (list :locals (mapcar #'contexture-lisp--variable
+                                                           variables)))
+                     frame)))
+
+(defun contexture-lisp--variable (variable)
+  "Return VARIABLE, a plist from the image, as a line of text."
+  (format "%s = %s" (plist-get variable :name)
+          (truncate-string-to-width (plist-get variable :value)
+                                    contexture-lisp--longest-value nil nil t)))
+
+(defun contexture-lisp--send-error (client facts frames more)
+  "Add the error with FACTS and FRAMES from CLIENT.
+MORE non-nil means that there are more frames."
+  (let ((place (cl-find-if (lambda (frame) (plist-get frame :file)) frames))
+        (definitions (contexture-lisp--definitions-text frames))
+        (connection (plist-get facts :connection)))
+    (contexture--add
+     (contexture-sources--params
+      :error :debugger (concat (contexture-lisp--error-text facts frames more)
+                               definitions)
+      (append
+       (contexture--plist
+        :filename (let ((file (plist-get place :file)))
+                    (and file (file-name-absolute-p file) file))
+        :start-line (plist-get place :line)
+        :end-line (plist-get place :line)
+        :condition (plist-get facts :message)
+        :condition-type (plist-get facts :type)
+        :restarts (plist-get facts :restarts)
+        :frames (mapcar #'contexture-lisp--frame-facts frames)
+        :lisp (contexture-lisp--implementation client connection)
+        :buffer (plist-get facts :buffer))
+       '(:language "text"))))))
+
+(defun contexture-lisp--error-text (facts frames more)
+  "Return the error with FACTS, a plist, and FRAMES as readable text.
+MORE non-nil means that there are more frames."
+  (concat
+   (plist-get facts :message) "\n"
+   "  [" (plist-get facts :type) "]\n\nRestarts:\n"
+   (cl-loop for restart in (plist-get facts :restarts)
+            for number from 0
+            concat (format "  %d: %s\n" number restart))
+   "\nBacktrace:\n"
+   (mapconcat #'contexture-lisp--frame-text frames "")
+   (and more "  and more\n")))
+
+(defun contexture-lisp--frame-text (frame)
+  "Return FRAME, a plist, with its source and variables, as text."
+  (concat
+   (format "  %d: %s\n" (plist-get frame :number) (plist-get frame :text))
+   (when-let* ((file (plist-get frame :file)))
+     (format "       at %s:%d: %s\n" (abbreviate-file-name file)
+             (plist-get frame :line) (plist-get frame :source)))
+   (cl-loop for variable in (plist-get frame :locals)
+            concat (format "       %s\n" variable))))
+
+(defun contexture-lisp--frame-facts (frame)
+  "Return FRAME, a plist, without the keys that only its text needs."
+  (cl-loop for (key value) on frame by #'cddr
+           unless (eq key :definition) nconc (list key value)))
+
+(defun contexture-lisp--definitions-text (frames)
+  "Return the definitions that FRAMES are in, the innermost first, as text.
+Each definition occurs once; long ones are left out."
+  (let ((definitions
+         (seq-take
+          (seq-uniq
+           (cl-loop for frame in frames
+                    for (line . text) = (plist-get frame :definition)
+                    when (and text (<= (length (split-string text "\n"))
+                                       contexture-lisp--longest-definition))
+                    collect (format "%s:%d\n%s\n"
+                                    (abbreviate-file-name (plist-get frame :file))
+                                    line text)))
+          contexture-lisp--definitions)))
+    (if definitions
+        (concat "\nSource:\n" (string-join definitions "\n"))
+      "")))
+
+;;;; Inspectors
+
+(defun contexture-lisp--add-inspector (client)
+  "Add the contents of the inspector of CLIENT."
+  (let* ((mode (contexture-lisp--client-inspector-mode client))
+         (buffer (if (derived-mode-p mode)
+                     (current-buffer)
+                   (or (cl-find mode (buffer-list)
+                                :key (lambda (buffer)
+                                       (buffer-local-value 'major-mode buffer)))
+                       (contexture--user-error "%s has no inspector open"
+                                   (contexture-lisp--client-name client))))))
+    (contexture--add
+     (with-current-buffer buffer
+       (contexture-sources--params
+        :text :inspector
+        (concat (string-trim (buffer-string)) "\n")
+        (append (contexture-sources--buffer-metadata :project :buffer :mode)
+                '(:language "text")))))))
+
+;;;; Notes of the compiler
+
+(defun contexture-lisp--add-note (client)
+  "Add the notes that the compiler of CLIENT made at point or on its line."
+  (if (derived-mode-p 'compilation-mode)
+      (contexture-add-compilation)
+    (let ((overlays (or (contexture-lisp--notes client (point) (1+ (point)))
+                        (contexture-lisp--notes client (line-beginning-position)
+                                                (line-end-position))
+                        (user-error "The compiler has no note on this line"))))
+      (contexture--add
+       (contexture-sources--params
+        :error :diagnostic
+        (mapconcat (apply-partially #'contexture-lisp--note-text client) overlays "")
+        (append (contexture-lisp--note-lines overlays)
+                (contexture-sources--buffer-metadata
+                 :filename :project :buffer :mode :modified)
+                '(:language "text")))))))
+
+(defun contexture-lisp--notes (client beg end)
+  "Return the overlays of CLIENT's notes between BEG and END, in order.
+If none begins there, return only the innermost one that begins before."
+  (let* ((property (contexture-lisp--client-note-property client))
+         (notes (sort (cl-remove-if-not
+                       (lambda (overlay) (overlay-get overlay property))
+                       (overlays-in beg end))
+                      (lambda (a b) (> (overlay-start a) (overlay-start b)))))
+         (inside (cl-remove-if (lambda (overlay) (< (overlay-start overlay) beg)) notes)))
+    (nreverse (or inside (and notes (list (car notes)))))))
+
+(defun contexture-lisp--note-lines (overlays)
+  "Return the lines where OVERLAYS begin, as a plist."
+  (let ((lines (mapcar (lambda (overlay) (line-number-at-pos (overlay-start overlay) t))
+                       overlays)))
+    (list :start-line (apply #'min lines) :end-line (apply #'max lines))))
+
+(defun contexture-lisp--note-text (client overlay)
+  "Return the text of the note of CLIENT at OVERLAY, with its line."
+  (let ((note (overlay-get overlay (contexture-lisp--client-note-property client)))
+        (beg (overlay-start overlay)))
+    (format "line %d: %s: %s\n    %s\n%s"
+            (line-number-at-pos beg t)
+            (contexture--name (plist-get note :severity))
+            (string-trim (plist-get note :message))
+            (save-excursion
+              (goto-char beg)
+              (string-trim (buffer-substring-no-properties (line-beginning-position)
+                                                           (line-end-position))))
+            (if-let* ((context (plist-get note :source-context)))
+                (concat (string-trim-right context) "\n")
+              ""))))
+
+;;; Context from SLIME
+
+;; Definitions, interactions, errors, inspectors and compiler notes of a
+;; Lisp that SLIME is connected to become context.  With
+;; `contexture-slime-mode', the commands have keys behind SLIME's prefix,
+;; and you can type prose in REPLs connected to Contexture.
+;;
+;; Loading this does not load SLIME.  Written for SLIME 2.27.
+
+;;;; SLIME, for what is shared with SLY
+
+(defun contexture-slime--send (connection form package thread continuation)
+  "Have THREAD of CONNECTION evaluate FORM in PACKAGE.
+CONTINUATION is called with (:ok VALUE) or (:abort REASON)."
+  (slime-dispatch-event (list :emacs-rex form package thread continuation)
+                        connection))
+
+(defun contexture-slime--package (connection)
+  "Return the name of the package at point, or that of the REPL of CONNECTION."
+  (let ((slime-dispatching-connection connection))
+    (slime-current-package)))
+
+(defun contexture-slime--kind (position)
+  "Return the kind of a REPL's text at POSITION, a symbol or nil."
+  (cond ((get-text-property position 'slime-repl-prompt) 'prompt)
+        ((get-text-property position 'slime-repl-old-input) 'input)
+        ((get-text-property position 'slime-repl-output) 'output)))
+
+(defun contexture-slime--repl (connection)
+  "Return the REPL of CONNECTION, or nil."
+  (when (fboundp 'slime-connection-output-buffer)
+    (let ((buffer (slime-connection-output-buffer connection)))
+      (and (buffer-live-p buffer) buffer))))
+
+(defun contexture-slime--debugger ()
+  "Return the facts of this debugger's error."
+  (list :message (substring-no-properties (nth 0 sldb-condition))
+        :type (string-trim (substring-no-properties (nth 1 sldb-condition))
+                           "[ \t]*\\[" "\\][ \t]*")
+        :restarts (mapcar (lambda (restart)
+                            (substring-no-properties
+                             (format "[%s] %s" (nth 0 restart) (nth 1 restart))))
+                          sldb-restarts)
+        :thread slime-current-thread
+        :connection slime-buffer-connection
+        :buffer (buffer-name)))
+
+(defun contexture-slime--autodoc (&rest switch)
+  "Return whether argument lists are shown in this buffer.
+With SWITCH, a list of one element, turn them on or off.  SLIME leaves the
+variable of its mode non-nil when the mode is turned off, so reset it."
+  (when switch
+    (slime-autodoc-mode (if (car switch) 1 0))
+    (unless (car switch)
+      (remove-hook 'eldoc-documentation-functions 'slime-autodoc t)
+      (setq slime-autodoc-mode nil)))
+  (bound-and-true-p slime-autodoc-mode))
+
+(defconst contexture-slime--client
+  (contexture-lisp--make-client
+   :feature 'slime
+   :name "SLIME"
+   :prefix "swank"
+   :completions 'swank:simple-completions
+   :connections (lambda () slime-net-processes)
+   :current #'slime-current-connection
+   :type (lambda (connection) (slime-lisp-implementation-type connection))
+   :version (lambda (connection) (slime-lisp-implementation-version connection))
+   :send #'contexture-slime--send
+   :package #'contexture-slime--package
+   :symbol #'slime-symbol-at-point
+   :filename #'slime-from-lisp-filename
+   :offset #'slime-location-offset
+   :repl-mode 'slime-repl-mode
+   :repl #'contexture-slime--repl
+   :kind #'contexture-slime--kind
+   :buffer-connection (lambda () slime-buffer-connection)
+   :debugger-mode 'sldb-mode
+   :debugger #'contexture-slime--debugger
+   :inspector-mode 'slime-inspector-mode
+   :note-property 'slime-note
+   :prefix-map (lambda () slime-prefix-map)
+   :repl-hook 'slime-repl-mode-hook
+   :event-hook 'slime-event-hooks
+   :autodoc #'contexture-slime--autodoc)
+  "SLIME's names and functions, for the code shared with SLY.")
+
+;;;; Commands
+
+;;;###autoload (autoload 'contexture-slime-add-symbol "contexture-lisp" nil t)
+;;;###autoload (autoload 'contexture-slime-add-history "contexture-lisp" nil t)
+;;;###autoload (autoload 'contexture-slime-add-error "contexture-lisp" nil t)
+;;;###autoload (autoload 'contexture-slime-add-inspector "contexture-lisp" nil t)
+;;;###autoload (autoload 'contexture-slime-add-note "contexture-lisp" nil t)
+(contexture-lisp--define-commands slime "SLIME" contexture-slime--client)
+
+;;;###autoload
+(define-minor-mode contexture-slime-mode
+  "Add to the context with keys in SLIME, and write prose to Contexture.
+The commands are on SLIME's prefix followed by `contexture-lisp-key'.
+In REPLs connected to Contexture, and only there, a comma inserts itself
+and no argument lists are shown."
+  :global t
+  :group 'contexture
+  (contexture-lisp--turn 'contexture-slime-mode contexture-slime--client))
+
+;;; Context from SLY
+
+;; Definitions, interactions, errors, inspectors and compiler notes of a
+;; Lisp that SLY is connected to become context.  With
+;; `contexture-sly-mode', the commands have keys behind SLY's prefix,
+;; and you can type prose in REPLs connected to Contexture.
+;;
+;; Loading this does not load SLY.  Written for SLY 1.0.43.
+
+;;;; SLY, for what is shared with SLIME
+
+(defun contexture-sly--send (connection form package thread continuation)
+  "Have THREAD of CONNECTION evaluate FORM in PACKAGE.
+CONTINUATION is called with (:ok VALUE) or (:abort REASON)."
+  (sly-dispatch-event (list :emacs-rex form package thread continuation)
+                        connection))
+
+(defun contexture-sly--package (connection)
+  "Return the name of the package at point, or that of the REPL of CONNECTION."
+  (let ((sly-dispatching-connection connection))
+    (sly-current-package)))
+
+(defun contexture-sly--kind (position)
+  "Return the kind of a REPL's text at POSITION, a symbol or nil."
+  (pcase (get-text-property position 'field)
+    ('sly-mrepl-input 'input)
+    ;; Input that a program has read is in no field.
+    ((or 'sly-mrepl--output 'nil) 'output)
+    ;; Text typed at a prompt has the property too, but not the field.
+    ((guard (get-text-property position 'sly-mrepl--prompt)) 'prompt)))
+
+(defun contexture-sly--repl (connection)
+  "Return the REPL of CONNECTION, or nil."
+  (when (fboundp 'sly-mrepl--find-buffer)
+    (sly-mrepl--find-buffer connection)))
+
+(defun contexture-sly--debugger ()
+  "Return the facts of this debugger's error."
+  (list :message (substring-no-properties (nth 0 sly-db-condition))
+        :type (string-trim (substring-no-properties (nth 1 sly-db-condition))
+                           "[ \t]*\\[" "\\][ \t]*")
+        :restarts (mapcar (lambda (restart)
+                            (substring-no-properties
+                             (format "[%s] %s" (nth 0 restart) (nth 1 restart))))
+                          sly-db-restarts)
+        :thread sly-current-thread
+        :connection sly-buffer-connection
+        :buffer (buffer-name)))
+
+(defun contexture-sly--autodoc (&rest switch)
+  "Return whether argument lists are shown in this buffer.
+With SWITCH, a list of one element, turn them on or off."
+  (when switch
+    (sly-autodoc-mode (if (car switch) 1 -1)))
+  (bound-and-true-p sly-autodoc-mode))
+
+(defconst contexture-sly--client
+  (contexture-lisp--make-client
+   :feature 'sly
+   :name "SLY"
+   :prefix "slynk"
+   :completions 'slynk-completion:simple-completions
+   :connections (lambda () sly-net-processes)
+   :current #'sly-current-connection
+   :type (lambda (connection) (sly-lisp-implementation-type connection))
+   :version (lambda (connection) (sly-lisp-implementation-version connection))
+   :send #'contexture-sly--send
+   :package #'contexture-sly--package
+   :symbol #'sly-symbol-at-point
+   :filename #'sly-from-lisp-filename
+   :offset #'sly-location-offset
+   :repl-mode 'sly-mrepl-mode
+   :repl #'contexture-sly--repl
+   :kind #'contexture-sly--kind
+   :buffer-connection (lambda () sly-buffer-connection)
+   :debugger-mode 'sly-db-mode
+   :debugger #'contexture-sly--debugger
+   :inspector-mode 'sly-inspector-mode
+   :note-property 'sly-note
+   :prefix-map (lambda () sly-prefix-map)
+   :repl-hook 'sly-mrepl-hook
+   :event-hook 'sly-event-hooks
+   :autodoc #'contexture-sly--autodoc)
+  "SLY's names and functions, for the code shared with SLIME.")
+
+;;;; Commands
+
+;;;###autoload (autoload 'contexture-sly-add-symbol "contexture-lisp" nil t)
+;;;###autoload (autoload 'contexture-sly-add-history "contexture-lisp" nil t)
+;;;###autoload (autoload 'contexture-sly-add-error "contexture-lisp" nil t)
+;;;###autoload (autoload 'contexture-sly-add-inspector "contexture-lisp" nil t)
+;;;###autoload (autoload 'contexture-sly-add-note "contexture-lisp" nil t)
+(contexture-lisp--define-commands sly "SLY" contexture-sly--client)
+
+;;;###autoload
+(define-minor-mode contexture-sly-mode
+  "Add to the context with keys in SLY, and write prose to Contexture.
+The commands are on SLY's prefix followed by `contexture-lisp-key'.  In
+REPLs connected to Contexture, and only there, a comma inserts itself and
+no argument lists are shown."
+  :global t
+  :group 'contexture
+  (contexture-lisp--turn 'contexture-sly-mode contexture-sly--client))
 
 (provide 'contexture-lisp)
 ;;; contexture-lisp.el ends here

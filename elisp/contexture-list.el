@@ -9,6 +9,960 @@
 
 ;;; Commentary:
 
+;; `contexture-list' shows the items of a buffer's context with their
+;; tokens; there you sort, filter, move, edit and remove them.  Also here:
+;; commands that act on items and whole contexts from anywhere, sets of
+;; items, the count of tokens that all views share, and the preview of what
+;; a model will see.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'tabulated-list)
+(require 'contexture-agents)
+(eval-when-compile (require 'subr-x))
+
+(declare-function contexture-session--number "contexture-session" (number))
+(declare-function contexture-repl--count-params "contexture-repl-turn" ())
+(defvar contexture-repl--session)
+(defvar contexture-session--topics)
+(defvar contexture-list--conversation)
+(defvar view-inhibit-help-message)
+
+;;; What would be sent now, counted once
+
+;; The number of tokens that a conversation would send now, and how many
+;; its model takes.  Sent are the system text, the layers, the history and
+;; what is being typed.  The server counts, and all places show that count: the header and the mode line of
+;; the conversation, the list, the dashboard, the mode line of
+;; `contexture-session-mode-line-mode', and the dry run.
+;;
+;; A place follows a session with `contexture-count--follow'.  Emacs never
+;; waits for a count: after a change or a pause in typing it asks, and
+;; until the answer is there, the text says that the count is an old one.
+
+(defconst contexture-count--typing-pause 0.4
+  "Number of seconds without typing after which the server counts.")
+
+(defconst contexture-count--pause 0.05
+  "Number of seconds after another change until the server counts.")
+
+(cl-defstruct contexture-count--entry
+  "The count of what a session would send, and how current it is."
+  count    ; last answer of `count-window'
+  problem  ; error of the last call, or nil
+  stale    ; non-nil if something changed since the last answer
+  asking   ; non-nil during a call; `again' if something changed meanwhile
+  timer    ; timer for the next call
+  due      ; time of the next call
+  places)  ; alist from the places that show it to functions
+
+(defvar contexture-count--entries (make-hash-table :test #'equal)
+  "Hash table from the ids of sessions to their `contexture-count--entry'.")
+
+;;;; The text
+
+(defun contexture-count--phrase (count)
+  "Return a phrase for COUNT, of `count-window' or of a dry run.
+It says so if nobody knows the limit."
+  (let ((tokens (or (plist-get count :tokens) 0))
+        (limit (contexture-count--limit count))
+        (model (plist-get count :model)))
+    (cond ((not (plist-member count :limit)) ; an earlier server
+           (contexture-count--tokens tokens))
+          (limit
+           (format "%s of %s tokens (%d %%)" (contexture-session--number tokens)
+                   (contexture-session--number limit)
+                   (/ (* 100 tokens) (max 1 limit))))
+          (model
+           (format "%s, limit unknown: model %s is not known"
+                   (contexture-count--tokens tokens) (contexture--visible model)))
+          (t (format "%s, limit unknown: no model is chosen"
+                     (contexture-count--tokens tokens))))))
+
+(defun contexture-count--limit (count)
+  "Return the limit of the model of COUNT, or nil if nobody knows it."
+  (and (not (and (plist-member count :limit-known)
+                 (null (plist-get count :limit-known))))
+       (plist-get count :limit)))
+
+(defun contexture-count--tokens (tokens)
+  "Return a phrase for TOKENS, a number."
+  (concat (contexture-session--number tokens) (if (eql tokens 1) " token" " tokens")))
+
+(defun contexture-count--text (id)
+  "Return the phrase for the count of the session ID; \"\" before the first."
+  (if-let* ((entry (gethash id contexture-count--entries)))
+      (let ((count (contexture-count--entry-count entry))
+            (problem (contexture-count--entry-problem entry)))
+        (cond ((eql (plist-get problem :code) -32601) "") ; an earlier server
+              (problem (format "not counted: %s" (plist-get problem :message)))
+              ((null count) "")
+              ((contexture-count--entry-stale entry)
+               (concat (contexture-count--phrase count)
+                       (if (contexture-running-p) ", counting..."
+                         ", before the server went away")))
+              (t (contexture-count--phrase count))))
+    ""))
+
+(defun contexture-count--short (id)
+  "Return the count of the session ID for a mode line, or nil if unknown.
+A question mark stands for a limit that nobody knows, and a tilde says
+that the count is not the latest."
+  (when-let* ((entry (gethash id contexture-count--entries))
+              (count (contexture-count--entry-count entry)))
+    (let ((limit (contexture-count--limit count)))
+      (format "%s%s/%s" (if (contexture-count--entry-stale entry) "~" "")
+              (contexture-session--number (plist-get count :tokens))
+              (if limit (contexture-session--number limit) "?")))))
+
+(defun contexture-count--of (id)
+  "Return the last count of the session ID, or nil."
+  (when-let* ((entry (gethash id contexture-count--entries)))
+    (contexture-count--entry-count entry)))
+
+;;;; Following sessions
+
+(defun contexture-count--follow (id place redraw)
+  "Keep the count of the session ID up to date for PLACE.
+PLACE is a buffer or a symbol; it follows one session at a time.  REDRAW
+is called without arguments, in that buffer, whenever the text changes."
+  (unless (assq place (contexture-count--places id))
+    (contexture-count--unfollow place)
+    (when (= 0 (hash-table-count contexture-count--entries))
+      (contexture-count--watch))
+    (let ((entry (or (gethash id contexture-count--entries)
+                     (puthash id (make-contexture-count--entry)
+                              contexture-count--entries))))
+      (push (cons place redraw) (contexture-count--entry-places entry))
+      (contexture-count--changed id))))
+
+(defun contexture-count--places (id)
+  "Return the places that show the session ID."
+  (when-let* ((entry (gethash id contexture-count--entries)))
+    (contexture-count--entry-places entry)))
+
+(defun contexture-count--unfollow (place)
+  "Stop counting for PLACE."
+  (maphash
+   (lambda (id entry)
+     (when (assq place (contexture-count--entry-places entry))
+       (setf (contexture-count--entry-places entry)
+             (assq-delete-all place (contexture-count--entry-places entry)))
+       (unless (contexture-count--entry-places entry)
+         (contexture-count--cancel entry)
+         (remhash id contexture-count--entries))))
+   contexture-count--entries)
+  (when (= 0 (hash-table-count contexture-count--entries))
+    (contexture-count--unwatch)))
+
+(defun contexture-count--watch ()
+  "Begin to follow the server."
+  ;; That file loads this one, through the list.
+  (require 'contexture-session)
+  (contexture-watch #'contexture-count--told contexture-session--topics)
+  (add-hook 'contexture-connected-hook #'contexture-count--all-changed)
+  (add-hook 'contexture-disconnected-hook #'contexture-count--all-changed))
+
+(defun contexture-count--unwatch ()
+  "Stop following the server, as `contexture-count--watch' began to."
+  (contexture-unwatch #'contexture-count--told)
+  (remove-hook 'contexture-connected-hook #'contexture-count--all-changed)
+  (remove-hook 'contexture-disconnected-hook #'contexture-count--all-changed))
+
+(defun contexture-count--told (method params)
+  "Count again what a notification of METHOD with PARAMS concerns."
+  (cond ((memq method '(context-changed providers-changed))
+         (contexture-count--all-changed))
+        ((memq method contexture-session--topics)
+         (contexture-count--changed (plist-get params :session-id)))))
+
+(defun contexture-count--all-changed (&rest _)
+  "Count every session again that some place shows."
+  (dolist (id (hash-table-keys contexture-count--entries))
+    (contexture-count--changed id)))
+
+;;;; Asking
+
+(defun contexture-count--changed (id &optional typing)
+  "Note a change of what the session ID would send.
+The server counts again soon, or after a pause if TYPING."
+  (when-let* ((entry (gethash id contexture-count--entries)))
+    (let ((pause (if typing contexture-count--typing-pause contexture-count--pause))
+          (was-stale (contexture-count--entry-stale entry)))
+      (setf (contexture-count--entry-stale entry) t
+            (contexture-count--entry-due entry) (+ (float-time) pause))
+      (unless (contexture-count--entry-timer entry)
+        (contexture-count--start id entry pause))
+      (unless was-stale (contexture-count--redraw entry)))))
+
+(defun contexture-count--start (id entry pause)
+  "Ask for the count of the session ID, with ENTRY, after PAUSE seconds."
+  (setf (contexture-count--entry-timer entry)
+        (run-at-time pause nil #'contexture-count--due id entry)))
+
+(defun contexture-count--due (id entry)
+  "Ask for the count of the session ID, with ENTRY, unless typing goes on."
+  (setf (contexture-count--entry-timer entry) nil)
+  (let ((left (- (contexture-count--entry-due entry) (float-time))))
+    (cond ((> left 0.01) (contexture-count--start id entry left))
+          ((contexture-count--entry-asking entry)
+           (setf (contexture-count--entry-asking entry) 'again))
+          ((contexture-running-p) (contexture-count--ask id entry)))))
+
+(defun contexture-count--ask (id entry)
+  "Ask the server for the count of the session ID, with ENTRY."
+  (setf (contexture-count--entry-asking entry) t)
+  (contexture-request-async
+   'count-window (contexture-count--params id)
+   :success (lambda (count) (contexture-count--answered id entry count nil))
+   :error (lambda (problem) (contexture-count--answered id entry nil problem))))
+
+(defun contexture-count--params (id)
+  "Return the parameters for counting the session ID.
+What is typed and chosen in its conversation is part of them."
+  (let ((buffer (contexture-count--conversation id)))
+    (if buffer
+        (with-current-buffer buffer (contexture-repl--count-params))
+      (list :session id))))
+
+(defun contexture-count--conversation (id)
+  "Return the buffer of the conversation in the session ID, or nil."
+  (cl-find-if (lambda (buffer)
+                (and (eq (buffer-local-value 'major-mode buffer) 'contexture-repl-mode)
+                     (equal id (plist-get (buffer-local-value 'contexture-repl--session
+                                                              buffer)
+                                          :id))))
+              (buffer-list)))
+
+(defun contexture-count--conversation-of (context)
+  "Return the conversation that sends CONTEXT, as (ID . NAME), or nil.
+CONTEXT is a manager or layers.  Of several, it is the one shown last."
+  (cl-some
+   (lambda (buffer)
+     (when (eq (buffer-local-value 'major-mode buffer) 'contexture-repl-mode)
+       (let ((session (buffer-local-value 'contexture-repl--session buffer))
+             (managers (contexture--managers
+                        (buffer-local-value 'contexture-manager buffer))))
+         (and (plist-get session :id)
+              (cl-subsetp (contexture--managers context) managers :test #'equal)
+              (cons (plist-get session :id) (plist-get session :session))))))
+   (buffer-list)))
+
+(defun contexture-count--answered (id entry count problem)
+  "Show COUNT or PROBLEM, the answer for the session ID with ENTRY."
+  (let ((again (eq (contexture-count--entry-asking entry) 'again)))
+    (setf (contexture-count--entry-asking entry) nil
+          (contexture-count--entry-problem entry) problem)
+    (when count (setf (contexture-count--entry-count entry) count))
+    (when (contexture-count--entry-places entry)
+      (if again
+          (contexture-count--ask id entry)
+        (unless (contexture-count--entry-timer entry)
+          (setf (contexture-count--entry-stale entry) nil)))
+      (contexture-count--redraw entry))))
+
+(defun contexture-count--redraw (entry)
+  "Redraw the places that show ENTRY; forget those that are gone."
+  (pcase-dolist (`(,place . ,redraw) (contexture-count--entry-places entry))
+    (cond ((not (bufferp place)) (funcall redraw))
+          ((buffer-live-p place) (with-current-buffer place (funcall redraw)))
+          (t (contexture-count--unfollow place)))))
+
+(defun contexture-count--cancel (entry)
+  "Cancel the timer of ENTRY."
+  (when (contexture-count--entry-timer entry)
+    (cancel-timer (contexture-count--entry-timer entry))
+    (setf (contexture-count--entry-timer entry) nil)))
+
+;;; The lines of a list of items
+
+;; Computes the columns, the order and the filtering of the list from the
+;; items alone; this file changes no buffer and calls no server.
+;;
+;; One call of `format', whose directives pad and cut by screen columns,
+;; makes a line: a thousand lines take about ten milliseconds, a tenth of
+;; what `tabulated-list-print' takes.
+
+(defface contexture-list-pinned '((t :inherit font-lock-keyword-face))
+  "Face of the mark of a pinned item."
+  :group 'contexture)
+
+(defface contexture-list-stale '((t :inherit warning))
+  "Face of an item whose file has changed since it was added."
+  :group 'contexture)
+
+(defface contexture-list-missing '((t :inherit error))
+  "Face of an item whose file is gone."
+  :group 'contexture)
+
+(defconst contexture-list--sent-width 12
+  "Width of the column of what agents have.")
+
+(defvar contexture-list--heading-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map [mouse-1] 'contexture-list-sort)
+    (define-key map [mouse-2] 'contexture-list-sort)
+    (define-key map (kbd "RET") 'contexture-list-sort)
+    (define-key map [follow-link] 'mouse-face)
+    map)
+  "Keymap of the column headings.")
+
+;;;; Cells
+
+(defun contexture-list--row (item now &optional sent)
+  "Return the row that shows ITEM at the time NOW, in Unix seconds.
+It is a list of the id and a vector with the text of each column.  SENT,
+if non-nil, is a table of what agents have, for a column of its own."
+  (let* ((metadata (plist-get item :metadata))
+         (state (contexture-list--state item))
+         (face (pcase state
+                 ("stale" 'contexture-list-stale)
+                 ("missing" 'contexture-list-missing)))
+         (source (contexture-list--source metadata)))
+    (list (plist-get item :id)
+          (vconcat
+           (list (contexture-list--pin-mark item)
+                 (contexture-list--kind item)
+                 (if face (propertize source 'face face) source)
+                 (contexture-list--lines metadata)
+                 (contexture-list--tokens (plist-get item :tokens))
+                 (contexture-list--age
+                  (- now (or (plist-get item :timestamp) now))))
+           (and sent (list (contexture-list--sent-cell
+                            (gethash (plist-get item :id) sent) now)))
+           (list (contexture-list--state-cell item state face))))))
+
+(defvar contexture-list--sent-cells (make-hash-table :test #'equal)
+  "Hash table from (AGENT . AGE) to the cell that shows them.
+A thousand cells would take as long as all the rest of their lines.")
+
+(defun contexture-list--sent-cell (sent now)
+  "Return the cell for SENT, who has an item or gets it next, or nil.
+NOW is the time, in Unix seconds."
+  (pcase sent
+    ('nil "")
+    (`(next . "") (propertize "next" 'face 'contexture-list-pinned
+                              'help-echo "Goes with the next prompt of an agent"))
+    (`(next . ,agent)
+     (propertize (concat "next " (contexture-agents--short agent))
+                 'face 'contexture-list-pinned
+                 'help-echo (format "Goes with the next prompt of %s"
+                                    (contexture--visible agent))))
+    (`(,agent . ,at)
+     (let ((key (cons agent (if (> at 0) (contexture-list--age (- now at)) ""))))
+       (or (gethash key contexture-list--sent-cells)
+           (puthash key (contexture-list--make-sent-cell (car key) (cdr key))
+                    contexture-list--sent-cells))))))
+
+(defun contexture-list--make-sent-cell (agent age)
+  "Return the cell for what AGENT was sent, AGE ago, both strings."
+  (propertize (string-trim-right
+               (concat (truncate-string-to-width
+                        (contexture-agents--short agent)
+                        (- contexture-list--sent-width 1 (length age)))
+                       " " age))
+              'help-echo (format "%s has this" (contexture--visible agent))))
+
+(defun contexture-list--state-cell (item state face)
+  "Return the cell of ITEM's STATE with FACE, or nil.
+Text that is not its source's any more is shown with its date."
+  (if (not (or face (equal state "frozen")))
+      state
+    (let ((as-of (plist-get item :as-of))
+          (reason (plist-get (plist-get item :metadata) :stale)))
+      (apply #'propertize state
+             `(,@(and face (list 'face face))
+               ,@(and reason (list 'help-echo reason))
+               ,@(and as-of (list 'display
+                                  (concat state (format-time-string " %F" as-of)))))))))
+
+(defun contexture-list--state (item)
+  "Return the word for ITEM's state.
+One whose file is there as a whole is covered by that.  One that was
+frozen says so as long as its source has the same text."
+  (let ((state (contexture--item-state (or (plist-get item :state) :fresh)
+                                       (plist-get item :metadata)
+                                       (plist-get item :timestamp))))
+    (cond ((plist-get item :covered-by) "covered")
+          ((and (equal state "fresh") (contexture-list--frozen-p item)) "frozen")
+          (t state))))
+
+(defun contexture-list--frozen-p (item)
+  "Return non-nil if ITEM is a snapshot of what could be live."
+  (let ((metadata (plist-get item :metadata)))
+    (and (plist-get item :as-of)
+         (not (plist-get item :live))
+         (plist-get metadata :filename)
+         (null (plist-get metadata :start-column)) ; a rectangle
+         (memq (plist-get metadata :origin) '(:region :defun :symbol :file :buffer)))))
+
+(defun contexture-list--dated-p (item)
+  "Return non-nil if the state of ITEM is shown with a date."
+  (and (plist-get item :as-of)
+       (member (contexture-list--state item) '("stale" "missing" "frozen"))))
+
+(defun contexture-list--pin-mark (item)
+  "Return the mark that shows whether ITEM is pinned."
+  (if (plist-get item :pinned) (propertize "*" 'face 'contexture-list-pinned) ""))
+
+(defun contexture-list--kind (item)
+  "Return a phrase for ITEM's type and how it was taken."
+  (contexture--visible (string-join (contexture-list--kinds item) " ")))
+
+(defun contexture-list--kinds (item)
+  "Return the names of ITEM's type and, if it says more, origin, as a list."
+  (let ((type (contexture--name (plist-get item :type)))
+        (origin (contexture--name (plist-get (plist-get item :metadata) :origin))))
+    (if (member origin (list "" type)) (list type) (list type origin))))
+
+(defun contexture-list--source (metadata)
+  "Return the source of an item with METADATA, on one line.
+A symbol comes first, since a narrow column may cut the rest."
+  (let* ((symbol (plist-get metadata :symbol))
+         (place (contexture--place metadata))
+         (text (if (and symbol (not (equal symbol place)))
+                   (format "%s (%s)" symbol place)
+                 place)))
+    (contexture--visible text)))
+
+(defun contexture-list--lines (metadata)
+  "Return the lines in METADATA as text."
+  (let ((start (plist-get metadata :start-line))
+        (end (plist-get metadata :end-line)))
+    (cond ((null start) "")
+          ((or (null end) (eql start end)) (number-to-string start))
+          (t (format "%d-%d" start end)))))
+
+(defun contexture-list--tokens (tokens)
+  "Return the number TOKENS as text."
+  (if tokens (number-to-string tokens) "?"))
+
+(defun contexture-list--age (seconds)
+  "Return SECONDS as a short text."
+  (cond ((< seconds 60) "now")
+        ((< seconds 3600) (format "%dm" (/ seconds 60)))
+        ((< seconds 86400) (format "%dh" (/ seconds 3600)))
+        (t (format "%dd" (/ seconds 86400)))))
+
+;;;; Columns
+
+(defun contexture-list--format (width &optional dated sent)
+  "Return the columns for a window of WIDTH; the source gets what is left.
+With DATED, the column of states has room for a date; with SENT, there is
+a column for what agents have.
+Each column has room for its heading and an arrow; the column of types
+has room for the longest type if possible."
+  (let ((types (if (< width 90) 13 17))
+        (states (if dated 16 7))
+        (sents (and sent `(("Sent" ,contexture-list--sent-width t)))))
+    (vconcat `(("" 1 nil)
+               ("Type" ,types t)
+               ("Source" ,(max 12 (- width types states 34
+                                     (if sent (1+ contexture-list--sent-width) 0)))
+                t)
+               ("Lines" 10 t)
+               ("Tokens" 8 t :right-align t)
+               ("Age" 5 t))
+             sents
+             `(("State" ,states t)))))
+
+(defun contexture-list--template (columns)
+  "Return the format string of a line with COLUMNS.
+What is too long is cut, except for the number of tokens."
+  (concat "  "
+          (cl-loop for (_ width _ . properties) across columns
+                   for number from 1
+                   concat (cond ((= number (length columns)) "%s")
+                                ((plist-get properties :right-align)
+                                 (format "%%%ds " width))
+                                (t (format "%%-%d.%ds " width width))))
+          "\n"))
+
+(defun contexture-list--line (row columns template)
+  "Return the line that shows ROW in COLUMNS, made with TEMPLATE.
+It has the text properties that `tabulated-list-mode' needs."
+  (pcase-let* ((`(,id ,cells) row)
+               (width (cadr (aref columns 2)))
+               (source (aref cells 2))
+               (texts (append cells nil))
+               (line (progn
+                       (when (> (string-width source) width)
+                         (setf (nth 2 texts)
+                               (truncate-string-to-width source width nil nil t)))
+                       (apply #'format template texts))))
+    (add-text-properties 0 (length line)
+                         (list 'tabulated-list-id id 'tabulated-list-entry cells)
+                         line)
+    (put-text-property 4 (1- (length line)) 'mouse-face 'highlight line)
+    line))
+
+(defun contexture-list--heading (columns sort-key)
+  "Return the line of the headings of COLUMNS.
+SORT-KEY is as in the variable `tabulated-list-sort-key'."
+  (concat "  "
+          (mapconcat (lambda (column)
+                       (contexture-list--heading-cell column sort-key))
+                     columns " ")
+          "\n"))
+
+(defun contexture-list--heading-cell (column sort-key)
+  "Return the heading of COLUMN, marked if SORT-KEY names it."
+  (pcase-let* ((`(,name ,width ,sortable . ,properties) column)
+               (here (equal name (car sort-key)))
+               (right (plist-get properties :right-align))
+               (arrow (if (cdr sort-key) "v" "^"))
+               (label (cond ((not here) name)
+                            (right (concat arrow " " name))
+                            (t (concat name " " arrow))))
+               (padding (make-string (max 0 (- width (string-width label))) ?\s)))
+    (when sortable
+      (setq label (propertize label
+                              'face (and here 'bold)
+                              'help-echo "Sort by this column"
+                              'mouse-face 'highlight
+                              'contexture-list-column name
+                              'keymap contexture-list--heading-map)))
+    (if right (concat padding label) (concat label padding))))
+
+(defun contexture-list--column-at (column columns)
+  "Return the name of the one of COLUMNS at screen column COLUMN, or nil."
+  (let ((start 2))
+    (cl-loop for (name width sortable) across columns
+             do (setq start (+ start width 1))
+             when (< column start) return (and sortable name))))
+
+;;;; Order
+
+(defun contexture-list--sort (items sort-key)
+  "Return ITEMS sorted by SORT-KEY, or in their own order if it is nil.
+SORT-KEY is as in the variable `tabulated-list-sort-key'."
+  (if (null sort-key)
+      items
+    (let* ((key (contexture-list--sort-value (car sort-key)))
+           (less (if (cdr sort-key)
+                     (lambda (a b) (contexture-list--less-p (car b) (car a)))
+                   (lambda (a b) (contexture-list--less-p (car a) (car b))))))
+      (mapcar #'cdr (sort (mapcar (lambda (item) (cons (funcall key item) item))
+                                  items)
+                          less)))))
+
+(defun contexture-list--less-p (a b)
+  "Return non-nil if A, a number or string, comes before B, of the same type."
+  (if (numberp a) (< a b) (string-lessp a b)))
+
+(defun contexture-list--sort-value (column)
+  "Return a function from an item to its sort key in COLUMN, a name."
+  (pcase column
+    ("Type" #'contexture-list--kind)
+    ("Source" (lambda (item) (contexture-list--source (plist-get item :metadata))))
+    ("Lines" (lambda (item)
+               (or (plist-get (plist-get item :metadata) :start-line) 0)))
+    ("Tokens" (lambda (item) (or (plist-get item :tokens) 0)))
+    ("Age" (lambda (item) (- (or (plist-get item :timestamp) 0))))
+    ("Sent" (lambda (item)
+              (pcase (and contexture-agents--table
+                          (gethash (plist-get item :id) contexture-agents--table))
+                ('nil 1)
+                (`(next . ,_) most-negative-fixnum)
+                (`(,_ . ,at) (- at)))))
+    ("State" #'contexture-list--state)
+    (_ (contexture--user-error "There is no column %s" column))))
+
+;;;; Filters
+
+(defun contexture-list--passes-p (item filters)
+  "Return non-nil if ITEM passes all FILTERS, an alist from kind to value."
+  (cl-loop for (kind . value) in filters
+           always (pcase kind
+                    ('type (member value (contexture-list--kinds item)))
+                    ('state (equal value (contexture-list--state item)))
+                    ('name (contexture-list--matches-p
+                            value (contexture-list--source
+                                   (plist-get item :metadata))))
+                    ('contents (contexture-list--matches-p
+                                value (or (plist-get item :content) ""))))))
+
+(defun contexture-list--matches-p (regexp text)
+  "Return non-nil if REGEXP matches TEXT.
+Case matters only if REGEXP has capital letters."
+  (let ((case-fold-search (isearch-no-upper-case-p regexp t)))
+    (string-match-p regexp text)))
+
+(defun contexture-list--filters-text (filters)
+  "Return a phrase for FILTERS."
+  (mapconcat (pcase-lambda (`(,kind . ,value)) (format "%s %s" kind value))
+             (reverse filters) ", "))
+
+;;;; The header line
+
+(defun contexture-list--header (manager items capacity shown filters)
+  "Return the header line for MANAGER with ITEMS, of at most CAPACITY.
+SHOWN is the number of items that pass FILTERS."
+  (let ((tokens (cl-loop for item in items sum (or (plist-get item :tokens) 0))))
+    (contexture-list--header-line
+     (concat (format " %s: %s%s, %s" (contexture-list--header-label manager items)
+                     (contexture--count (length items) "item")
+                     (if capacity (format " of at most %d" capacity) "")
+                     (contexture--count tokens "token"))
+             (contexture-list--count-text)
+             (if filters
+                 (propertize (format "; %d shown: %s" shown
+                                     (contexture-list--filters-text filters))
+                             'face 'bold)
+               "")))))
+
+(defun contexture-list--header-label (manager items)
+  "Return the words for MANAGER, whose items are ITEMS, in the header line.
+Items of several layers are not those of one."
+  (if (and (listp manager)
+           (cdr (delete-dups (mapcar (lambda (item) (plist-get item :manager)) items))))
+      "All layers"
+    (contexture--capitalized (contexture--label manager))))
+
+(defun contexture-list--count-text ()
+  "Return what the conversation with this context would send now.
+Without such a conversation, return the empty string."
+  (pcase contexture-list--conversation
+    ('nil "")
+    (`(,id . ,name)
+     (let ((text (contexture-count--text id)))
+       (if (equal text "") "" (format "; %s would send %s" name text))))))
+
+(defun contexture-list--header-before (manager)
+  "Return the header line for MANAGER until its items are known."
+  (contexture-list--header-line
+   (format " %s: the server has not answered yet"
+           (contexture--capitalized (contexture--label manager)))))
+
+(defun contexture-list--header-line (text)
+  "Return TEXT quoted for a header line."
+  (replace-regexp-in-string "%" "%%" (contexture--visible text)))
+
+;;; Draw a list of items
+
+;; Draws the items of a list.  Only lines that changed are redrawn, so
+;; marks, point and the windows stay in place, and a change of one item
+;; among a thousand costs little.  This file knows neither the server nor
+;; any command.
+
+(defface contexture-list-marked '((t :inherit font-lock-constant-face))
+  "Face of the mark of an item that the next command applies to."
+  :group 'contexture)
+
+(defface contexture-list-flagged '((t :inherit error))
+  "Face of the flag of an item to be removed."
+  :group 'contexture)
+
+(defvar-local contexture-list--items nil
+  "The items of the context as plists, the oldest first.")
+
+(defvar-local contexture-list--capacity nil
+  "Capacity of the context in items, or nil if unknown.")
+
+(defvar-local contexture-list--rows nil
+  "Drawn rows from top to bottom: pairs of an item's id and its line.")
+
+(defvar-local contexture-list--made nil
+  "Cache of the rows of the items shown.
+The car is what the rows depend on: the minute, the columns and what
+agents have.  The cdr is a hash table from an item to its row and its
+pair of id and line.")
+
+(defvar-local contexture-list--width nil
+  "Width of the window that the columns were computed for.")
+
+(defvar-local contexture-list--sent nil
+  "Table of what agents have, if the items have a column for it, or nil.
+It is the value of `contexture-agents--table'.")
+
+(defvar-local contexture-list--dated nil
+  "Non-nil if the columns have room for the dates of states.")
+
+(defvar-local contexture-list--filters nil
+  "Filters on the items shown, an alist from a kind to its value.")
+
+(defvar-local contexture-list--tags nil
+  "Hash table from an item's id to its mark, a character.")
+
+(defvar-local contexture-list--loaded nil
+  "Non-nil once the items have been fetched.")
+
+(defvar-local contexture-list--conversation nil
+  "Conversation that sends this context, as (ID . NAME), or nil.")
+
+;;;; Drawing
+
+(defun contexture-list--draw ()
+  "Show the items, redrawing only what changed."
+  (contexture-list--follow-conversation)
+  (let ((inhibit-read-only t)
+        ;; Garbage collection took 220 of 255 ms for a thousand items.
+        (gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024)))
+        (items (contexture-list--shown-items)))
+    (contexture-list--drop-tags)
+    (contexture-list--draw-header)
+    (contexture-list--draw-heading)
+    (contexture-list--draw-rows (contexture-list--make-rows items))
+    (set-buffer-modified-p nil)))
+
+(defun contexture-list--draw-header ()
+  "Show the size of the context, and what its conversation would send."
+  (setq header-line-format
+        (if contexture-list--loaded
+            (contexture-list--header contexture-manager contexture-list--items
+                                     contexture-list--capacity
+                                     (length (contexture-list--shown-items))
+                                     contexture-list--filters)
+          (contexture-list--header-before contexture-manager))))
+
+(defun contexture-list--follow-conversation ()
+  "Find the conversation that sends this context, and follow its count."
+  (let ((entry (contexture-count--conversation-of contexture-manager)))
+    (setq contexture-list--conversation entry)
+    (if entry
+        (contexture-count--follow (car entry) (current-buffer)
+                                 #'contexture-list--draw-header)
+      (contexture-count--unfollow (current-buffer)))))
+
+(defun contexture-list--shown-items ()
+  "Return the items to show, in display order."
+  (contexture-list--sort
+   (if (null contexture-list--filters)
+       contexture-list--items
+     (cl-remove-if-not (lambda (item)
+                         (contexture-list--passes-p item contexture-list--filters))
+                       contexture-list--items))
+   tabulated-list-sort-key))
+
+(defun contexture-list--make-rows (items)
+  "Return pairs of id and line for ITEMS, or one pair with a remark if none.
+Items that were drawn in this minute keep their lines."
+  (let* ((now (truncate (float-time)))
+         (key (list (/ now 60) tabulated-list-format contexture-list--sent))
+         (known (if (equal key (car contexture-list--made))
+                    (cdr contexture-list--made)
+                  (make-hash-table :test #'eq)))
+         (made (make-hash-table :test #'eq :size (length items)))
+         (template (contexture-list--template tabulated-list-format)))
+    (setq tabulated-list-entries
+          (mapcar (lambda (item)
+                    (car (puthash item
+                                  (or (gethash item known)
+                                      (contexture-list--make-row item now template))
+                                  made)))
+                  items)
+          contexture-list--made (cons key made))
+    (or (cl-loop with layer = nil
+                 for item in items
+                 for manager = (plist-get item :manager)
+                 unless (or tabulated-list-sort-key (equal manager layer))
+                 collect (contexture-list--section (setq layer manager) items)
+                 collect (cdr (gethash item made)))
+        (list (cons nil (contexture-list--remark))))))
+
+(defun contexture-list--section (manager items)
+  "Return the row that begins the section of MANAGER, with its part of ITEMS."
+  (let ((own (cl-remove-if-not (lambda (item)
+                                 (equal (plist-get item :manager) manager))
+                               items)))
+    (cons nil
+          (propertize
+           (format "  %s (%s)\n"
+                   (contexture--capitalized (contexture--label manager))
+                   (contexture--size
+                    (length own)
+                    (apply #'+ (mapcar (lambda (item) (or (plist-get item :tokens) 0))
+                                       own))))
+           'face 'bold))))
+
+(defun contexture-list--make-row (item now template)
+  "Return the row of ITEM at the time NOW, and its id and line.
+TEMPLATE is the format string of the line."
+  (let ((row (contexture-list--row item now contexture-list--sent)))
+    (cons row (cons (car row)
+                    (contexture-list--line row tabulated-list-format template)))))
+
+(defun contexture-list--remark ()
+  "Return the line to show when there are no items."
+  (concat "  "
+          (cond ((not contexture-list--loaded) "")
+                (contexture-list--items
+                 (substitute-command-keys
+                  "(no item passes the filters; \\[contexture-list-unfilter] \
+removes them)"))
+                (t (substitute-command-keys
+                    "(no items yet; \\[contexture-add-dwim] in a buffer adds some)")))
+          "\n"))
+
+(defun contexture-list--draw-heading ()
+  "Draw the column headings on the first line, if they changed."
+  (let ((width (window-width (get-buffer-window nil t)))
+        (dated (and (cl-some #'contexture-list--dated-p contexture-list--items) t))
+        (sent (contexture-list--sent-table)))
+    (unless (and (eql width contexture-list--width)
+                 (eq dated contexture-list--dated)
+                 (eq (null sent) (null contexture-list--sent)))
+      (setq contexture-list--width width
+            contexture-list--dated dated
+            tabulated-list-format (contexture-list--format width dated sent)))
+    (setq contexture-list--sent sent))
+  (let ((heading (contexture-list--heading tabulated-list-format
+                                           tabulated-list-sort-key))
+        (new (= (point-min) (point-max))))
+    (save-excursion
+      (goto-char (point-min))
+      (unless (equal heading (buffer-substring-no-properties
+                              (point) (line-beginning-position 2)))
+        ;; Insert the new heading before deleting the old one, so that point
+        ;; stays below both.
+        (insert heading)
+        (add-face-text-property (point-min) (point) 'tabulated-list-fake-header t)
+        (delete-region (point) (line-beginning-position 2))))
+    (when new
+      (setq contexture-list--rows nil)
+      (goto-char (point-max)))))
+
+(defun contexture-list--sent-table ()
+  "Return what agents have, if they have any of the items, or nil."
+  (and contexture-agents--table
+       (cl-some (lambda (item)
+                  (gethash (plist-get item :id) contexture-agents--table))
+                contexture-list--items)
+       contexture-agents--table))
+
+(defun contexture-list--draw-rows (rows)
+  "Replace the lines below the heading with those of ROWS.
+Unchanged lines at the beginning and the end are not touched, and each
+window stays on its items."
+  (let* ((old contexture-list--rows)
+         (places (contexture-list--places))
+         (same (contexture-list--same old rows))
+         (same-tail (contexture-list--same (reverse (nthcdr same old))
+                                           (reverse (nthcdr same rows))))
+         (fresh (butlast (nthcdr same rows) same-tail))
+         (deleted (- (length old) same same-tail)))
+    (setq contexture-list--rows rows)
+    (when (or fresh (> deleted 0))
+      (save-excursion
+        (goto-char (contexture-list--row-position same))
+        (delete-region (point) (line-beginning-position (1+ deleted)))
+        (insert (mapconcat #'cdr fresh "")))
+      (contexture-list--show-tags fresh same)
+      (mapc #'contexture-list--restore-place places))))
+
+(defun contexture-list--same (a b)
+  "Return the length of the common prefix of the lists A and B."
+  (let ((count 0))
+    (while (and a b (equal (car a) (car b)))
+      (cl-incf count)
+      (setq a (cdr a) b (cdr b)))
+    count))
+
+(defun contexture-list--row-position (number)
+  "Return the position where row NUMBER, counted from 0, begins."
+  (save-excursion
+    (goto-char (point-min))
+    (forward-line (1+ number))
+    (point)))
+
+(defun contexture-list--places ()
+  "Return the places of point and of the top of each window.
+Each place is a list (WINDOW ID LINE COLUMN START-ID START-LINE);
+WINDOW is nil for point itself."
+  (cl-loop for window in (cons nil (get-buffer-window-list nil nil t))
+           collect (save-excursion
+                     (when window (goto-char (window-point window)))
+                     `(,window ,(tabulated-list-get-id) ,(line-number-at-pos)
+                               ,(current-column)
+                               ,@(when window
+                                   (goto-char (window-start window))
+                                   (list (tabulated-list-get-id)
+                                         (line-number-at-pos)))))))
+
+(defun contexture-list--restore-place (place)
+  "Restore PLACE, an element of the value of `contexture-list--places'.
+Point, and the top of its window if it has one, return to the same item
+or, if that item is gone, to the same line."
+  (pcase-let* ((`(,window ,id ,line ,column ,start-id ,start-line) place)
+               (position (contexture-list--place-position id line column)))
+    (if (null window)
+        (goto-char position)
+      (set-window-point window position)
+      (set-window-start window (contexture-list--place-position
+                                start-id start-line 0)
+                        t))))
+
+(defun contexture-list--place-position (id line column)
+  "Return the position of COLUMN of the item ID, or else of LINE."
+  (save-excursion
+    (goto-char (or (and id (contexture-list--find id)) (point-min)))
+    (when (bobp)
+      (forward-line (1- line))
+      (when (and (eobp) (> line 2)) (forward-line -1)))
+    (move-to-column column)
+    (point)))
+
+(defun contexture-list--find (id)
+  "Return the position of the row of the item ID, or nil."
+  (when-let* ((number (cl-position id contexture-list--rows
+                                   :key #'car :test #'equal)))
+    (contexture-list--row-position number)))
+
+(defun contexture-list--resized (window)
+  "Fit the columns to WINDOW, which shows this list."
+  (with-current-buffer (window-buffer window)
+    (unless (eql contexture-list--width
+                 (window-width (get-buffer-window nil t)))
+      (contexture-list--draw))))
+
+;;;; Marks
+
+(defun contexture-list--show-tags (rows number)
+  "Show the marks of ROWS, the first of which is row NUMBER."
+  (unless (zerop (hash-table-count contexture-list--tags))
+    (save-excursion
+      (goto-char (contexture-list--row-position number))
+      (dolist (row rows)
+        (when-let* ((tag (gethash (car row) contexture-list--tags)))
+          (contexture-list--put-tag tag))
+        (forward-line)))))
+
+(defun contexture-list--put-tag (tag)
+  "Show the mark TAG, a character or nil, on this line."
+  (tabulated-list-put-tag
+   (pcase tag
+     (?D (propertize "D" 'face 'contexture-list-flagged))
+     ('nil " ")
+     (_ (propertize (char-to-string tag) 'face 'contexture-list-marked)))))
+
+(defun contexture-list--drop-tags ()
+  "Forget the marks of items that left the context."
+  (unless (zerop (hash-table-count contexture-list--tags))
+    (let ((ids (mapcar (lambda (item) (plist-get item :id))
+                       contexture-list--items)))
+      (maphash (lambda (id _)
+                 (unless (member id ids) (remhash id contexture-list--tags)))
+               contexture-list--tags))))
+
+(defun contexture-list--tagged (tag)
+  "Return the ids of the items shown that have the mark TAG."
+  (cl-loop for (id . _) in contexture-list--rows
+           when (eql tag (gethash id contexture-list--tags)) collect id))
+
+(defun contexture-list--tag (ids tag)
+  "Give the items IDS the mark TAG, a character or nil."
+  (dolist (id ids)
+    (if tag (puthash id tag contexture-list--tags)
+      (remhash id contexture-list--tags))
+    (when-let* ((position (contexture-list--find id)))
+      (save-excursion
+        (goto-char position)
+        (contexture-list--put-tag tag))))
+  (set-buffer-modified-p nil))
+
+;;; See and arrange a context
+
 ;; `contexture-list' shows the items of one context with their sources,
 ;; lines and tokens, and has commands to change them.  The list updates
 ;; itself when anybody changes the context, and keeps point on the item.
@@ -16,27 +970,16 @@
 ;; No command waits for the server: its effect shows when the answer
 ;; comes, and if that takes long the echo area says so.
 
-;;; Code:
-
-(require 'contexture-agents)
-(require 'contexture-list-draw)
-(eval-when-compile (require 'subr-x))
-
 (defconst contexture-list-buffer "*contexture: list*"
   "Name of the buffer that lists a context.")
 
-(autoload 'contexture--call-each "contexture-layers")
-(autoload 'contexture-list-copy "contexture-list-item" nil t)
-(autoload 'contexture-list-edit "contexture-list-item" nil t)
-(autoload 'contexture-list-show "contexture-list-item" nil t)
-(autoload 'contexture-list-visit "contexture-list-item" nil t)
 (dolist (command '(contexture-list-filter-type contexture-list-filter-state
                    contexture-list-filter-name contexture-list-filter-contents
                    contexture-list-unfilter contexture-list-sort
                    contexture-list-unsort contexture-list-move-up
                    contexture-list-move-down contexture-list-to-special
                    contexture-list-to-general))
-  (autoload command "contexture-list-order" nil t))
+  (autoload command "contexture-list" nil t))
 
 (defvar contexture-list-mode-map
   (let ((map (make-sparse-keymap)))
@@ -479,6 +1422,1077 @@ Pinned items are never evicted.  If all of them are pinned, unpin them."
        (contexture--message "%s %s" (contexture--count (length ids) "item")
                 (if pin "pinned" "unpinned"))))
     (setq deactivate-mark t)))
+
+;;; See and edit the text of an item
+
+;; Showing, copying and editing the text of an item of the list, and
+;; visiting its source.  The list has no texts; these are fetched on
+;; demand, without waiting.
+
+(defconst contexture-list--item-buffer "*contexture: item*"
+  "Name of the buffer that shows one item's text.")
+
+;;;; Texts
+
+(defun contexture-list-item--fetch (ids function)
+  "Call FUNCTION with the items IDS and their texts, in the context's order.
+It runs in this buffer.  Items that left the context are skipped."
+  (contexture-list--call 'list-items (list :ids ids)
+                         (lambda (items)
+                           (if items (funcall function items)
+                             (message "The item is gone")))))
+
+(defun contexture-list-copy ()
+  "Copy the text of the items in the region, the marked ones, or the one at point."
+  (interactive)
+  (contexture-list-item--fetch
+   (contexture-list--ids)
+   (lambda (items)
+     (let ((text (contexture-list-item--join
+                  (mapcar (lambda (item) (plist-get item :content)) items))))
+       (kill-new text)
+       (contexture--message "Copied %s%s" (contexture--count (length text) "character")
+                (if (cdr items)
+                    (concat " of " (contexture--count (length items) "item"))
+                  "")))))
+  (setq deactivate-mark t))
+
+(defun contexture-list-item--join (texts)
+  "Return TEXTS joined, each on a new line."
+  (let ((result (car texts)))
+    (dolist (text (cdr texts) result)
+      (setq result (concat result
+                           (if (string-suffix-p "\n" result) "" "\n")
+                           text)))))
+
+;;;; Visiting and showing
+
+(defun contexture-list-visit ()
+  "Go to where the item at point came from.
+If its source is gone, show the item's text."
+  (interactive)
+  (when (mouse-event-p last-input-event)
+    (mouse-set-point last-input-event))
+  (let* ((metadata (plist-get (contexture-list--item) :metadata))
+         (buffer (contexture-list-item--source-buffer metadata)))
+    (if (null buffer)
+        (contexture-list-item--show
+         (lambda ()
+           (contexture--message "%s is gone; this is the text taken from it"
+                    (contexture--place metadata))))
+      (contexture-list-item--visit buffer metadata))))
+
+(defun contexture-list-item--visit (buffer metadata)
+  "Show BUFFER, at the line that METADATA names."
+  (pop-to-buffer buffer)
+  (when-let* ((line (plist-get metadata :start-line)))
+    (contexture-list-item--go-to-line line)))
+
+(defun contexture-list-item--source-buffer (metadata)
+  "Return a buffer with the file, or else the buffer, that METADATA names, or nil."
+  (let ((file (plist-get metadata :filename))
+        (buffer (plist-get metadata :buffer)))
+    (cond ((and file (find-buffer-visiting file)))
+          ((and file (file-exists-p file)) (find-file-noselect file))
+          (file nil)
+          (buffer (get-buffer buffer)))))
+
+(defun contexture-list-item--go-to-line (line)
+  "Go to LINE of the whole buffer, widening if it is hidden."
+  (let ((position (save-excursion
+                    (save-restriction
+                      (widen)
+                      (contexture--line-position line)))))
+    (unless (<= (point-min) position (point-max))
+      (widen))
+    (push-mark nil t)
+    (goto-char position)))
+
+(defun contexture-list-show ()
+  "Show the text of the item at point in another window."
+  (interactive)
+  (contexture-list-item--show #'ignore))
+
+(defun contexture-list-item--show (then)
+  "Show the text of the item at point, then call THEN."
+  (contexture-list-item--fetch
+   (list (plist-get (contexture-list--item) :id))
+   (lambda (items)
+     (contexture-list-item--display (car items))
+     (funcall then))))
+
+(defun contexture-list-item--display (item)
+  "Show the text of ITEM in another window."
+  (with-current-buffer (get-buffer-create contexture-list--item-buffer)
+    (let ((inhibit-read-only t))
+      (contexture-list-item--insert item)
+      (ignore-errors (font-lock-ensure))
+      (contexture--show-hidden))
+    (setq header-line-format (contexture-list-item--header
+                              (concat
+                               (contexture--description (plist-get item :metadata))
+                               (contexture-list-item--age item))))
+    (setq-local view-inhibit-help-message t)
+    (view-mode-enter nil #'ignore)
+    (display-buffer (current-buffer))))
+
+(defun contexture-list-item--age (item)
+  "Return a phrase for the time of ITEM's text if it is not its source's, or \"\"."
+  (if-let* ((as-of (plist-get item :as-of)))
+      (concat (format-time-string " as of %F %R" as-of)
+              (when-let* ((reason (plist-get (plist-get item :metadata) :stale)))
+                (concat ": " reason)))
+    ""))
+
+(defun contexture-list-item--insert (item)
+  "Replace this buffer's text with that of ITEM, in the major mode for it."
+  (erase-buffer)
+  (insert (plist-get item :content))
+  (goto-char (point-min))
+  (delay-mode-hooks (funcall (contexture-list-item--mode
+                              (plist-get item :metadata))))
+  (set-buffer-modified-p nil))
+
+(defun contexture-list-item--header (text)
+  "Return a header line that shows TEXT."
+  (replace-regexp-in-string "%" "%%" (concat " " text)))
+
+(defun contexture-list-item--mode (metadata)
+  "Return the major mode for text with METADATA, if it is a safe one.
+Else return `fundamental-mode'."
+  (let* ((names (list (plist-get metadata :mode)
+                      (plist-get metadata :language)
+                      (contexture--file-mode
+                       (or (plist-get metadata :filename) ""))))
+         (modes (mapcar (lambda (name) (and (stringp name) (intern-soft name)))
+                        names)))
+    (or (cl-find-if (lambda (mode)
+                      (and mode (fboundp mode)
+                           ;; Emacs 30 wants several modes as a list, and 28 takes none.
+                           (cl-some (lambda (parent)
+                                      (provided-mode-derived-p mode parent))
+                                    '(prog-mode text-mode conf-mode))))
+                    modes)
+        #'fundamental-mode)))
+
+;;;; Editing
+
+(defvar-local contexture-list-item--edited nil
+  "Item that is edited in this buffer, as last seen.")
+
+(defvar-local contexture-list-item--saving nil
+  "Non-nil while the text of this buffer is on its way to the server.")
+
+(defvar contexture-list-edit-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "C-c C-c") #'contexture-list-edit-finish)
+    (define-key map (kbd "C-c C-k") #'contexture-list-edit-abort)
+    (define-key map [remap save-buffer] #'contexture-list-edit-finish)
+    map)
+  "Keymap of `contexture-list-edit-mode'.")
+
+(define-minor-mode contexture-list-edit-mode
+  "Minor mode for editing the text of an item of a context.
+\\<contexture-list-edit-mode-map>\\[contexture-list-edit-finish] saves this buffer's text as the item's, and
+\\[contexture-list-edit-abort] discards the change.  The item's file is not touched."
+  :lighter " Edit-Item")
+
+(defun contexture-list-edit ()
+  "Edit the text of the item at point in its own buffer.
+Only the item changes, not its file, and it follows that no longer."
+  (interactive)
+  (let* ((item (contexture-list--item))
+         (buffer (contexture-list-item--edit-buffer (plist-get item :id))))
+    (when (and (plist-get item :live)
+               (null (plist-get (plist-get item :metadata) :start-line)))
+      (user-error "This item is read from its file whenever it is used; \
+edit the file"))
+    (if buffer
+        (pop-to-buffer buffer)
+      (contexture-list-item--fetch (list (plist-get item :id))
+                                   #'contexture-list-item--edit))))
+
+(defun contexture-list-item--edit-buffer (id)
+  "Return the buffer in which the item ID of this context is edited, or nil."
+  (cl-find-if (lambda (buffer)
+                (with-current-buffer buffer
+                  (and contexture-list-edit-mode
+                       (equal id (plist-get contexture-list-item--edited :id)))))
+              (buffer-list)))
+
+(defun contexture-list-item--edit (items)
+  "Open a buffer to edit the first of ITEMS, unless there is one already.
+Select it unless the user went elsewhere meanwhile."
+  (let* ((item (car items))
+         (here (eq (window-buffer) (current-buffer)))
+         (buffer (or (contexture-list-item--edit-buffer (plist-get item :id))
+                     (contexture-list-item--make-edit-buffer item))))
+    (if here (pop-to-buffer buffer) (display-buffer buffer))))
+
+(defun contexture-list-item--make-edit-buffer (item)
+  "Return a new buffer to edit ITEM of this list's context."
+  (let ((manager (or (plist-get item :manager) contexture-manager))
+        (source (contexture--description (plist-get item :metadata))))
+    (with-current-buffer (generate-new-buffer
+                          (format "*contexture: edit %s*" source))
+      (contexture-list-item--insert item)
+      (setq buffer-undo-list nil
+            contexture-manager manager
+            contexture-list-item--edited item
+            header-line-format
+            (contexture-list-item--header
+             (concat (format "Editing %s" source)
+                     (substitute-command-keys
+                      "\\<contexture-list-edit-mode-map>: \
+\\[contexture-list-edit-finish] saves the change, \
+\\[contexture-list-edit-abort] discards it"))))
+      (contexture-list-edit-mode)
+      (current-buffer))))
+
+(defun contexture-list-edit-finish ()
+  "Save this buffer's text as the item's, and leave.
+If the item was changed elsewhere meanwhile, nothing is overwritten: a
+message says so, and you can repeat the command to overwrite that change."
+  (interactive)
+  (contexture-list-item--check-editing)
+  (cond ((not (buffer-modified-p))
+         (message "Nothing was changed")
+         (quit-window t))
+        ((= (buffer-size) 0)
+         (user-error "An item cannot be empty; remove it in the list"))
+        (t (setq contexture-list-item--saving t)
+           (contexture-list--call
+            'list-items
+            (list :ids (list (plist-get contexture-list-item--edited :id)))
+            (lambda (items) (contexture-list-item--save (car items)))
+            #'contexture-list-item--not-saved))))
+
+(defun contexture-list-item--check-editing ()
+  "Signal an error unless this buffer edits an item and is not being saved."
+  (unless contexture-list-item--edited
+    (user-error "No item is edited here"))
+  (when contexture-list-item--saving
+    (user-error "The server has not answered yet")))
+
+(defun contexture-list-item--save (current)
+  "Save this buffer's text unless the item changed meanwhile.
+CURRENT is the item as it is now, or nil if it is gone."
+  (cond ((null current)
+         (contexture-list-item--not-saved)
+         (message "The item was removed meanwhile, so nothing was saved; \
+your text is still here"))
+        ((not (equal (plist-get current :content)
+                     (plist-get contexture-list-item--edited :content)))
+         (contexture-list-item--not-saved)
+         (setq contexture-list-item--edited current)
+         (contexture-list-item--display current)
+         (contexture--message "%s"
+                  (substitute-command-keys
+                   "The item was changed elsewhere meanwhile; the other window \
+shows it, and \\[contexture-list-edit-finish] again overwrites it")))
+        (t (contexture-list-item--send))))
+
+(defun contexture-list-item--not-saved (&optional _problem)
+  "Allow this buffer's text to be saved again."
+  (setq contexture-list-item--saving nil))
+
+(defun contexture-list-item--send ()
+  "Send this buffer's text to the server, then leave the buffer."
+  (let ((tick (buffer-chars-modified-tick))
+        (text (save-restriction
+                (widen)
+                (buffer-substring-no-properties (point-min) (point-max)))))
+    (contexture-list--call
+     'update-item
+     (list :id (plist-get contexture-list-item--edited :id) :content text :live :false)
+     (lambda (item)
+       (setq contexture-list-item--saving nil
+             contexture-list-item--edited item)
+       (if (/= tick (buffer-chars-modified-tick))
+           (message "Saved, except what you typed since")
+         (set-buffer-modified-p nil)
+         (contexture-list-item--leave)
+         (contexture--message "Changed %s (%s)" (contexture--source (plist-get item :metadata))
+                  (contexture--count (plist-get item :tokens) "token"))))
+     #'contexture-list-item--not-saved)))
+
+(defun contexture-list-item--leave ()
+  "Kill this buffer and give its window back."
+  (if-let* ((window (get-buffer-window nil t)))
+      (quit-window t window)
+    (kill-buffer)))
+
+(defun contexture-list-edit-abort ()
+  "Leave this buffer without changing the item."
+  (interactive)
+  (unless contexture-list-item--edited
+    (user-error "No item is edited here"))
+  (when (or (not (buffer-modified-p))
+            (y-or-n-p "Discard your change? "))
+    (set-buffer-modified-p nil)
+    (contexture-list-item--leave)))
+
+;;; Sort, filter and move in the list
+
+;; Sorting and filtering the list, and moving items.  Sorting and
+;; filtering change only the list; moving changes the order of the context
+;; itself, which is the order a model sees.
+
+;;;; Sorting
+
+(defun contexture-list-sort (column)
+  "Sort the list by COLUMN, a name: the one at point, or one that you choose.
+Sorting by the same column again reverses the order.  The context keeps
+its own order; \\<contexture-list-mode-map>\\[contexture-list-unsort] shows that again."
+  (interactive (list (contexture-list-order--column last-input-event)))
+  (setq tabulated-list-sort-key
+        (cons column (and (equal column (car tabulated-list-sort-key))
+                          (not (cdr tabulated-list-sort-key)))))
+  (contexture-list--draw)
+  (contexture--message "Sorted by %s%s; %s shows the context's order"
+           (downcase column)
+           (if (cdr tabulated-list-sort-key) ", backwards" "")
+           (substitute-command-keys "\\[contexture-list-unsort]")))
+
+(defun contexture-list-order--column (event)
+  "Return the column clicked by EVENT, or at point, or chosen by the user."
+  (when (mouse-event-p event)
+    (mouse-set-point event))
+  (or (get-text-property (point) 'contexture-list-column)
+      (and (or (mouse-event-p event)
+               (and (tabulated-list-get-id) (> (current-column) 3)))
+           (contexture-list--column-at (current-column) tabulated-list-format))
+      (let ((completion-ignore-case t))
+        (completing-read "Sort by: " (cl-loop for (name _ sortable)
+                                              across tabulated-list-format
+                                              when sortable collect name)
+                         nil t))))
+
+(defun contexture-list-unsort ()
+  "Show the items in the order of the context, as a model sees them."
+  (interactive)
+  (setq tabulated-list-sort-key nil)
+  (contexture-list--draw)
+  (message "In the order of the context"))
+
+;;;; Moving
+
+(defun contexture-list-move-up ()
+  "Move the item at point up by one."
+  (interactive)
+  (contexture-list-order--move -1))
+
+(defun contexture-list-move-down ()
+  "Move the item at point down by one."
+  (interactive)
+  (contexture-list-order--move 1))
+
+(defun contexture-list-order--move (step)
+  "Move the item at point by STEP lines, 1 or -1, in the context too.
+The list does not wait for the server, so you can type keys fast."
+  (when tabulated-list-sort-key
+    (contexture--user-error "The list is sorted by %s, so you would not see the move; \
+%s shows the context's order"
+                (downcase (car tabulated-list-sort-key))
+                (substitute-command-keys "\\[contexture-list-unsort]")))
+  (let* ((item (contexture-list--item))
+         (shown (contexture-list--shown-items))
+         (place (+ step (cl-position item shown)))
+         (neighbour (or (and (>= place 0) (nth place shown))
+                        (contexture--user-error "This is the %s item"
+                                    (if (< step 0) "first" "last")))))
+    (unless (equal (plist-get item :manager) (plist-get neighbour :manager))
+      (contexture--user-error "This is the %s item of its layer; %s moves it to another"
+                  (if (< step 0) "first" "last")
+                  (substitute-command-keys
+                   (if (< step 0) "\\[contexture-list-to-general]"
+                     "\\[contexture-list-to-special]"))))
+    (contexture-list--draw-ahead
+     (contexture-list-order--put item neighbour (> step 0)
+                                 contexture-list--items))
+    (contexture-list--change 'move-item
+                             (list :id (plist-get item :id)
+                                   (if (> step 0) :after :before)
+                                   (plist-get neighbour :id)))))
+
+(defun contexture-list-order--put (item neighbour after items)
+  "Return ITEMS with ITEM before NEIGHBOUR, or after it if AFTER is non-nil."
+  (cl-loop for each in items
+           if (eq each neighbour)
+           append (if after (list neighbour item) (list item neighbour))
+           else unless (eq each item) collect each))
+
+;;;; Moving to another layer
+
+(defun contexture-list-to-special ()
+  "Move the items in the region, else the marked ones, to a more special layer.
+Without any, move the item at point."
+  (interactive)
+  (contexture-list-order--transfer 1))
+
+(defun contexture-list-to-general ()
+  "Move the items in the region, else the marked ones, to a more general layer.
+Without any, move the item at point."
+  (interactive)
+  (contexture-list-order--transfer -1))
+
+(defun contexture-list-order--transfer (step)
+  "Move items by STEP layers, 1 or -1."
+  (unless (consp contexture-manager)
+    (user-error "This list shows one context, and not the layers of a buffer"))
+  (let* ((ids (contexture-list--ids))
+         (from (contexture-list--manager-of (car ids)))
+         (place (+ step (cl-position from contexture-manager :test #'equal)))
+         (into (or (and (>= place 0) (nth place contexture-manager))
+                   (contexture--user-error "These items are in the most %s layer already"
+                               (if (> step 0) "special" "general")))))
+    (unless (cl-every (lambda (id) (equal from (contexture-list--manager-of id))) ids)
+      (user-error "These items are in several layers; choose those of one"))
+    (contexture-list--change
+     'transfer-items (list :ids ids :into into)
+     (lambda (_)
+       (setq contexture--last-changed into)
+       (contexture--message "Moved %s to %s; %s undoes it"
+                (contexture--count (length ids) "item") (contexture--label into)
+                (substitute-command-keys "\\[contexture-undo]"))))
+    (setq deactivate-mark t)))
+
+;;;; Filtering
+
+(defun contexture-list-filter-type (type)
+  "Show only the items of TYPE, a type or an origin such as diff.
+Empty input shows all types."
+  (interactive (list (contexture-list-order--choose
+                      "type" #'contexture-list--kinds)))
+  (contexture-list-order--filter 'type type))
+
+(defun contexture-list-filter-state (state)
+  "Show only the items in STATE, such as stale.
+Empty input shows all states."
+  (interactive (list (contexture-list-order--choose
+                      "state" (lambda (item) (list (contexture-list--state item))))))
+  (contexture-list-order--filter 'state state))
+
+(defun contexture-list-filter-name (regexp)
+  "Show only the items whose source, as listed, matches REGEXP.
+Empty input shows all."
+  (interactive (list (read-regexp "Show only sources that match: ")))
+  (contexture-list-order--filter 'name (contexture-list-order--check regexp)))
+
+(defun contexture-list-filter-contents (regexp)
+  "Show only the items whose text matches REGEXP.
+Empty input shows all."
+  (interactive (list (read-regexp "Show only texts that match: ")))
+  (contexture-list-order--filter 'contents (contexture-list-order--check regexp)))
+
+(defun contexture-list-unfilter ()
+  "Show all items of the context again."
+  (interactive)
+  (setq contexture-list--filters nil)
+  (contexture-list--draw)
+  (message "All items are shown"))
+
+(defun contexture-list-order--choose (noun values)
+  "Ask the user for one of the values of the items.
+The function VALUES returns a list of strings for an item; NOUN names
+them in the prompt."
+  (completing-read (format "Show only the %s: " noun)
+                   (sort (delete-dups (mapcan (lambda (item)
+                                                (copy-sequence (funcall values item)))
+                                              (copy-sequence contexture-list--items)))
+                         #'string<)
+                   nil t))
+
+(defun contexture-list-order--check (regexp)
+  "Return REGEXP, or signal an error if it is invalid."
+  (condition-case problem
+      (progn (string-match-p regexp "") regexp)
+    (invalid-regexp (contexture--user-error "This is not a regular expression: %s" (cadr problem)))))
+
+(defun contexture-list-order--filter (kind value)
+  "Show only the items whose KIND has VALUE, in addition to other filters.
+An empty VALUE removes the filter of that kind."
+  (setq contexture-list--filters
+        (append (unless (string-empty-p value) (list (cons kind value)))
+                (assq-delete-all kind contexture-list--filters)))
+  (if (and (eq kind 'contents) (not (string-empty-p value)))
+      (contexture-list--update)         ; the texts are fetched first
+    (contexture-list--draw)))
+
+;;; Choose, keep and thin out contexts
+
+;; Commands for whole contexts.  `contexture-switch' chooses the context
+;; that this buffer's commands work on; `contexture-save-set' and its kin
+;; keep copies under a name; `contexture-remove' and `contexture-clear'
+;; remove items without opening the list; `contexture-refresh' reads the
+;; items' files again; `contexture-set-capacity' changes how many items a
+;; context holds; `contexture-undo' undoes the last change, and
+;; `contexture-redo' redoes it.
+
+(defvar contexture-set-history nil
+  "History of chosen sets.")
+
+;;;; Completion
+
+(defun contexture-sets--annotate (alist describe)
+  "Return a function that annotates a name of ALIST.
+DESCRIBE is called with the value of the name in ALIST."
+  (lambda (name)
+    (if-let* ((entry (assoc name alist)))
+        (concat (propertize " " 'display '(space :align-to 40))
+                (contexture--visible (funcall describe (cdr entry))))
+      "")))
+
+(defun contexture-sets--age (seconds)
+  "Return a phrase for the age of something made at SECONDS, Unix time."
+  (let ((age (contexture-list--age
+              (max 0 (- (truncate (float-time)) seconds)))))
+    (if (equal age "now") "just now" (concat age " ago"))))
+
+;;;; Removing and undoing
+
+;;;###autoload
+(defun contexture-remove (ids &optional name manager)
+  "Remove the items IDS, a list, from the context MANAGER.
+Interactively, remove the item of the text at point; if there is none or
+several, or with a prefix argument, choose one.  NAME names the items in
+the message; MANAGER is by default the one to which this buffer adds."
+  (interactive
+   (let ((item (contexture-sets--read-item "Remove item" current-prefix-arg)))
+     (list (list (plist-get item :id))
+           (contexture--description (plist-get item :metadata))
+           (plist-get item :manager))))
+  (let ((manager (or manager (contexture-current-manager))))
+    (setq contexture--last-changed manager)
+    (contexture--request-patiently
+     'remove-items (list :manager manager :ids ids)
+     :success (lambda (result)
+                (contexture--message "Removed %s from %s; %s undoes it"
+                         (or name
+                             (contexture--count (plist-get result :removed) "item"))
+                         (contexture--label manager)
+                         (substitute-command-keys "\\[contexture-undo]"))))))
+
+(defun contexture-sets--read-item (prompt ask)
+  "Return the item at point; choose with PROMPT if that is unclear, or if ASK.
+An item of lines around point is preferred to one of the whole file."
+  (let* ((manager (contexture-current-context))
+         (items (or (contexture--ask 'list-items
+                                     (append (contexture--context-params manager)
+                                             '(:brief t)))
+                    (contexture--user-error "%s has no items" (contexture--capitalized
+                                                   (contexture--label manager)))))
+         (whole (cl-remove-if-not #'contexture-sets--here-p items))
+         (here (or (cl-remove-if-not #'contexture-sets--lines-p whole) whole)))
+    (if (and here (null (cdr here)) (not ask))
+        (car here)
+      (contexture-sets--choose-item
+       prompt (if ask items (or here items)) (car (last here))))))
+
+(defun contexture-sets--lines-p (item)
+  "Return non-nil if ITEM is of certain lines, not of a whole file or buffer."
+  (plist-get (plist-get item :metadata) :start-line))
+
+(defun contexture-sets--here-p (item)
+  "Return non-nil if ITEM is from this buffer or its file, at point's line."
+  (let* ((metadata (plist-get item :metadata))
+         (base (contexture--base-buffer))
+         (file (buffer-file-name base))
+         (filename (plist-get metadata :filename))
+         (start (plist-get metadata :start-line))
+         (line (line-number-at-pos nil t)))
+    (and (if filename
+             (and file (equal filename (expand-file-name file)))
+           (equal (plist-get metadata :buffer) (buffer-name base)))
+         (or (null start)
+             (<= start line (or (plist-get metadata :end-line) start))))))
+
+(defun contexture-sets--choose-item (prompt items default)
+  "Ask with PROMPT for one of ITEMS, by default DEFAULT or the newest."
+  (let* ((alist (contexture-sets--name-items (reverse items)))
+         (default (or (car (rassq default alist)) (caar alist)))
+         (name (completing-read
+                (format-prompt prompt (contexture--visible default))
+                (contexture--table
+                 (mapcar #'car alist) 'contexture-item
+                 (contexture-sets--annotate alist #'contexture-sets--item-text))
+                nil t nil nil default)))
+    (or (cdr (assoc name alist))
+        (user-error "No item was chosen"))))
+
+(defun contexture-sets--name-items (items)
+  "Return an alist from unique names to ITEMS."
+  (let (alist)
+    (dolist (item items (nreverse alist))
+      (let ((name (contexture--description (plist-get item :metadata))))
+        (push (cons (if (assoc name alist)
+                        (format "%s <%s>" name (plist-get item :id))
+                      name)
+                    item)
+              alist)))))
+
+(defun contexture-sets--item-text (item)
+  "Return the annotation of ITEM."
+  (format "%s, %s, %s" (contexture-list--kind item)
+          (contexture--count (or (plist-get item :tokens) 0) "token")
+          (contexture-sets--age (plist-get item :timestamp))))
+
+;;;###autoload
+(defun contexture-freeze (item &optional follow)
+  "Make a snapshot of ITEM, which no longer follows its source.
+It keeps its text, and whatever shows it says of when that is.  With
+FOLLOW, the prefix argument, let it follow its source again.
+Interactively, ITEM is that of the text at point; if there is none or
+several, choose one."
+  (interactive
+   (list (contexture-sets--read-item
+          (if current-prefix-arg "Let item follow its source" "Freeze item") nil)
+         current-prefix-arg))
+  (let ((manager (or (plist-get item :manager) (contexture-current-manager)))
+        (name (contexture--description (plist-get item :metadata))))
+    (setq contexture--last-changed manager)
+    (contexture--request-patiently
+     'freeze-items (list :manager manager :id (plist-get item :id)
+                         :frozen (not follow))
+     :success (lambda (_)
+                (contexture--message "%s %s in %s"
+                         (if follow "Following again:" "Frozen:")
+                         name (contexture--label manager))))))
+
+;;;###autoload
+(defun contexture-clear ()
+  "Empty the context to which this buffer adds.
+`contexture-undo' brings it back."
+  (interactive)
+  (let ((manager (contexture-current-manager)))
+    (setq contexture--last-changed manager)
+    (contexture--request-patiently
+     'clear-manager (list :manager manager)
+     :success
+     (lambda (result)
+       (let ((removed (or (plist-get result :removed) 0)))
+         (if (> removed 0)
+             (contexture--message "Removed %s from %s; %s undoes it"
+                      (contexture--count removed "item")
+                      (contexture--label manager)
+                      (substitute-command-keys "\\[contexture-undo]"))
+           (contexture--message "%s has no items" (contexture--capitalized
+                                  (contexture--label manager)))))))))
+
+;;;###autoload
+(defun contexture-undo ()
+  "Undo the last change to this buffer's context.
+With layers, that is the one that was changed last in this Emacs, or else
+the one to which this buffer adds.  Repeat it to go further back.
+`contexture-redo' brings back what was undone.  `contexture-menu' shows
+beforehand what this would undo."
+  (interactive)
+  (contexture-sets--step 'undo :undone "Undid" "redoes"))
+
+;;;###autoload
+(defun contexture-redo ()
+  "Redo the change to this buffer's context that was undone last.
+Repeat it to go further.  A new change of the context forgets what could
+be redone; that items followed their files is no change."
+  (interactive)
+  (contexture-sets--step 'redo :redone "Redid" "undoes"))
+
+(defun contexture-sets--step (method what did reverses)
+  "Call METHOD, `undo' or `redo', and report it.
+WHAT is the member of its result that names the change.  DID begins the
+report; REVERSES says what the opposite command does."
+  (let ((manager (contexture-sets--manager-to-undo)))
+    (setq contexture--last-changed manager)
+    (contexture--request-patiently
+     method (list :manager manager :describe t)
+     :success
+     (lambda (result)
+       (contexture--message
+        "%s %s in %s (%s)%s" did
+        (contexture-sets--change-name (plist-get result what)
+                                      (plist-get result :change))
+        (contexture--label manager)
+        (contexture--size (plist-get result :count)
+                          (plist-get result :total-tokens))
+        (if (equal (plist-get result what) "push-next") ""
+          (format "; %s %s it"
+                  (substitute-command-keys (if (eq method 'undo) "\\[contexture-redo]"
+                                             "\\[contexture-undo]"))
+                  reverses)))))))
+
+(defun contexture-sets--change-name (method change)
+  "Return a phrase for the change by METHOD.
+CHANGE is what the server tells of it, or nil."
+  (let ((count (or (plist-get change :count) 0))
+        (name (contexture-sets--change method)))
+    (cond ((plist-get change :set)
+           (format "%s (%s)" name (contexture--visible (plist-get change :set))))
+          ((or (= count 0) (not (string-match-p "\\`an? " name))) name)
+          (t (format "%s of %s" name
+                     (if (= count 1)
+                         (contexture--description
+                          (plist-get (car (plist-get change :items)) :metadata))
+                       (contexture--count count "item")))))))
+
+(defun contexture-sets--manager-to-undo ()
+  "Return the name of the context whose last change is to be undone."
+  (let ((context (contexture-current-context)))
+    (if (and (listp context) (member contexture--last-changed context))
+        contexture--last-changed
+      (contexture-current-manager))))
+
+(defun contexture-sets--change (method)
+  "Return a phrase for the change by METHOD, a name from the server."
+  (pcase (contexture--name method)
+    ((or "add-context" "add-file" "add-tree") "an addition")
+    ("remove-context" "a removal")
+    ("clear-context" "the clearing")
+    ("update-context" "an edit")
+    ("move-context" "a move")
+    ("transfer-items" "a move to or from another context")
+    ("open-layers" "the taking over of items")
+    ("pin-context" "a change of pins")
+    ("freeze-items" "the freezing")
+    ("refresh-context" "a refresh")
+    ("load-set" "the loading of a set")
+    ("save-set" "the saving of a set")
+    ("drop-set" "the dropping of a set")
+    ("configure-manager" "a change of capacity")
+    ("drop-manager" "the dropping of the context")
+    ("push-next" "a sending to an agent")
+    (other other)))
+
+;;;; Refreshing and making room
+
+;;;###autoload
+(defun contexture-refresh ()
+  "Read the files of this buffer's context again, in all of its layers.
+Text that moved within its file is found again; text that is gone from
+its file stays as it is and is shown as stale."
+  (interactive)
+  (let ((context (contexture-current-context)))
+    (contexture--call-each
+     'refresh-items
+     (mapcar (lambda (manager) (list :manager manager))
+             (contexture--managers context))
+     (lambda (result)
+       (contexture--message "%s" (contexture-sets--refreshed-text context result)))
+     #'contexture-show-error)))
+
+(defun contexture-sets--refreshed-text (manager result)
+  "Return the message for RESULT of refreshing MANAGER."
+  (let* ((outcomes (mapcar (lambda (item) (plist-get item :outcome))
+                           (plist-get result :items)))
+         (count (lambda (&rest kinds)
+                  (cl-count-if (lambda (outcome) (memq outcome kinds)) outcomes)))
+         (parts (cl-loop for (words . kinds) in '(("changed" :updated)
+                                                  ("moved within the file" :moved)
+                                                  ("no longer found in the file" :stale)
+                                                  ("whose file is gone" :missing))
+                         for number = (apply count kinds)
+                         when (> number 0) collect (format "%d %s" number words))))
+    (format "Read the files of %s again: %s" (contexture--label manager)
+            (if parts (string-join parts ", ") "nothing has changed"))))
+
+;;;###autoload
+(defun contexture-set-capacity (items)
+  "Set the capacity of this buffer's context to ITEMS, from 1 to 1000.
+If it holds more, the oldest items that are not pinned leave it;
+`contexture-undo' brings them back."
+  (interactive (list (contexture-sets--read-capacity)))
+  (unless (and (natnump items) (<= 1 items contexture--max-items))
+    (user-error "A context holds from 1 to %d items" contexture--max-items))
+  (let ((manager (contexture-current-manager)))
+    (contexture--request-patiently
+     'configure-manager (list :manager manager :max-items items)
+     :success
+     (lambda (result)
+       (let ((evicted (length (plist-get result :evicted))))
+         (contexture--message "%s now holds at most %s%s"
+                  (contexture--capitalized (contexture--label manager))
+                  (contexture--count items "item")
+                  (if (> evicted 0)
+                      (format "; the oldest %s left it, and %s brings them back"
+                              (contexture--count evicted "item")
+                              (substitute-command-keys "\\[contexture-undo]"))
+                    "")))))))
+
+(defun contexture-sets--read-capacity ()
+  "Read the maximum number of items for this buffer's context."
+  (let* ((manager (contexture-current-manager))
+         (entry (cl-find manager (contexture--ask 'list-managers nil)
+                         :key (lambda (entry) (plist-get entry :manager))
+                         :test #'equal))
+         (now (or (plist-get entry :max-items)
+                  (plist-get (plist-get (contexture--ask 'server-info nil) :limits)
+                             :max-items))))
+    (read-number (contexture--format "Maximum number of items in %s (1 to %d): "
+                                     (contexture--label manager)
+                                     contexture--max-items)
+                 now)))
+
+;;;; Sets
+
+;;;###autoload
+(defun contexture-save-set (name)
+  "Save a copy of this buffer's context as the set called NAME.
+This replaces a set of that name; `contexture-undo' brings it back."
+  (interactive
+   (progn (contexture-sets--check-not-empty)
+          (list (contexture-sets--read-set "Save as set" nil))))
+  (let ((manager (contexture-current-manager)))
+    (contexture--request-patiently
+     'save-set (list :manager manager :name name)
+     :success (lambda (result)
+                (contexture--message "Saved %s of %s as the set %s%s"
+                         (contexture--count (plist-get result :count) "item")
+                         (contexture--label manager) name
+                         (if (plist-get result :replaced)
+                             (substitute-command-keys
+                              " in place of the one before; \\[contexture-undo] undoes it")
+                           ""))))))
+
+;;;###autoload
+(defun contexture-load-set (name &optional append)
+  "Replace this buffer's context with the items of the set NAME.
+With APPEND, the prefix argument, add them to the context instead.
+`contexture-undo' brings the old items back."
+  (interactive (list (contexture-sets--read-set
+                      (if current-prefix-arg "Append set" "Load set") t)
+                     current-prefix-arg))
+  (let ((manager (contexture-current-manager)))
+    (contexture--request-patiently
+     'load-set (list :manager manager :name name
+                     :mode (if append :append :replace))
+     :success (lambda (result)
+                (let ((left (length (plist-get result :left))))
+                  (contexture--message "Loaded %s of the set %s into %s%s; %s undoes it"
+                           (contexture--count (length (plist-get result :ids)) "item")
+                           name (contexture--label manager)
+                           (if (> left 0)
+                               (format ", which lost %s" (contexture--count left "item"))
+                             "")
+                           (substitute-command-keys "\\[contexture-undo]")))))))
+
+;;;###autoload
+(defun contexture-drop-set (name)
+  "Delete the set called NAME.  `contexture-undo' brings it back."
+  (interactive (list (contexture-sets--read-set "Drop set" t)))
+  (contexture--request-patiently
+   'drop-set (list :manager (contexture-current-manager) :name name)
+   :success (lambda (_)
+              (contexture--message "Dropped the set %s; %s undoes it" name
+                       (substitute-command-keys "\\[contexture-undo]")))))
+
+(defun contexture-sets--check-not-empty ()
+  "Signal an error if this buffer's context has nothing to save."
+  (let ((manager (contexture-current-manager)))
+    (when (eql 0 (plist-get (contexture--ask 'count-items
+                                             (list :manager manager))
+                            :count))
+      (contexture--user-error "%s has no items to save"
+                  (contexture--capitalized (contexture--label manager))))))
+
+(defun contexture-sets--read-set (prompt existing)
+  "Read the name of a set with PROMPT; of one that exists if EXISTING."
+  (let* ((alist (mapcar (lambda (set) (cons (plist-get set :name) set))
+                        (contexture--ask 'list-sets nil))))
+    (when (and existing (null alist))
+      (user-error "There are no sets yet; `contexture-save-set' saves one"))
+    (let ((name (minibuffer-with-setup-hook
+                    (if existing #'ignore #'contexture-sets--allow-spaces)
+                  (completing-read
+                   (concat prompt ": ")
+                   (contexture--table
+                    (mapcar #'car alist) 'contexture-set
+                    (contexture-sets--annotate alist #'contexture-sets--set-text))
+                   nil existing nil 'contexture-set-history))))
+      (if (string-blank-p name)
+          (user-error "No name was given")
+        name))))
+
+(defun contexture-sets--allow-spaces ()
+  "Let space and question mark insert themselves in this minibuffer.
+They may be part of names, which complete with TAB."
+  (use-local-map
+   (let ((map (make-sparse-keymap)))
+     (define-key map " " #'self-insert-command)
+     (define-key map "?" #'self-insert-command)
+     (make-composed-keymap map (current-local-map)))))
+
+(defun contexture-sets--set-text (set)
+  "Return the annotation of SET."
+  (format "%s, %s" (contexture--size (plist-get set :count)
+                                     (plist-get set :tokens))
+          (contexture-sets--age (plist-get set :created))))
+
+;;;; Which context
+
+;;;###autoload
+(defun contexture-switch (manager)
+  "Make this buffer's commands work on the context named MANAGER.
+That context need not exist yet.  If MANAGER is nil, or with empty input
+or a prefix argument, `contexture-scope' decides again."
+  (interactive
+   (progn (contexture-sets--check-buffer)
+          (list (unless current-prefix-arg (contexture-sets--read-manager)))))
+  (contexture-sets--check-buffer)
+  (setq contexture-manager
+        (unless (or (null manager) (string-blank-p manager)) manager))
+  (when (bound-and-true-p contexture-mode)
+    (contexture-mode -1)                ; its marks are those of the other context
+    (contexture-mode 1))
+  (force-mode-line-update)
+  (contexture--message "Commands in this buffer now work on %s"
+           (contexture--label (contexture-current-context))))
+
+(defun contexture-sets--check-buffer ()
+  "Signal an error in one of Contexture's own buffers."
+  (when (string-prefix-p "*contexture: " (buffer-name))
+    (user-error "This is one of Contexture's own buffers; switch in the buffer that you work on")))
+
+(defun contexture-sets--read-manager ()
+  "Read the name of a context, old or new; the empty string resets."
+  (let* ((usual (let ((contexture-manager nil)) (contexture-current-context)))
+         (entries (contexture-sets--managers))
+         (alist (cl-mapcar (lambda (candidate entry) (cons (car candidate) entry))
+                           (contexture--candidates entries) entries))
+         (chosen
+          (minibuffer-with-setup-hook #'contexture-sets--allow-spaces
+            (completing-read (format-prompt "Work on context"
+                                            (if (listp usual) (contexture--label usual)
+                                              (contexture--visible usual)))
+                             (contexture--table
+                              (mapcar #'car alist) 'contexture-context
+                              (contexture-sets--annotate
+                               alist #'contexture-sets--manager-text))
+                             nil 'confirm)))) ; ask before taking a new name
+    (or (plist-get (cdr (assoc chosen alist)) :manager) chosen)))
+
+(defun contexture-sets--managers ()
+  "Return the entries of all contexts, as plists.
+Contexts of sessions, which may be empty, have the session's name too."
+  (let ((managers (contexture--note-labels (contexture--ask 'list-managers nil))))
+    (dolist (session (contexture--ask 'list-sessions nil) managers)
+      (let* ((name (plist-get session :manager))
+             (manager (cl-find name managers :test #'equal
+                               :key (lambda (entry) (plist-get entry :manager)))))
+        (if manager
+            (nconc manager (list :session (plist-get session :session)))
+          (setq managers
+                (nconc managers
+                       (list (list :manager name :count 0 :tokens 0
+                                   :session (plist-get session :session))))))))))
+
+(defun contexture-sets--manager-text (entry)
+  "Return the annotation of ENTRY, one of `contexture-sets--managers'."
+  (concat (if-let* ((session (plist-get entry :session)))
+              (format "session %s, " session)
+            "")
+          (contexture--size (plist-get entry :count) (plist-get entry :tokens))
+          (if-let* ((newest (plist-get entry :newest)))
+              (concat ", " (contexture-sets--age newest))
+            "")))
+
+;;; What the model will see
+
+;; `contexture-preview' shows a context as the Markdown that a model
+;; gets, byte for byte, in a buffer that cannot be edited.
+
+(defconst contexture-preview-buffer "*contexture: preview*"
+  "Name of the buffer that shows a context as the model gets it.")
+
+(defvar contexture-preview-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "q" #'quit-window)
+    (define-key map "g" #'revert-buffer)
+    (define-key map "l" #'contexture-list)
+    (define-key map "w" #'contexture-copy)
+    (define-key map "?" #'contexture-menu)
+    (define-key map (kbd "SPC") #'scroll-up-command)
+    (define-key map (kbd "DEL") #'scroll-down-command)
+    map)
+  "Keymap of `contexture-preview-mode'.")
+
+(define-minor-mode contexture-preview-mode
+  "Minor mode for viewing a context as the model gets it.
+`contexture-preview' turns this on, in a Markdown mode if one is installed.
+
+\\{contexture-preview-mode-map}"
+  :lighter " Preview"
+  (setq buffer-read-only contexture-preview-mode)
+  (setq-local revert-buffer-function
+              (if contexture-preview-mode #'contexture-preview--revert
+                (default-value 'revert-buffer-function))))
+
+;;;###autoload
+(defun contexture-preview (manager)
+  "Show the context MANAGER, a name or a list of names, as the model gets it.
+By default these are this buffer's layers; with a prefix argument, choose
+a context.  If this buffer's context is empty, another one is offered."
+  (interactive (list (contexture--manager-to-show current-prefix-arg)))
+  (let ((rendered (contexture--ask 'render-items
+                                   (contexture--context-params manager)))
+        (buffer (get-buffer-create contexture-preview-buffer)))
+    (with-current-buffer buffer
+      (unless contexture-preview-mode
+        (contexture-preview--major-mode)
+        (contexture-preview-mode))
+      (add-hook 'kill-buffer-hook #'contexture-preview--unwatch nil t)
+      (contexture-watch #'contexture-preview--changed)
+      (setq contexture-manager manager)
+      (contexture-preview--show rendered))
+    (pop-to-buffer buffer)))
+
+(defun contexture-preview--major-mode ()
+  "Turn on the best major mode for Markdown that is installed."
+  (delay-mode-hooks
+    (cond ((fboundp 'gfm-mode) (gfm-mode))
+          ((fboundp 'markdown-mode) (markdown-mode))
+          (t (text-mode)
+             (setq-local outline-regexp "#+ ")))))
+
+(defun contexture-preview--show (rendered)
+  "Show RENDERED, a result of `render-items', keeping point's line."
+  (let ((inhibit-read-only t)
+        (line (line-number-at-pos)))
+    (erase-buffer)
+    (insert (plist-get rendered :text))
+    (contexture--show-hidden)
+    (goto-char (contexture--line-position line))
+    (set-buffer-modified-p nil)
+    (setq header-line-format
+          (replace-regexp-in-string
+           "%" "%%" (format " %s, %s"
+                            (contexture--capitalized (contexture--label contexture-manager))
+                            (contexture--count (or (plist-get rendered :tokens) 0)
+                                               "token"))))))
+
+(defun contexture-preview--changed (method params)
+  "Show the context again if METHOD with PARAMS says that it changed."
+  (when-let* ((buffer (and (eq method 'context-changed)
+                           (get-buffer contexture-preview-buffer))))
+    (let ((manager (buffer-local-value 'contexture-manager buffer)))
+      (when (contexture--of-context-p (plist-get params :manager) manager)
+        (contexture-request-async
+         'render-items (contexture--context-params manager)
+         :success (apply-partially #'contexture-preview--update buffer manager))))))
+
+(defun contexture-preview--update (buffer manager rendered)
+  "Show RENDERED in BUFFER if that still shows MANAGER."
+  (when (and (buffer-live-p buffer)
+             (equal manager (buffer-local-value 'contexture-manager buffer)))
+    (with-current-buffer buffer
+      (contexture-preview--show rendered))))
+
+(defun contexture-preview--unwatch ()
+  "Clean up when the preview is killed."
+  (contexture-unwatch #'contexture-preview--changed))
+
+(defun contexture-preview--revert (&rest _)
+  "Fetch the context again and show it."
+  (contexture-preview--show
+   (contexture--ask 'render-items (contexture--context-params contexture-manager))))
 
 (provide 'contexture-list)
 ;;; contexture-list.el ends here

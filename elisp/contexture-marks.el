@@ -1,4 +1,4 @@
-;;; contexture-marks.el --- Marks on what is in a context  -*- lexical-binding: t; -*-
+;;; contexture-marks.el --- Items in their buffers  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The Contexture authors
 
@@ -9,31 +9,121 @@
 
 ;;; Commentary:
 
+;; What `contexture-mode' shows of a buffer's context, and what keeps live
+;; items up to date: overlays that follow the lines of an item, marks on
+;; these lines, the number of items in the mode line, and the changes that
+;; are sent to the server before anybody asks for the text.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'eldoc)
+(require 'seq)
+(require 'contexture)
+(eval-when-compile (require 'subr-x))
+
+(declare-function contexture--call-method "contexture-connection" t t)
+(declare-function contexture--unanswered-calls "contexture-connection" (connection))
+(defvar contexture--own-call)
+(defvar contexture-mode)
+
+;;; Overlays that follow the lines of an item
+
+;; Overlays over the texts of items.  Emacs moves them with the text; only
+;; edits at their borders run code, which keeps them to whole lines and
+;; lets undo restore what a deletion took.  Marks and live items use them.
+
+(defconst contexture-overlay--lost-limit 20
+  "Maximum number of deletions that an overlay remembers for undo.")
+
+(defvar contexture-overlay--undo-moves (< emacs-major-version 29)
+  "Non-nil if undo itself restores the borders of overlays.
+It does up to Emacs 28, where overlays are made of markers.")
+
+;;;; Making one
+
+(defun contexture-overlay--make (beg end &optional partial)
+  "Return a new overlay from BEG to END that follows the text.
+It keeps to whole lines unless PARTIAL is non-nil."
+  (let ((overlay (make-overlay beg end))
+        (hooks '(contexture-overlay--edited)))
+    (overlay-put overlay 'modification-hooks hooks)
+    (overlay-put overlay 'insert-in-front-hooks hooks)
+    (overlay-put overlay 'insert-behind-hooks hooks)
+    (overlay-put overlay 'contexture-partial partial)
+    overlay))
+
+(defun contexture-overlay--cover-lines (overlay)
+  "Let OVERLAY cover its first and last line whole, unless it is partial.
+A newline at the end is part of it only if it was."
+  (unless (overlay-get overlay 'contexture-partial)
+    (save-excursion
+      (let ((beg (progn (goto-char (overlay-start overlay)) (line-beginning-position)))
+            (end (progn (goto-char (overlay-end overlay))
+                        (if (bolp) (point) (line-end-position)))))
+        (unless (and (= beg (overlay-start overlay)) (= end (overlay-end overlay)))
+          (move-overlay overlay beg end))))))
+
+;;;; Edits at its borders
+
+(defun contexture-overlay--edited (overlay after beg end &optional length)
+  "Keep OVERLAY to whole lines, and let undo restore it.
+AFTER, BEG, END and LENGTH are those of overlay hooks."
+  (cond ((and undo-in-progress contexture-overlay--undo-moves))
+        ((not after)
+         (when (and (< beg end)
+                    (not contexture-overlay--undo-moves)
+                    (or (<= beg (overlay-start overlay))
+                        (>= end (overlay-end overlay))))
+           (contexture-overlay--note-lost overlay beg end)))
+        ((and (eql length 0) (not (contexture-overlay--restored overlay beg end)))
+         (when (and (= beg (overlay-start overlay)) (eq (char-before end) ?\n)
+                    (not (overlay-get overlay 'contexture-partial)))
+           ;; Lines were put before the first one.
+           (move-overlay overlay end (max end (overlay-end overlay)))))))
+
+(defun contexture-overlay--note-lost (overlay beg end)
+  "Remember where OVERLAY's borders are in the text from BEG to END.
+That text is about to be deleted."
+  (let ((start (overlay-start overlay))
+        (stop (overlay-end overlay)))
+    (overlay-put overlay 'contexture-lost
+                 (cons (list (- end beg)
+                             (and (<= beg start) (- start beg))
+                             (and (<= stop end) (- stop beg)))
+                       (seq-take (overlay-get overlay 'contexture-lost)
+                                 (1- contexture-overlay--lost-limit))))))
+
+(defun contexture-overlay--restored (overlay beg end)
+  "Return non-nil if undo restored OVERLAY along with BEG to END.
+Two hooks may run for one insertion; the second finds it done."
+  (let ((lost (and undo-in-progress
+                   (assq (- end beg) (overlay-get overlay 'contexture-lost)))))
+    (cond (lost
+           (pcase-let ((`(,_ ,start ,stop) lost))
+             (move-overlay overlay
+                           (if start (+ beg start) (overlay-start overlay))
+                           (if stop (+ beg stop) (overlay-end overlay))))
+           (overlay-put overlay 'contexture-lost
+                        (remq lost (overlay-get overlay 'contexture-lost)))
+           (overlay-put overlay 'contexture-restored (buffer-modified-tick)))
+          (t (eql (overlay-get overlay 'contexture-restored)
+                  (buffer-modified-tick))))))
+
+;;; Marks on what is in a context
+
 ;; The part of `contexture-mode' that marks lines.  Each item that came
 ;; from a buffer has one overlay there, over whole lines.  The server's
 ;; first answer says on which lines; from then on Emacs moves the overlay
 ;; with the text, and later answers only change its help text, unless the
 ;; item's lines have changed.
 ;;
-;; An item that is live has an overlay anyway, see contexture-live.el; then
-;; the mark is that one.
+;; An item that is live has an overlay anyway; then the mark is that one.
 ;;
 ;; The mark is a line prefix, so that one overlay marks all its lines.
 ;; It takes no room in the text: it is drawn in the fringe or, on
 ;; terminals, in the margin, if nothing else uses that and while there are
 ;; marks.
-
-;;; Code:
-
-(require 'cl-lib)
-(require 'eldoc)
-(require 'contexture)
-(require 'contexture-overlay)
-(eval-when-compile (require 'subr-x))
-
-(defvar contexture-mode)
-
-(declare-function contexture-live--overlay "contexture-live" (id))
 
 (defcustom contexture-mark-face nil
   "Face of text that is in the context, in buffers with `contexture-mode'."
@@ -263,7 +353,7 @@ it is non-nil and ITEM's lines are still the same."
          (id (plist-get item :id))
          (lines (cons (plist-get metadata :start-line)
                       (plist-get metadata :end-line)))
-         (live (and (featurep 'contexture-live) (contexture-live--overlay id)))
+         (live (and (featurep 'contexture-marks) (contexture-live--overlay id)))
          (new (cond (live)
                     ((and overlay (not (overlay-get overlay 'contexture-live))
                           (equal lines (overlay-get overlay 'contexture-lines)))
@@ -380,6 +470,958 @@ If something else changed it, leave it alone."
              (not (or (display-graphic-p frame)
                       (and (daemonp) (eq frame terminal-frame)))))
            (frame-list)))
+
+;;; Keep a buffer's context in view
+
+;; `contexture-mode' shows the size of a buffer's context in the mode
+;; line, and marks the lines that are in it.
+;; `contexture-global-mode' turns it on in all buffers that visit files.
+;; Both only listen to a running server; neither starts one.
+
+(defcustom contexture-token-budget nil
+  "Maximum number of tokens that a context should have, or nil for no budget.
+`contexture-mode' shows the tokens beside it, in the face
+`contexture-over-budget' above 80 percent.  Only `contexture-gptel-mode'
+leaves out what exceeds the budget."
+  :type '(choice (const :tag "No budget" nil) (natnum :tag "Tokens"))
+  :group 'contexture)
+
+(defface contexture-over-budget '((t :inherit warning))
+  "Face of the mode line's numbers when the budget is nearly used up."
+  :group 'contexture)
+
+(defvar-local contexture--from-global-mode nil
+  "Non-nil if `contexture-global-mode' turned the mode on in this buffer.")
+
+;; The mode survives a change of the major mode, as in `revert-buffer'.
+(put 'contexture-mode 'permanent-local t)
+(put 'contexture--from-global-mode 'permanent-local t)
+
+;;;; The mode
+
+;;;###autoload
+(define-minor-mode contexture-mode
+  "Show the context of this buffer while you edit.
+The mode line shows the items and tokens of all layers of the buffer, such
+as \"ctx:3/412\", and `contexture-token-budget' if that is set.  If you
+chose another context with `contexture-switch', its name follows in
+brackets, as in \"ctx[shared]:3/412\".  Lines that are in the context
+have a mark in the fringe, or in the margin of a terminal; with point on
+such a line the echo area says more.  All this appears once a command has
+reached the server, and follows every change, whoever makes it.
+
+\\[contexture-add-dwim] adds what is at hand, \\[contexture-list] lists \
+the items, \\[contexture-preview] shows
+what a model gets, and \\[contexture-menu] shows all commands.  They \
+are behind
+the prefix to which you bound the variable `contexture-command-map':
+
+\\{contexture-command-map}"
+  :lighter (:eval (contexture--lighter))
+  :group 'contexture
+  (if contexture-mode
+      (contexture--mode-on)
+    (contexture-marks--turn-off)
+    (kill-local-variable 'contexture--from-global-mode)
+    (remove-hook 'context-menu-functions #'contexture--context-menu t)
+    (remove-hook 'kill-buffer-hook #'contexture--mode-off t)
+    (unless (contexture-marks--buffers)
+      (contexture--mode-unwatch))))
+
+(defun contexture--mode-on ()
+  "Turn the mode on."
+  (add-hook 'kill-buffer-hook #'contexture--mode-off nil t)
+  (add-hook 'context-menu-functions #'contexture--context-menu 10 t)
+  ;; Only here look for the project: the mode line must not.
+  (with-demoted-errors "Contexture: %S" (contexture--project-root))
+  (unless (memq #'contexture--totals-changed contexture-notification-functions)
+    (contexture-watch #'contexture--totals-changed)
+    (contexture-watch #'contexture-marks--changed)
+    (add-hook 'contexture-connected-hook #'contexture--mode-connected)
+    (add-hook 'contexture-disconnected-hook #'contexture-marks--clear-all)
+    (contexture--fetch-totals))
+  (contexture-marks--turn-on))
+
+(defun contexture--mode-unwatch ()
+  "Stop listening to the server: no buffer has the mode any more."
+  (contexture-unwatch #'contexture--totals-changed)
+  (contexture-unwatch #'contexture-marks--changed)
+  (remove-hook 'contexture-connected-hook #'contexture--mode-connected)
+  (remove-hook 'contexture-disconnected-hook #'contexture-marks--clear-all))
+
+(defun contexture--mode-off ()
+  "Turn the mode off in a buffer that is going away."
+  (contexture-mode -1))
+
+(defun contexture--mode-connected ()
+  "Show the sizes from the server that was just connected."
+  (contexture--fetch-totals)
+  (contexture-marks--fetch-all))
+
+;;;; The mouse
+
+(defun contexture--context-menu (menu click)
+  "Add to MENU, of `context-menu-mode', the commands for the text at CLICK."
+  (define-key-after menu [contexture-separator] menu-bar-separator)
+  (pcase-dolist
+      (`(,command ,label)
+       `((contexture-add-dwim ,(if (use-region-p) "Add Region to Context"
+                                 "Add to Context"))
+         ,@(when (get-char-property (posn-point (event-start click)) 'contexture-mark)
+             '((contexture-remove "Remove from Context")
+               (contexture-freeze "Freeze Item of Context")))
+         (contexture-send-to-agent "Send to Agent")
+         (contexture-rewrite "Rewrite by a Model…")
+         (contexture-list "List Context")))
+    (define-key-after menu (vector command)
+      (list 'menu-item label (contexture--at-click command click))))
+  menu)
+
+(defun contexture--at-click (command click)
+  "Return a command that calls COMMAND for the region, or for the text at CLICK."
+  (lambda ()
+    (interactive)
+    (unless (use-region-p) (mouse-set-point click))
+    (call-interactively command)))
+
+;;;; The mode line
+
+(defun contexture--fetch-totals ()
+  "Ask a running server for the sizes of all contexts."
+  (when (contexture-running-p)
+    (clrhash contexture--totals) ; the versions may be another server's
+    (contexture-request-async
+     'list-managers nil
+     :success (lambda (entries)
+                (dolist (entry (contexture--note-labels entries))
+                  (contexture--note-totals (plist-get entry :manager)
+                                           (plist-get entry :count)
+                                           (plist-get entry :tokens)
+                                           (plist-get entry :version)))))))
+
+(defun contexture--totals-changed (method params)
+  "Record the size in PARAMS if METHOD says that a context changed."
+  (when (eq method 'context-changed)
+    ;; Another Emacs may have given a project its new name.
+    (when (equal (contexture--name (plist-get params :method)) "open-layers")
+      (contexture--forget-layers))
+    (contexture--note-totals (plist-get params :manager)
+                             (plist-get params :count)
+                             (plist-get params :tokens)
+                             (plist-get params :version))))
+
+(defconst contexture--lighter-width 16
+  "Maximum width of a context's name in the mode line.")
+
+(defun contexture--lighter ()
+  "Return the mode line's text for this buffer."
+  (pcase-let* ((context (contexture--known-context))
+               (`(,items . ,tokens) (contexture--totals-of context))
+               (name (contexture--lighter-name context))
+               (stale (gethash context contexture-marks--stale 0)))
+    (cond ((null items) name)
+          (t (contexture--with-stale
+              (if contexture-token-budget
+                  (contexture--budget-lighter name items (or tokens 0))
+                (format "%s:%d/%d" name items (or tokens 0)))
+              stale)))))
+
+(defun contexture--with-stale (text stale)
+  "Return TEXT of the mode line with the number STALE, if that is not 0."
+  (if (= stale 0)
+      text
+    (append (ensure-list text)
+            (list (propertize (format " %d stale" stale)
+                              'face 'contexture-mark-stale)))))
+
+(defun contexture--lighter-name (manager)
+  "Return the label of the context MANAGER in the mode line.
+The buffer's own layers need no name."
+  (cond ((or (listp manager)
+             (equal manager (buffer-name (contexture--base-buffer))))
+         " ctx")
+        ((equal manager contexture--shared) " ctx[shared]")
+        (t (format " ctx[%s]"
+                   (truncate-string-to-width
+                    (contexture--visible
+                     (gethash manager contexture--labels
+                              (file-name-nondirectory
+                               (directory-file-name manager))))
+                    contexture--lighter-width nil nil t)))))
+
+(defun contexture--budget-lighter (name items tokens)
+  "Return the text for NAME and ITEMS with TOKENS, and the budget.
+The result is a list, since the mode line gives a string one face."
+  (let ((text (format "%d/%d" tokens contexture-token-budget)))
+    (list (format "%s:%d " name items)
+          (if (> (* 5 tokens) (* 4 contexture-token-budget))
+              (propertize text 'face 'contexture-over-budget)
+            text))))
+
+;;;; Everywhere
+
+;;;###autoload
+(define-minor-mode contexture-global-mode
+  "Turn `contexture-mode' on in each buffer that visits a file.
+When you turn this mode off, it turns `contexture-mode' off only where it
+had turned it on."
+  :global t
+  :group 'contexture
+  (if contexture-global-mode
+      (contexture--global-on)
+    (remove-hook 'find-file-hook #'contexture--turn-on)
+    (remove-hook 'after-set-visited-file-name-hook #'contexture--turn-on)
+    (dolist (buffer (contexture-marks--buffers))
+      (with-current-buffer buffer
+        (when contexture--from-global-mode (contexture-mode -1))))))
+
+(defun contexture--global-on ()
+  "Turn the mode on in buffers that visit files, now and later."
+  (add-hook 'find-file-hook #'contexture--turn-on)
+  (add-hook 'after-set-visited-file-name-hook #'contexture--turn-on)
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer (contexture--turn-on))))
+
+(defun contexture--turn-on ()
+  "Turn the mode on if this buffer visits a file and the mode is off."
+  (when (and buffer-file-name (not contexture-mode))
+    (contexture-mode 1)
+    (setq contexture--from-global-mode t)))
+
+;;; Items that follow what you type
+
+;; A live item has the text that its source has now.  The server reads
+;; files; this file tells it what is in buffers.  Each live item of a
+;; buffer has an overlay that follows the edits, with `contexture-mode' or
+;; without.  What changed goes to the server in one call: after a pause in
+;; typing, and before each call that shows or sends items.  A connection's
+;; calls begin in order, so nothing waits for the answer.
+;;
+;; No code runs after each command.  Whether a buffer changed is seen from
+;; the count of its changes.
+;;
+;; An overlay is placed only on the text that the item has.  Where that is
+;; not certain, the item stays as it is, and the server follows its file.
+
+(defcustom contexture-live-delay 0.5
+  "Seconds without input after which the server is told what you typed.
+Whatever shows or sends items tells it before, too."
+  :type 'number
+  :group 'contexture)
+
+(cl-defstruct (contexture-live--item (:constructor contexture-live--make-item)
+                                     (:copier nil))
+  "A live item of a buffer.
+OVERLAY is over its text; it is nil for a whole buffer, and `none' until
+the item has a place.  TOLD is what the server knows, as
+`contexture-live--state' returns it, and SAVED the last such state that
+was saved."
+  id manager overlay told saved)
+
+(defvar-local contexture-live--items nil
+  "Live items of this buffer, structures of type `contexture-live--item'.")
+
+(defvar-local contexture-live--seen nil
+  "Sign of the state of this buffer that the server was told last.")
+
+(defvar-local contexture-live--new nil
+  "Items of this buffer that got their places after `contexture-live--seen'.")
+
+(defvar-local contexture-live--file nil
+  "File that this buffer visited when its items were placed.")
+
+(dolist (variable '(contexture-live--items contexture-live--seen contexture-live--new
+                    contexture-live--file))
+  (put variable 'permanent-local t))
+(dolist (hook '(contexture-live--reverted contexture-live--killed contexture-live--renamed))
+  (put hook 'permanent-local-hook t))
+
+(defvar contexture-live--buffers nil
+  "Buffers with live items.")
+
+(defvar contexture-live--places (make-hash-table :test #'equal)
+  "Hash table from the id of each live item of a buffer to (BUFFER . ITEM).")
+
+(defvar contexture-live--timer nil
+  "Idle timer that tells the server what changed, or nil.")
+
+;;;; What a buffer has now
+
+(defun contexture-live--held-p ()
+  "Return why the server cannot find this buffer's text in its file, or nil.
+The value is `unsaved', or `form' if the file has the text in another
+form, as one on another machine, a compressed one and one in another
+encoding than UTF-8."
+  (with-current-buffer (or (buffer-base-buffer) (current-buffer))
+    (cond ((buffer-modified-p) 'unsaved)
+          ((not (contexture-live--plain-p)) 'form))))
+
+(defun contexture-live--plain-p ()
+  "Return non-nil if the file of this buffer has its text as UTF-8."
+  (and (not (find-file-name-handler buffer-file-name 'insert-file-contents))
+       (null buffer-file-format)
+       (or (null buffer-file-coding-system)
+           (memq (coding-system-type buffer-file-coding-system) '(utf-8 undecided))
+           (eq (coding-system-base buffer-file-coding-system) 'us-ascii))))
+
+(defun contexture-live--sign ()
+  "Return what changes whenever the server has to be told of this buffer."
+  (cons (buffer-chars-modified-tick) (contexture-live--held-p)))
+
+(defun contexture-live--state (item held from)
+  "Return the state of ITEM in this buffer, which is widened.
+It is a list (TEXT LINES HELD LOST).  LINES is a pair, or nil for a whole
+buffer, and LOST the reason why TEXT, the last known, is not there.  FROM
+is a pair of a position before ITEM and its line, which is moved to ITEM."
+  (let* ((overlay (contexture-live--item-overlay item))
+         (lost (and overlay (contexture-live--lost item overlay))))
+    (cond ((null overlay)
+           (list (buffer-substring-no-properties (point-min) (point-max)) nil held nil))
+          (lost (pcase-let ((`(,text ,lines) (contexture-live--item-told item)))
+                  (list text lines held lost)))
+          (t
+           (let ((beg (overlay-start overlay)) (end (overlay-end overlay)))
+             (list (buffer-substring-no-properties beg end)
+                   (contexture-live--lines beg end from)
+                   held nil))))))
+
+(defun contexture-live--lost (item overlay)
+  "Return why the OVERLAY of ITEM has no text in this buffer, or nil.
+Text that is back in its place, or once somewhere else, is found."
+  (let ((place (overlay-start overlay)))
+    (cond ((null place)
+           (unless (contexture-live--revive item overlay (point-min))
+             "its place in the buffer is lost"))
+          ((= place (overlay-end overlay))
+           (unless (contexture-live--revive item overlay place)
+             "deleted in the buffer"))
+          (t (contexture-overlay--cover-lines overlay) nil))))
+
+(defun contexture-live--revive (item overlay place)
+  "Put OVERLAY of ITEM on its last text if that is at PLACE or once elsewhere.
+Return non-nil on success."
+  (when-let* ((text (or (car (contexture-live--item-told item))
+                        (car (contexture-live--item-saved item))))
+              (bounds (contexture-live--find
+                       text place (overlay-get overlay 'contexture-partial))))
+    (move-overlay overlay (car bounds) (cdr bounds) (current-buffer))))
+
+(defun contexture-live--find (text place &optional partial)
+  "Return the bounds of TEXT at PLACE, or where it is once in this buffer.
+It begins a line unless PARTIAL is non-nil.  The buffer must be widened."
+  (unless (string-blank-p text)
+    (let ((pattern (concat (unless partial "^") (regexp-quote text)))
+          (case-fold-search nil))
+      (if (contexture-live--at-p text place)
+          (cons place (+ place (length text)))
+        (save-excursion
+          (goto-char (point-min))
+          (when (re-search-forward pattern nil t)
+            (let ((beg (match-beginning 0)) (end (point)))
+              (goto-char (1+ beg))
+              (unless (re-search-forward pattern nil t)
+                (cons beg end)))))))))
+
+(defun contexture-live--at-p (text place)
+  "Return non-nil if TEXT is at PLACE in this buffer."
+  (let ((end (+ place (length text))))
+    (and (<= end (point-max))
+         (string= text (buffer-substring-no-properties place end)))))
+
+(defun contexture-live--lines (beg end from)
+  "Return the first and last line of the text from BEG to END, as a pair.
+FROM is a pair of a position that is not after BEG and its line; move it
+to BEG, so that all lines of a buffer are counted once."
+  (setcdr from (+ (cdr from) (contexture-live--newlines (car from) beg)))
+  (setcar from beg)
+  (let ((last (if (and (> end beg) (eq (char-before end) ?\n)) (1- end) end)))
+    (cons (cdr from) (+ (cdr from) (contexture-live--newlines beg last)))))
+
+(defun contexture-live--newlines (beg end)
+  "Return the number of newlines between BEG and END."
+  (save-restriction
+    (narrow-to-region beg end)
+    (1- (line-number-at-pos end))))
+
+;;;; Telling the server
+
+(defun contexture-live--push ()
+  "Tell the server, in one call, what changed in buffers with live items.
+This does not wait for the answer.  A server that cannot be reached is
+told when it is back."
+  (when (and contexture-live--buffers (contexture-running-p))
+    (with-demoted-errors "Contexture: %S"
+      (contexture-live--tell (contexture-live--changes)))))
+
+(defconst contexture-live--patience 2
+  "Maximum number of seconds to wait until the server knows what changed.")
+
+(defun contexture-live--push-and-wait ()
+  "Tell the server what changed, and wait until it knows.
+This is for what reaches the server on another connection than Emacs's
+own, such as the input of a REPL.  If the server does not answer in time,
+say so and go on."
+  (contexture-live--push)
+  (condition-case nil
+      (when (contexture-running-p)
+        (contexture--wait contexture--connection contexture-live--patience
+                          (lambda () (not (contexture-live--telling-p)))))
+    (contexture-error
+     (contexture--message "Contexture: the server does not answer, so the model may \
+get the text from before your last edits"))))
+
+(defun contexture-live--telling-p ()
+  "Return non-nil if the server was told of changes and has not answered."
+  (and (contexture-running-p)
+       (cl-find "update-items" (contexture--unanswered-calls contexture--connection)
+                :key #'contexture--call-method :test #'equal)))
+
+(defun contexture-live--tell (updates)
+  "Send UPDATES of items, in one call.
+They are never sent again, since there may be newer ones then."
+  (when (and updates (contexture-running-p))
+    (let ((contexture--own-call t))
+      (contexture-request-async
+       'update-items (list :items updates)
+       :success (lambda (result)
+                  (mapc #'contexture-live--forget-item
+                        (plist-get result :skipped)))))))
+
+(defun contexture-live--resume (same)
+  "Tell a server that was just reached all about the items of buffers.
+If it is not the SAME server with the same state, ids mean other items
+there: let no item follow a buffer."
+  (dolist (buffer contexture-live--buffers)
+    (when (buffer-live-p buffer)
+      (with-current-buffer buffer
+        (if (not same)
+            (contexture-live--release)
+          (setq contexture-live--seen nil)
+          (dolist (item contexture-live--items)
+            (let ((told (contexture-live--item-told item)))
+              (setf (contexture-live--item-told item)
+                    (list (car told) (nth 1 told) 'unknown (nth 3 told)))))))))
+  (contexture-live--push))
+
+(defun contexture-live--changes ()
+  "Return the updates of all items that changed, and record them as told."
+  (cl-loop for buffer in contexture-live--buffers
+           when (buffer-live-p buffer)
+           nconc (with-current-buffer buffer
+                   (let* ((sign (contexture-live--sign))
+                          (items (if (equal sign contexture-live--seen)
+                                     contexture-live--new
+                                   contexture-live--items)))
+                     (setq contexture-live--seen sign
+                           contexture-live--new nil)
+                     (and items
+                          (contexture-live--changes-here items (cdr sign)))))))
+
+(defun contexture-live--changes-here (items held)
+  "Return the updates of those of ITEMS, of this buffer, that changed.
+HELD is non-nil if the file does not count."
+  (save-excursion
+    (save-restriction
+      (widen)
+      (let ((from (cons (point-min) 1)))
+        (delq nil
+              (mapcar (lambda (item)
+                        (contexture-live--change
+                         item (contexture-live--state item held from)))
+                      (contexture-live--in-order items)))))))
+
+(defun contexture-live--in-order (items)
+  "Return those of ITEMS that have a place, by their beginnings."
+  (cl-flet ((start (item)
+              (let ((overlay (contexture-live--item-overlay item)))
+                (or (and overlay (overlay-start overlay)) 0))))
+    (sort (cl-remove 'none (copy-sequence items)
+                     :key #'contexture-live--item-overlay)
+          (lambda (a b) (< (start a) (start b))))))
+
+(defun contexture-live--change (item state)
+  "Return the update that tells that ITEM has STATE, or nil if it is known.
+The text is left out if only the lines are others."
+  (let ((told (contexture-live--item-told item)))
+    (unless (equal told state)
+      (setf (contexture-live--item-told item) state)
+      (unless (or (nth 2 state) (nth 3 state))
+        (setf (contexture-live--item-saved item) state))
+      (contexture-live--update
+       item state
+       (not (and (equal (car told) (car state)) (equal (cddr told) (cddr state))))
+       (and (null told) contexture-live--file)))))
+
+(defun contexture-live--update (item state whole &optional file)
+  "Return the update that gives ITEM the STATE, with its text if WHOLE.
+FILE is the name of its file if that is new."
+  (pcase-let ((`(,text ,lines ,held ,lost) state))
+    `(:id ,(contexture-live--item-id item)
+      :manager ,(contexture-live--item-manager item)
+      ,@(and whole text (not lost) (list :content text))
+      :metadata (,@(and lines (list :start-line (car lines) :end-line (cdr lines)))
+                 :unsaved ,(and held t) :modified ,(eq held 'unsaved)
+                 ,@(and lost (list :stale lost))
+                 ,@(and file (list :filename file))))))
+
+;;;; Buffers with items
+
+(defun contexture-live--track (id manager told &optional place)
+  "Let the item ID of MANAGER follow this buffer, which is no indirect one.
+TOLD is what the server knows of it.  PLACE is a list (BEG END PARTIAL),
+or nil for a whole buffer."
+  (let* ((known (contexture-live--find-item id))
+         (item (if (eq (car known) (current-buffer)) (cdr known)
+                 (contexture-live--forget-item id)
+                 (contexture-live--make-item :id id))))
+    (setf (contexture-live--item-manager item) manager
+          (contexture-live--item-told item) told)
+    (when (and (car told) (not (nth 2 told)) (not (nth 3 told)))
+      (setf (contexture-live--item-saved item) told))
+    (contexture-live--put item place)
+    (cl-pushnew item contexture-live--items)
+    (cl-pushnew item contexture-live--new)
+    (puthash id (cons (current-buffer) item) contexture-live--places)
+    (setq contexture-live--file (expand-file-name buffer-file-name))
+    (contexture-live--join)))
+
+(defun contexture-live--put (item place)
+  "Put the overlay of ITEM at PLACE, as in `contexture-live--track'.
+It stays the same overlay, which may be a mark too."
+  (pcase-let ((overlay (contexture-live--item-overlay item))
+              (`(,beg ,end ,partial) place))
+    (cond ((and place (overlayp overlay))
+           (move-overlay overlay beg end (current-buffer)))
+          (t (contexture-live--drop-overlay item)
+             (setf (contexture-live--item-overlay item)
+                   (when place
+                     (setq overlay (contexture-overlay--make beg end (and partial t)))
+                     (overlay-put overlay 'contexture-live t)
+                     overlay))))))
+
+(defun contexture-live--join ()
+  "Let this buffer be one that follows what is typed."
+  (unless (memq (current-buffer) contexture-live--buffers)
+    (push (current-buffer) contexture-live--buffers)
+    (add-hook 'after-revert-hook #'contexture-live--reverted nil t)
+    (add-hook 'kill-buffer-hook #'contexture-live--killed nil t)
+    (add-hook 'after-set-visited-file-name-hook #'contexture-live--renamed nil t))
+  (unless contexture-live--timer
+    (setq contexture-live--timer
+          (run-with-idle-timer contexture-live-delay t #'contexture-live--push))))
+
+(defun contexture-live--release ()
+  "Let no item follow this buffer any more."
+  (dolist (item contexture-live--items)
+    (contexture-live--drop-overlay item)
+    (remhash (contexture-live--item-id item) contexture-live--places))
+  (mapc #'kill-local-variable
+        '(contexture-live--items contexture-live--seen contexture-live--new
+          contexture-live--file))
+  (remove-hook 'after-revert-hook #'contexture-live--reverted t)
+  (remove-hook 'kill-buffer-hook #'contexture-live--killed t)
+  (remove-hook 'after-set-visited-file-name-hook #'contexture-live--renamed t)
+  (setq contexture-live--buffers
+        (cl-remove-if-not #'buffer-live-p
+                          (delq (current-buffer) contexture-live--buffers)))
+  (when (and contexture-live--timer (null contexture-live--buffers))
+    (cancel-timer contexture-live--timer)
+    (setq contexture-live--timer nil)))
+
+(defun contexture-live--drop-overlay (item)
+  "Delete the overlay of ITEM, which has no place from now on."
+  (when (overlayp (contexture-live--item-overlay item))
+    (delete-overlay (contexture-live--item-overlay item)))
+  (setf (contexture-live--item-overlay item) 'none))
+
+(defun contexture-live--find-item (id)
+  "Return (BUFFER . ITEM) of the item ID, or nil."
+  (let ((place (gethash id contexture-live--places)))
+    (and (buffer-live-p (car place)) place)))
+
+(defun contexture-live--forget-item (id)
+  "Let the item ID follow no buffer any more."
+  (pcase (contexture-live--find-item id)
+    (`(,buffer . ,item)
+     (with-current-buffer buffer
+       (contexture-live--drop-overlay item)
+       (remhash id contexture-live--places)
+       (setq contexture-live--items (delq item contexture-live--items)
+             contexture-live--new (delq item contexture-live--new))
+       (unless contexture-live--items (contexture-live--release))))))
+
+(defun contexture-live--overlay (id)
+  "Return the overlay of the item ID in this buffer if it covers whole lines."
+  (when-let* ((item (cdr (gethash id contexture-live--places)))
+              (overlay (contexture-live--item-overlay item)))
+    (and (overlayp overlay)
+         (eq (overlay-buffer overlay) (current-buffer))
+         (not (overlay-get overlay 'contexture-partial))
+         overlay)))
+
+(defun contexture-live--item-ids ()
+  "Return the ids of the items that have a place in this buffer."
+  (mapcar #'contexture-live--item-id
+          (contexture-live--in-order contexture-live--items)))
+
+;;; Where live items are
+
+;; Finds the places of live items in buffers: of those that were just
+;; taken there, and of those of which the server says that they follow a
+;; visited file, whoever added them.  An item gets a place only where the
+;; buffer has its very text.  Also what happens to them when a buffer is
+;; reverted, renamed or killed.
+
+(defvar contexture-live--captured (make-hash-table :test #'eq :weakness 'key)
+  "Hash table from texts that were taken to their bounds, pairs of markers.")
+
+(defvar contexture-live--claimed (make-hash-table :test #'equal)
+  "Hash table from (CONTEXT . VERSION) to t or a timer.
+The value is t if the answer to an addition that made VERSION came first,
+and a timer if the notification did.")
+
+(defvar contexture-live--asking nil
+  "Alist from contexts about which the server is asked to t.
+The value `again' means that one changed meanwhile.")
+
+;;;; Items that were just added
+
+(defun contexture-live--captured (text beg end)
+  "Remember that TEXT, which is about to be added, is between BEG and END."
+  (puthash text (cons (copy-marker beg) (copy-marker end))
+           contexture-live--captured))
+
+(defun contexture-live--added (manager item text)
+  "Let ITEM, the answer to an addition to MANAGER, follow its buffer.
+TEXT is the text that was taken from there.  What the server read itself
+becomes known like what others add."
+  (mapc #'contexture-live--forget-item (plist-get item :evicted))
+  (let ((watching contexture--live-watching))
+    (when (and (or (not (plist-get item :live))
+                   (contexture-live--claim-captured manager item text))
+               watching)
+      (contexture-live--note-claimed manager (plist-get item :version)))))
+
+(defun contexture-live--claim-captured (manager item text)
+  "Let ITEM of MANAGER follow the buffer from which TEXT was taken.
+Return nil if that buffer no longer has it."
+  (let* ((bounds (and text (gethash text contexture-live--captured)))
+         (buffer (and bounds (marker-buffer (car bounds)))))
+    (when buffer
+      (remhash text contexture-live--captured)
+      (with-current-buffer (or (buffer-base-buffer buffer) buffer)
+        (prog1 (when (and buffer-file-name
+                          (member (plist-get (plist-get item :metadata) :filename)
+                                  (contexture-live--names)))
+                 (contexture-live--claim manager item text bounds)
+                 t)
+          (set-marker (car bounds) nil)
+          (set-marker (cdr bounds) nil))))))
+
+(defun contexture-live--claim (manager item text bounds)
+  "Let ITEM of MANAGER follow the text between BOUNDS, which was TEXT.
+If it extends other items, it covers them too."
+  (let* ((metadata (plist-get item :metadata))
+         (lines (contexture-live--item-lines metadata))
+         (ids (cons (plist-get item :id) (plist-get item :absorbed)))
+         (others (delq nil (mapcar #'contexture-live--overlay ids)))
+         (beg (apply #'min (marker-position (car bounds))
+                     (mapcar #'overlay-start others)))
+         (end (apply #'max (marker-position (cdr bounds))
+                     (mapcar #'overlay-end others)))
+         (held (contexture-live--item-held metadata))
+         (told (list (and (null others) text) lines held nil)))
+    (mapc #'contexture-live--forget-item (plist-get item :absorbed))
+    (contexture-live--track (plist-get item :id) manager told
+                            (and lines (list beg end (plist-get metadata :partial))))))
+
+(defun contexture-live--item-held (metadata)
+  "Return why the file of an item with METADATA does not count, or nil.
+The value is that of `contexture-live--held-p'."
+  (and (plist-get metadata :unsaved)
+       (if (plist-get metadata :modified) 'unsaved 'form)))
+
+(defun contexture-live--item-lines (metadata)
+  "Return the first and last line in METADATA as a pair, or nil."
+  (when-let* ((start (plist-get metadata :start-line)))
+    (cons start (or (plist-get metadata :end-line) start))))
+
+;;;; Changes of which an answer told all
+
+(defun contexture-live--note-claimed (manager version)
+  "Record that all is known about the change that gave MANAGER its VERSION."
+  (when version
+    (let* ((key (cons manager version))
+           (timer (gethash key contexture-live--claimed)))
+      (if (null timer)
+          (puthash key t contexture-live--claimed)
+        (when (timerp timer) (cancel-timer timer))
+        (remhash key contexture-live--claimed)))))
+
+(defun contexture-live--news (manager version own)
+  "Ask about MANAGER, which got VERSION, unless an answer told all about that.
+OWN is non-nil if this Emacs added an item.  The answer may come later."
+  (let ((key (cons manager version)))
+    (cond ((not own)
+           (contexture-live--forget-claimed)
+           (contexture-live--ask-about manager))
+          ((gethash key contexture-live--claimed)
+           (remhash key contexture-live--claimed))
+          (t
+           (puthash key
+                    (run-at-time contexture-live-delay nil
+                                 #'contexture-live--unclaimed key)
+                    contexture-live--claimed)))))
+
+(defun contexture-live--unclaimed (key)
+  "Ask about the context of KEY, since no answer told of its version."
+  (remhash key contexture-live--claimed)
+  (contexture-live--ask-about (car key)))
+
+(defun contexture-live--forget-claimed ()
+  "Forget of which changes all is known, and wait for no more answers."
+  (maphash (lambda (_ timer) (when (timerp timer) (cancel-timer timer)))
+           contexture-live--claimed)
+  (clrhash contexture-live--claimed))
+
+;;;; Items of which the server tells
+
+(defun contexture-live--names (&optional buffer)
+  "Return the names of the file that BUFFER visits, or nil."
+  (when-let* ((file (buffer-file-name buffer)))
+    (delete-dups
+     (list (expand-file-name file)
+           (expand-file-name
+            (or (buffer-local-value 'buffer-file-truename (or buffer (current-buffer)))
+                file))))))
+
+(defun contexture-live--all-names ()
+  "Return the names of all visited files."
+  (mapcan #'contexture-live--names (buffer-list)))
+
+(defun contexture-live--ask-of (names)
+  "Ask which live items, of whatever context, follow the files with NAMES."
+  (when (and names (contexture-running-p))
+    (contexture-request-async
+     'list-items (list :filenames names)
+     :success #'contexture-live--adopt-all :error #'ignore)))
+
+(defun contexture-live--ask-about (manager)
+  "Ask which items of MANAGER follow visited files.
+A burst of changes costs two calls."
+  (if (assoc manager contexture-live--asking)
+      (setf (alist-get manager contexture-live--asking nil nil #'equal) 'again)
+    (when-let* ((names (and (contexture-running-p) (contexture-live--all-names))))
+      (push (cons manager t) contexture-live--asking)
+      (cl-flet ((finish (then)
+                  (let ((state (alist-get manager contexture-live--asking nil nil #'equal)))
+                    (setf (alist-get manager contexture-live--asking nil t #'equal) nil)
+                    (funcall then)
+                    (when (eq state 'again) (contexture-live--ask-about manager)))))
+        (contexture-request-async
+         'list-items (list :manager manager :filenames names :brief t)
+         :success (lambda (items)
+                    (finish (lambda () (contexture-live--compare manager items))))
+         :error (lambda (_) (finish #'ignore)))))))
+
+(defun contexture-live--compare (manager items)
+  "Follow ITEMS, the live ones of MANAGER in visited files, and no others.
+Those that are new or that the server moved by itself are fetched."
+  (let ((ids (mapcar (lambda (item) (plist-get item :id)) items)))
+    (pcase-dolist (`(,id . ,holder) (contexture-live--known))
+      (when (and (equal holder manager) (not (member id ids)))
+        (contexture-live--forget-item id)))
+    (when-let* ((new (cl-loop for item in items
+                              unless (contexture-live--known-p manager item)
+                              collect (plist-get item :id))))
+      (contexture-request-async
+       'list-items (list :manager manager :ids new)
+       :success (lambda (items)
+                  (contexture-live--adopt-all
+                   (mapcar (lambda (item) (append item (list :manager manager)))
+                           items)))
+       :error #'ignore))))
+
+(defun contexture-live--known ()
+  "Return an alist from the ids of all items of buffers to their contexts."
+  (cl-loop for buffer in contexture-live--buffers
+           when (buffer-live-p buffer)
+           append (mapcar (lambda (item)
+                            (cons (contexture-live--item-id item)
+                                  (contexture-live--item-manager item)))
+                          (buffer-local-value 'contexture-live--items buffer))))
+
+(defun contexture-live--known-p (manager item)
+  "Return non-nil if ITEM of MANAGER has the lines that were told of it."
+  (when-let* ((known (cdr (contexture-live--find-item (plist-get item :id)))))
+    (setf (contexture-live--item-manager known) manager)
+    (equal (nth 1 (contexture-live--item-told known))
+           (contexture-live--item-lines (plist-get item :metadata)))))
+
+(defun contexture-live--adopt-all (items)
+  "Let ITEMS, which have their texts and managers, follow their buffers."
+  (dolist (buffer (buffer-list))
+    (when-let* ((names (contexture-live--names buffer)))
+      (dolist (item items)
+        (when (and (plist-get item :live)
+                   (member (plist-get (plist-get item :metadata) :filename) names))
+          (with-current-buffer buffer
+            (save-excursion
+              (save-restriction
+                (widen)
+                (contexture-live--adopt item)))))))))
+
+(defun contexture-live--adopt (item)
+  "Let ITEM follow this buffer, which is widened, if its text is there.
+If it is not, an item that had a place keeps it."
+  (let* ((metadata (plist-get item :metadata))
+         (text (string-replace "\r\n" "\n" (plist-get item :content)))
+         (lines (contexture-live--item-lines metadata))
+         (bounds (if lines (contexture-live--bounds text metadata)
+                   (cons (point-min) (point-max)))))
+    (when bounds
+      (let ((told (list (buffer-substring-no-properties (car bounds) (cdr bounds))
+                        lines (contexture-live--item-held metadata)
+                        (plist-get metadata :stale))))
+        (unless lines (setcar told text))
+        (contexture-live--track
+         (plist-get item :id) (plist-get item :manager) told
+         (and lines (list (car bounds) (cdr bounds) (plist-get metadata :partial))))))))
+
+(defun contexture-live--bounds (text metadata)
+  "Return the bounds of TEXT on the lines that METADATA names, or nil.
+Else those where it is once in this buffer.  The final newline does not
+count."
+  (let ((place (contexture--line-position (plist-get metadata :start-line)))
+        (end (progn (contexture--line-position
+                     (cdr (contexture-live--item-lines metadata)))
+                    (line-end-position)))
+        (short (string-remove-suffix "\n" text)))
+    (goto-char place)
+    (cond ((contexture-live--at-p text place) (cons place (+ place (length text))))
+          ((string-empty-p short) nil)
+          ((contexture-live--at-p short place) (cons place (+ place (length short))))
+          ((and (plist-get metadata :partial)
+                (let ((case-fold-search nil)) (search-forward short (max end place) t)))
+           (cons (match-beginning 0) (match-end 0)))
+          (t (contexture-live--find text place (plist-get metadata :partial))))))
+
+;;;; What becomes of buffers
+
+(defun contexture-live--give-back ()
+  "Tell the server that for items of this buffer only the file counts now."
+  (contexture-live--tell
+   (cl-loop for item in contexture-live--items
+            for told = (contexture-live--item-told item)
+            for saved = (contexture-live--item-saved item)
+            when (or (nth 2 told) (nth 3 told))
+            collect (if saved (contexture-live--update item saved t)
+                      `(:id ,(contexture-live--item-id item)
+                        :manager ,(contexture-live--item-manager item)
+                        :metadata (:unsaved nil :modified nil :stale nil))))))
+
+(defun contexture-live--reverted ()
+  "Find the items of this buffer again, since its text was replaced."
+  (contexture-live--give-back)
+  (dolist (item contexture-live--items)
+    (contexture-live--drop-overlay item)
+    (setf (contexture-live--item-told item) nil))
+  (contexture-live--ask-of (contexture-live--names)))
+
+(defun contexture-live--killed ()
+  "Tell the server the last of a buffer that is going away.
+Edits that were not saved go with it."
+  (if (contexture-live--held-p)
+      (contexture-live--give-back)
+    (contexture-live--push))
+  (contexture-live--release))
+
+(defun contexture-live--renamed ()
+  "Let the items of this buffer follow its file if that was renamed.
+If the text was only written to another file, they stay with the first."
+  (let ((old contexture-live--file)
+        (new (and buffer-file-name (expand-file-name buffer-file-name))))
+    (cond ((equal old new))
+          ((and new (not (file-remote-p old)) (not (file-exists-p old)))
+           (setq contexture-live--file new
+                 contexture-live--seen nil)
+           (dolist (item contexture-live--items)
+             (setf (contexture-live--item-told item) nil)))
+          (t
+           (contexture-live--give-back)
+           (contexture-live--release)
+           (contexture-live--opened)))))
+
+(defun contexture-live--opened ()
+  "Ask which live items follow the file that this buffer visits."
+  (contexture-live--follow (contexture-live--names)))
+
+;;;; Following the server
+
+(defun contexture-live--connected ()
+  "Follow the visited files that the server just reached has items of."
+  (setq contexture-live--asking nil
+        contexture--live-watching nil)
+  (contexture-live--forget-claimed)
+  (add-hook 'find-file-hook #'contexture-live--opened)
+  (when (contexture-running-p)
+    (contexture-live--follow (contexture-live--all-names))))
+
+(defun contexture-live--follow (names)
+  "Follow the items of the files with NAMES, if there are any.
+From the first on, the server tells of changes.  Do nothing while
+`contexture--live-off' is non-nil."
+  (when (and names (not contexture--live-off) (contexture-running-p))
+    (unless contexture--live-watching
+      (setq contexture--live-watching t)
+      (contexture--subscribe contexture--connection))
+    (contexture-live--ask-of names)))
+
+(defun contexture-live--disconnected ()
+  "Let no item follow a buffer, since the server was left."
+  (setq contexture--live-watching nil)
+  (remove-hook 'find-file-hook #'contexture-live--opened)
+  (dolist (buffer contexture-live--buffers)
+    (when (buffer-live-p buffer)
+      (with-current-buffer buffer (contexture-live--release)))))
+
+(defun contexture-live--changed (method params)
+  "Do what the server's notification METHOD with PARAMS needs here.
+If a context changed, ask for its live items, unless they only followed
+their sources: these are known here, or are in files.  If somebody wants
+what is not saved, give it."
+  (pcase method
+    ('context-changed
+     (let ((method (contexture--name (plist-get params :method))))
+       (unless (equal method "refresh")
+         (contexture-live--news (plist-get params :manager) (plist-get params :version)
+                                (and (plist-get params :own)
+                                     (equal method "add-context"))))))
+    ('text-wanted
+     (contexture-live--give (plist-get params :question) (plist-get params :path)))))
+
+(defun contexture-live--give (question path)
+  "Tell the server what changed, and answer its QUESTION.
+Give the text of the file at PATH, unless that is nil or saved."
+  (contexture-live--push)
+  (let ((contexture--own-call t))
+    (contexture-request-async
+     'give-text (list :question question
+                      :content (and path (contexture-live--unsaved path))))))
+
+(defun contexture-live--unsaved (path)
+  "Return the text of the modified buffer that visits the file at PATH, or nil.
+The disk is not read: PATH has no links."
+  (cl-loop for buffer in (buffer-list)
+           for name = (buffer-local-value 'buffer-file-name buffer)
+           for true = (buffer-local-value 'buffer-file-truename buffer)
+           when (and name (buffer-modified-p buffer)
+                     (or (string= path name)
+                         (and true (string= path (expand-file-name true)))))
+           return (with-current-buffer buffer
+                    (save-restriction
+                      (widen)
+                      (buffer-substring-no-properties (point-min) (point-max))))))
 
 (provide 'contexture-marks)
 ;;; contexture-marks.el ends here

@@ -9,33 +9,167 @@
 
 ;;; Commentary:
 
+;; Completes what follows an @ with the project's files, symbols and the
+;; items of the context, and reads such mentions for whoever sends a text.
+;; Nothing here waits for a disk.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'contexture)
+(eval-when-compile (require 'subr-x))
+
+(declare-function contexture-symbol--imenu "contexture-sources" ())
+(defvar tags-completion-table)
+(defvar tags-table-list)
+
+;;; The names of a project's files
+
+;; For completion: the files below a folder, listed by another process
+;; in the background, and cached.  A caller gets an answer at once: during
+;; the first listing the names found so far, and later the last complete
+;; list.  An outdated list is renewed meanwhile.
+;;
+;; Git lists its work trees, including files that are not yet committed and
+;; without ignored ones; find(1) lists all other folders.  Folders on other machines have no
+;; list.  This file knows nothing of completion.
+
+(defconst contexture-files--most 100000
+  "Maximum number of files in a list; a home folder has more.")
+
+(defconst contexture-files--fresh 5
+  "Number of seconds for which a list counts as up to date.")
+
+(defconst contexture-files--passing "~\\'\\|\\(?:\\`\\|/\\)\\.?#[^/]*\\'"
+  "Regexp for names that Emacs gives to backups, locks and unsaved text.")
+
+(cl-defstruct (contexture-files--list (:constructor contexture-files--make-list)
+                                      (:copier nil))
+  "The files below ROOT, or in ROOT alone if SHALLOW.
+NAMES are relative to ROOT, the last found first, and DONE is non-nil if
+they are complete.  PROCESS makes the next listing, in NEW, and REST is
+the beginning of an unfinished name.  TIME is when that listing began."
+  root shallow names done process new (rest "") time)
+
+(defvar contexture-files--lists (make-hash-table :test #'equal)
+  "Hash table from a folder to its `contexture-files--list'.")
+
+(defun contexture-files--of (root shallow)
+  "Return the list of the files below ROOT, and start to renew an old one.
+The list may be empty at first.  If SHALLOW, leave out folders below
+ROOT.  Return nil if ROOT is on another machine."
+  (unless (file-remote-p root)
+    (let ((list (or (gethash root contexture-files--lists)
+                    (puthash root (contexture-files--make-list
+                                   :root root :shallow shallow)
+                             contexture-files--lists))))
+      (when (contexture-files--outdated-p list)
+        (contexture-files--begin
+         list (or (contexture-files--git list) (contexture-files--find list))))
+      list)))
+
+(defun contexture-files--forget ()
+  "Forget all lists, and end the processes that make them."
+  (maphash (lambda (_ list)
+             (when-let* ((process (contexture-files--list-process list)))
+               (set-process-sentinel process #'ignore)
+               (delete-process process)))
+           contexture-files--lists)
+  (clrhash contexture-files--lists))
+
+(defun contexture-files--outdated-p (list)
+  "Return non-nil if LIST is out of date and not being renewed."
+  (and (null (contexture-files--list-process list))
+       (or (null (contexture-files--list-time list))
+           (> (float-time (time-subtract nil (contexture-files--list-time list)))
+              contexture-files--fresh))))
+
+;;;; The programs
+
+(defun contexture-files--git (list)
+  "Return the command by which Git makes LIST, or nil if it cannot."
+  (let ((root (contexture-files--list-root list)))
+    (and (not (contexture-files--list-shallow list))
+         (locate-dominating-file root ".git")
+         (executable-find "git")
+         '("git" "ls-files" "-z" "--cached" "--others" "--exclude-standard"))))
+
+(defun contexture-files--find (list)
+  "Return the command by which find(1) makes LIST."
+  `("find" "." ,@(and (contexture-files--list-shallow list) '("-maxdepth" "1"))
+    "-name" ".?*" "-prune" "-o" "-type" "f" "-print0"))
+
+(defun contexture-files--begin (list command)
+  "Start COMMAND to make LIST."
+  (setf (contexture-files--list-time list) (current-time)
+        (contexture-files--list-new list) nil
+        (contexture-files--list-rest list) ""
+        (contexture-files--list-process list)
+        (condition-case nil
+            (contexture-files--start list command)
+          (error nil)))                 ; there is no such folder
+  (unless (contexture-files--list-process list)
+    (setf (contexture-files--list-done list) t)))
+
+(defun contexture-files--start (list command)
+  "Return a process that runs COMMAND to make LIST."
+  (with-temp-buffer                     ; away from buffer-local environments
+    (let ((default-directory (contexture-files--list-root list))
+          (process-adaptive-read-buffering nil)
+          (read-process-output-max (max read-process-output-max 65536)))
+      (make-process
+       :name "contexture files" :noquery t :connection-type 'pipe
+       ;; Otherwise error messages would be read as names.
+       :command `("/bin/sh" "-c" "exec \"$@\" 2>/dev/null" "sh" ,@command)
+       :coding (or file-name-coding-system 'utf-8-unix)
+       :filter (apply-partially #'contexture-files--filter list)
+       :sentinel (apply-partially #'contexture-files--sentinel list command)))))
+
+(defun contexture-files--filter (list process text)
+  "Add the names in TEXT, written by PROCESS, to LIST."
+  (let* ((names (split-string (concat (contexture-files--list-rest list) text)
+                              "\0"))
+         (rest (car (last names)))
+         (passing (string-match-p "[#~]" text)))
+    (setf (contexture-files--list-rest list) rest)
+    (dolist (name (nbutlast names))
+      (unless (and passing (string-match-p contexture-files--passing name))
+        (push (string-remove-prefix "./" name) (contexture-files--list-new list))))
+    (unless (contexture-files--list-done list)
+      (setf (contexture-files--list-names list) (contexture-files--list-new list)))
+    (when (> (length (contexture-files--list-new list)) contexture-files--most)
+      (delete-process process))))
+
+(defun contexture-files--sentinel (list command process _event)
+  "Record that PROCESS, which ran COMMAND, has finished LIST.
+If Git failed, as it does in a folder that only looks like a work tree,
+use find(1)."
+  (unless (process-live-p process)
+    (setf (contexture-files--list-process list) nil)
+    (if (and (equal (car command) "git")
+             (null (contexture-files--list-new list))
+             (not (eql (process-exit-status process) 0)))
+        (contexture-files--begin list (contexture-files--find list))
+      (setf (contexture-files--list-names list) (contexture-files--list-new list)
+            (contexture-files--list-new list) nil
+            (contexture-files--list-done list) t))))
+
+;;; Name files, symbols and items after @
+
 ;; While you write a question, `@' at the beginning of a word and TAB
 ;; (`completion-at-point') offer the files of the project, the symbols of
 ;; the buffer, and the items of its context.  What you accept is added
 ;; to the context and stays in the text as "@src/main.rs".
 ;; `contexture-mention-mode' does this in one buffer,
 ;; `contexture-global-mention-mode' wherever `contexture-mention-modes'
-;; says.  contexture-mention-read.el parses mentions.
+;; says.
 ;;
 ;; A mention is `@' and a name without blanks, quotes, brackets, commas
 ;; and semicolons, or `@' and any name in double quotes.
 ;;
-;; Nothing here waits for a disk: contexture-files.el lists files in the
-;; background, and a running server is asked for items.  The first
+;; Nothing here waits for a disk: files are listed in the background, and a running server is asked for items.  The first
 ;; completion of a project waits a moment for both, or until a key is
 ;; pressed; later ones use what has arrived.
-
-;;; Code:
-
-(require 'cl-lib)
-(require 'contexture)
-(require 'contexture-files)
-(eval-when-compile (require 'subr-x))
-
-(declare-function contexture-symbol--imenu "contexture-symbol" ())
-
-(defvar tags-completion-table)
-(defvar tags-table-list)
 
 (defcustom contexture-mention-modes '((not texinfo-mode) text-mode)
   "Major modes in which `contexture-global-mention-mode' completes after `@'.
@@ -481,7 +615,7 @@ named by its id."
 
 (defun contexture-mention--find-symbols ()
   "Return the names in this buffer's imenu index and in the tags that are loaded."
-  (require 'contexture-symbol)
+  (require 'contexture-sources)
   (let ((plain (concat "\\`" contexture-mention--plain "+\\'")))
     (cl-loop for name in (append (save-excursion
                                    (mapcar #'car (contexture-symbol--imenu)))
@@ -587,6 +721,73 @@ Leave out those of SESSION's own buffer."
   (when-let* ((list (contexture-mention--session-files session)))
     (member (contexture-mention--unquote name)
             (contexture-files--list-names list))))
+
+;;; Read what follows an @
+
+;; `contexture-mention-in-string' tells which files, items and symbols a
+;; text mentions, for code that sends the text to a model.
+
+;;;###autoload
+(defun contexture-mention-in-string (string &optional directory)
+  "Return the mentions in STRING, in order.
+Each is a list (START END KIND TARGET), from the index of the `@' to
+that of what follows it.  KIND is
+
+  `file'       and TARGET its absolute name; if the mention ends in
+               :LINE or :LINE-LINE, the first and the last line follow
+  `directory'  and TARGET its absolute name
+  `item'       and TARGET its id
+  `symbol'     and TARGET its name, which need not be that of a symbol
+
+Names of files are relative to DIRECTORY, by default the root of the
+project around this buffer.  Files on other machines are not looked up."
+  (let ((root (file-name-as-directory
+               (expand-file-name (or directory (contexture-mention--root)))))
+        (regexp (concat contexture-mention--before
+                        "\\(@\\)\\(?:\"\\([^\"\n]+\\)\"\\|\\("
+                        contexture-mention--plain "+\\)\\)"))
+        (from 0) mentions)
+    (while (string-match regexp string from)
+      (let* ((start (match-beginning 1))
+             (quoted (match-string 2 string))
+             (name (or quoted (contexture-mention--strip (match-string 3 string))))
+             (end (if quoted (match-end 0) (+ start 1 (length name)))))
+        (setq from (max (1+ start) end))
+        (unless (string-empty-p name)
+          (push `(,start ,end ,@(contexture-mention--target name root quoted))
+                mentions))))
+    (nreverse mentions)))
+
+(defun contexture-mention--strip (name)
+  "Return NAME without the punctuation that belongs to the sentence."
+  (if (string-match "[.:!?]+\\'" name)
+      (substring name 0 (match-beginning 0))
+    name))
+
+(defun contexture-mention--target (name root quoted)
+  "Return (KIND TARGET . LINES) for NAME, relative to ROOT.
+A QUOTED name that is nothing else counts as the name of a file."
+  (let* ((case-fold-search nil)
+         (colon (string-match ":\\([0-9]+\\)\\(?:-\\([0-9]+\\)\\)?\\'" name))
+         (lines (and colon
+                     (list (string-to-number (match-string 1 name))
+                           (string-to-number (or (match-string 2 name)
+                                                 (match-string 1 name)))))))
+    (or (and (string-match-p "\\`ctx-[0-9]+\\'" name) (list 'item name))
+        (contexture-mention--file-target name root)
+        (and lines
+             (when-let* ((target (contexture-mention--file-target
+                             (substring name 0 colon) root)))
+               (and (eq (car target) 'file) (append target lines))))
+        (if quoted (list 'file (expand-file-name name root))
+          (list 'symbol name)))))
+
+(defun contexture-mention--file-target (name root)
+  "Return (KIND TARGET) if NAME, relative to ROOT, is a file or folder here."
+  (let ((file (expand-file-name name root)))
+    (cond ((file-remote-p file) nil)
+          ((file-directory-p file) (list 'directory (file-name-as-directory file)))
+          ((file-exists-p file) (list 'file file)))))
 
 (provide 'contexture-mention)
 ;;; contexture-mention.el ends here

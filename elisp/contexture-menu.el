@@ -21,12 +21,11 @@
 (require 'transient)
 (require 'contexture)
 
-(declare-function contexture-sets--change-name "contexture-sets" (method change))
-(declare-function contexture-sets--manager-to-undo "contexture-sets" ())
-(declare-function contexture-session--change-name "contexture-session-edit" (method))
+(declare-function contexture-sets--change-name "contexture-list" (method change))
+(declare-function contexture-sets--manager-to-undo "contexture-list" ())
+(declare-function contexture-session--change-name "contexture-session" (method))
 (declare-function contexture-session--params "contexture-session" (&rest more))
 (declare-function transient--show "transient" ())
-
 (defvar contexture-token-budget)
 (defvar contexture-tree--walks)
 (defvar transient--prefix)
@@ -242,7 +241,7 @@ Where too little room is left for a name to be understood, it is not cut."
 
 (defun contexture-menu--fetch-changes ()
   "Ask a running server what undo and redo would do, and show that."
-  (require 'contexture-sets)
+  (require 'contexture-list)
   (setq contexture-menu--changes nil)
   (contexture-request-async
    'next-changes (list :manager (contexture-sets--manager-to-undo))
@@ -253,7 +252,7 @@ Where too little room is left for a name to be understood, it is not cut."
 
 (defun contexture-menu--fetch-session-changes ()
   "Ask a running server what undo and redo would do to the session."
-  (require 'contexture-session-edit)
+  (require 'contexture-session)
   (setq contexture-menu--session-changes nil)
   (when (contexture-running-p)
     (contexture-request-async

@@ -18,16 +18,16 @@
 
 ;;; Code:
 
-(require 'contexture-call)
+(require 'contexture-connection)
 (eval-when-compile (require 'subr-x))
 
 (declare-function auth-source-search "auth-source" (&rest spec))
 (declare-function auth-source-forget+ "auth-source" (&rest spec))
-(declare-function contexture-request-async "contexture-rpc" t)
 (declare-function custom-file "cus-edit" (&optional no-error))
 (declare-function customize-save-variable "cus-edit" (variable value &optional comment))
 (declare-function url-generic-parse-url "url-parse" (url))
 (declare-function url-host "url-parse" (cl-x) t)
+(declare-function contexture--name "contexture" (name))
 
 (defconst contexture-provider--kinds
   '(("openai" . "https://api.openai.com/v1")
@@ -99,8 +99,6 @@ If its key must be looked up first, the entry is sent after that."
                          unless (or (null value) (eq key :auth-source))
                          nconc (list key (if (eq key :kind) (contexture--name value)
                                            value)))))))
-
-(declare-function contexture--name "contexture" (name))
 
 (defun contexture-provider--plist-p (value)
   "Return non-nil if VALUE is a property list."

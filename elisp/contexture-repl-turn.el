@@ -9,17 +9,1049 @@
 
 ;;; Commentary:
 
-;; Sends the text at the prompt, has the answer drawn while it comes, and
-;; ends the turn with an answer, an error, or a cancellation.  A question
-;; that was not answered goes back to the prompt.
+;; From the text at the prompt to the end of the answer: what the user is
+;; writing, the tools that a model calls, the answer while it comes, one
+;; turn as a whole, and turns that are repeated or changed.
 
 ;;; Code:
 
-(require 'contexture-repl-input)
-(require 'contexture-repl-stream)
+(require 'contexture-repl-view)
+(eval-when-compile (require 'subr-x))
 
+(declare-function contexture-repl--configure "contexture-repl" (&rest settings))
+(declare-function contexture-repl--fetch-settings "contexture-repl" ())
+(declare-function contexture-tools--entry-text "contexture-tools" (entry))
+(declare-function contexture-tools--names "contexture-tools" ())
+(declare-function json-pretty-print-buffer "json" (&optional minimize))
+(declare-function contexture-repl--origin-watch "contexture-repl" (origin) t)
 (declare-function jsonrpc-notify "jsonrpc" (connection method params))
 (declare-function jsonrpc-running-p "jsonrpc" (conn))
+(declare-function contexture-repl--command-p "contexture-repl" (text))
+(declare-function contexture-repl--run-command "contexture-repl" (text))
+(declare-function contexture-provider--when-ready "contexture-provider" (function))
+(declare-function contexture-repl--directive-p "contexture-repl" (text))
+(declare-function contexture-repl--renamed "contexture-repl" (name))
+(declare-function contexture-repl--fetch-stats "contexture-repl" (&optional after-turn))
+(declare-function contexture-repl--management-text "contexture-repl" (result))
+(declare-function contexture-repl--open "contexture-repl" (session))
+(declare-function contexture-repl--fetch-items "contexture-repl" ())
+(defvar contexture--own-call)
+(defvar contexture-repl--editing)
+
+;;; What the user is writing
+
+;; The text at the prompt, the history of such texts, and the file that
+;; keeps the history, drafts and choices of each session between sessions
+;; of Emacs.  Only the user can read that file.  Another Emacs may write it
+;; too, so it is read again before it is written.
+
+(defcustom contexture-repl-history-file
+  (locate-user-emacs-file "contexture-repl-history")
+  "File that keeps the input history, and drafts and choices of sessions.
+Nil means keep nothing."
+  :type '(choice file (const :tag "Keep nothing" nil))
+  :group 'contexture-repl)
+
+(defcustom contexture-repl-history-length 500
+  "Maximum number of texts in the input history; the oldest are dropped."
+  :type 'natnum
+  :group 'contexture-repl)
+
+(defconst contexture-repl--idle-seconds 2
+  "Number of idle seconds after which an unsent text is saved.")
+
+(defvar contexture-repl--history nil
+  "Texts sent in any session, the newest first.")
+
+(defvar contexture-repl--new-history nil
+  "Texts sent since the file was written, the newest first.")
+
+(defvar contexture-repl--read nil
+  "Non-nil if the history was read from its file.")
+
+(defvar-local contexture-repl--place nil
+  "Index of the history entry that is shown, or nil.")
+
+(defvar-local contexture-repl--unfinished nil
+  "Draft that the user was writing before looking at the history.")
+
+(defvar-local contexture-repl--idle-timer nil
+  "Timer that saves the unsent text.")
+
+(defvar-local contexture-repl--kept nil
+  "List of the draft and the settings that were saved last.")
+
+;;;; The text
+
+(defun contexture-repl--text ()
+  "Return the text at the prompt."
+  (buffer-substring-no-properties contexture-repl--input (point-max)))
+
+(defun contexture-repl--set-text (text)
+  "Replace the text at the prompt with TEXT, and move point after it."
+  (let ((inhibit-read-only t))
+    (goto-char (point-max))
+    (delete-region contexture-repl--input (point-max))
+    (insert text)
+    (dolist (window (get-buffer-window-list nil nil t))
+      (set-window-point window (point))))
+  (contexture-repl--show-end))
+
+(defun contexture-repl--give-back (text)
+  "Put TEXT, which could not be sent, back at the prompt, before newer text."
+  (let ((since (contexture-repl--text)))
+    (unless (string-prefix-p text since)
+      (contexture-repl--set-text
+       (if (string-blank-p since) text (concat text "\n\n" since))))))
+
+(defun contexture-repl-newline ()
+  "Begin a new line in the text at the prompt."
+  (interactive)
+  (when (< (point) contexture-repl--input) (goto-char (point-max)))
+  (insert "\n"))
+
+(defun contexture-repl--before-command ()
+  "Move text that is typed or yanked above the prompt to the prompt."
+  (when (and (< (point) contexture-repl--input)
+             (memq this-command '(self-insert-command yank yank-pop)))
+    (goto-char (point-max))))
+
+;;;; History
+
+(defun contexture-repl--remember (text)
+  "Add TEXT to the history as its newest entry."
+  (contexture-repl--read-file-once)
+  (setq contexture-repl--history (contexture-repl--with-newest text contexture-repl--history)
+        contexture-repl--new-history (cons text contexture-repl--new-history)
+        contexture-repl--place nil
+        contexture-repl--unfinished nil))
+
+(defun contexture-repl--with-newest (text history)
+  "Return HISTORY with TEXT at its head and without other copies of it."
+  (let ((longer (cons text (delete text (copy-sequence history)))))
+    (seq-take longer contexture-repl-history-length)))
+
+(defun contexture-repl-previous-input (count)
+  "Replace the text at the prompt with the input COUNT entries back.
+`\\[contexture-repl-next-input]' brings your text back."
+  (interactive "p")
+  (contexture-repl--read-file-once)
+  (let ((place (+ (or contexture-repl--place -1) count)))
+    (cond ((>= place (length contexture-repl--history))
+           (user-error "This is the oldest entry of the history"))
+          ((< place -1)
+           (user-error "This is the newest entry of the history")))
+    (unless contexture-repl--place
+      (setq contexture-repl--unfinished (contexture-repl--text)))
+    (setq contexture-repl--place (and (>= place 0) place))
+    (contexture-repl--set-text (if (>= place 0) (nth place contexture-repl--history)
+                                 (or contexture-repl--unfinished "")))))
+
+(defun contexture-repl-next-input (count)
+  "Show the input COUNT entries later."
+  (interactive "p")
+  (contexture-repl-previous-input (- count)))
+
+(defun contexture-repl-search-input (text)
+  "Choose TEXT from the history, and replace the text at the prompt."
+  (interactive
+   (progn (contexture-repl--read-file-once)
+          (unless contexture-repl--history
+            (user-error "The history is empty"))
+          (list (completing-read "Earlier input: " contexture-repl--history nil t))))
+  (contexture-repl--set-text text))
+
+;;;; The file
+
+(defun contexture-repl--read-file-once ()
+  "Read the history, unless it has been read."
+  (unless contexture-repl--read
+    (setq contexture-repl--read t
+          contexture-repl--history (plist-get (contexture-repl--file-contents) :history))))
+
+(defun contexture-repl--file-contents ()
+  "Return the contents of the file, a plist of :history, :drafts and :sessions.
+What cannot be read counts as empty."
+  (when (and contexture-repl-history-file (file-readable-p contexture-repl-history-file))
+    (condition-case nil
+        (with-temp-buffer
+          (let ((coding-system-for-read 'utf-8-unix) (read-circle nil))
+            (insert-file-contents contexture-repl-history-file))
+          (let ((contents (read (current-buffer))))
+            (and (proper-list-p contents) (keywordp (car contents)) contents)))
+      (error nil))))
+
+(defun contexture-repl--save (&optional session draft settings)
+  "Write the history and the DRAFT and SETTINGS of SESSION, a name.
+If the file cannot be written, only tell the user."
+  (when contexture-repl-history-file
+    (condition-case problem
+        (contexture-repl--merge-and-write session draft settings)
+      (error (contexture--message "Contexture: cannot save the history: %s"
+                      (error-message-string problem))))))
+
+(defun contexture-repl--merge-and-write (session draft settings)
+  "Write SESSION, DRAFT and SETTINGS, as `contexture-repl--save' says."
+  (let* ((contents (contexture-repl--file-contents))
+         (history (plist-get contents :history))
+         (drafts (plist-get contents :drafts))
+         (sessions (plist-get contents :sessions)))
+    (dolist (text (reverse contexture-repl--new-history))
+      (setq history (contexture-repl--with-newest text history)))
+    (when session
+      (setq drafts (contexture-repl--with-entry
+                    session (and draft (not (string-blank-p draft)) draft) drafts)
+            sessions (contexture-repl--with-entry session settings sessions)))
+    (contexture-repl--write-file
+     (list :history history :drafts drafts :sessions sessions))
+    (setq contexture-repl--new-history nil)))
+
+(defun contexture-repl--forget-kept (session)
+  "Delete the saved data of SESSION, a name that is no longer used."
+  (contexture-repl--save session nil nil))
+
+(defun contexture-repl--with-entry (key value alist)
+  "Return ALIST with VALUE for KEY at its head, without KEY if VALUE is nil."
+  (let ((rest (cl-remove key alist :key #'car :test #'equal)))
+    (seq-take (if value (cons (cons key value) rest) rest) 200)))
+
+(defun contexture-repl--write-file (contents)
+  "Write CONTENTS to the file, readable by the user only."
+  (let* ((file (expand-file-name contexture-repl-history-file))
+         (new (make-temp-file (concat file "."))) ; with mode 0600
+         (coding-system-for-write 'utf-8-unix)
+         (print-length nil) (print-level nil)
+         (write-region-inhibit-fsync t))
+    (condition-case problem
+        (progn
+          (write-region (prin1-to-string contents) nil new nil 'quiet)
+          (rename-file new file t))
+      (error (ignore-errors (delete-file new))
+             (signal (car problem) (cdr problem))))))
+
+;;;; What is not sent
+
+(defun contexture-repl--keep-draft ()
+  "Save the draft and the settings of this session."
+  (when-let* ((name (plist-get contexture-repl--session :session)))
+    (let ((state (list (contexture-repl--draft) contexture-repl--settings)))
+      (unless (and (equal state contexture-repl--kept)
+                   (null contexture-repl--new-history))
+        (setq contexture-repl--kept (copy-tree state))
+        (contexture-repl--save name (car state) (cadr state))))))
+
+(defconst contexture-repl--kept-usages 50
+  "Maximum number of a session's answers whose usage is saved.")
+
+(defun contexture-repl--keep-usage (id text)
+  "Save TEXT, the usage of the answer with ID; the log does not have it."
+  (when id
+    (setq contexture-repl--settings
+          (plist-put contexture-repl--settings :usage
+                     (seq-take (cons (cons (contexture-repl--usage-key id) text)
+                                     (plist-get contexture-repl--settings :usage))
+                               contexture-repl--kept-usages)))))
+
+(defun contexture-repl--usage-key (id)
+  "Return the key of the usage of the answer with ID in this session.
+A branch inherits saved usage, but has its own messages."
+  (format "%s/%s" (plist-get contexture-repl--session :id) id))
+
+(defun contexture-repl--draw-kept-usage (id)
+  "Draw the usage of the answer with ID, if it was saved."
+  (when-let* ((text (cdr (assoc (contexture-repl--usage-key id)
+                                (plist-get contexture-repl--settings :usage)))))
+    (contexture-repl--note text)))
+
+(defun contexture-repl--draft ()
+  "Return the text that would be lost if this buffer were killed."
+  (if (contexture-repl--busy-p)
+      (contexture-repl--unanswered-text)
+    (contexture-repl--text)))
+
+(defun contexture-repl--bring-back ()
+  "Restore the draft and the settings of this buffer's session."
+  (let* ((name (plist-get contexture-repl--session :session))
+         (contents (contexture-repl--file-contents))
+         (draft (cdr (assoc name (plist-get contents :drafts)))))
+    (setq contexture-repl--settings
+          (copy-sequence (cdr (assoc name (plist-get contents :sessions)))))
+    (when (and draft (string-empty-p (contexture-repl--text)))
+      (contexture-repl--set-text draft))
+    (setq contexture-repl--kept
+          (copy-tree (list (contexture-repl--text) contexture-repl--settings)))))
+
+(defun contexture-repl--text-changed (_beg end _length)
+  "Save the draft soon if END, the end of a change, is at the prompt.
+What would be sent is counted again, too."
+  (when (>= end contexture-repl--input)
+    (contexture-count--changed (plist-get contexture-repl--session :id) t))
+  (when (and (>= end contexture-repl--input)
+             (null contexture-repl--idle-timer))
+    (setq contexture-repl--idle-timer
+          (run-with-idle-timer contexture-repl--idle-seconds nil
+                               #'contexture-repl--idle (current-buffer)))))
+
+(defun contexture-repl--idle (buffer)
+  "Save the draft of BUFFER."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (cancel-timer contexture-repl--idle-timer)
+      (setq contexture-repl--idle-timer nil)
+      (contexture-repl--keep-draft))))
+
+;;; What a model does, and may do
+
+;; You can allow a model to read and change the context.  Each call of such
+;; a tool, and its result, is one dim line of the conversation with details
+;; to unfold.  Before a model uses a tool that you have not allowed, the
+;; turn waits and a block asks you; you can answer there, from the prompt,
+;; or later: nothing else waits for it.
+
+(defface contexture-repl-tool '((t :inherit shadow))
+  "Face of the lines that show which tools a model uses."
+  :group 'contexture-repl)
+
+(defface contexture-repl-approval '((t :inherit warning))
+  "Face of the block that asks whether a model may use a tool."
+  :group 'contexture-repl)
+
+(defface contexture-repl-button '((t :inherit link))
+  "Face of buttons in a conversation."
+  :group 'contexture-repl)
+
+(defconst contexture-repl--tools
+  '("list_context" "read_context" "add_file" "add_text" "drop_context"
+    "search_memory" "search_session")
+  "Tools that the server has for models.")
+
+(cl-defstruct (contexture-repl--approval (:constructor contexture-repl--make-approval)
+                                         (:copier nil))
+  "A model's request to use TOOL with ARGUMENTS, described by TEXT.
+NUMBER is the server's.  The block, or the line that replaces it, has the
+text properties FIXED and is between the markers FROM and TO."
+  number tool text arguments fixed from to)
+
+(defconst contexture-repl-approval-buffer "*contexture: approval*"
+  "Name of the buffer that shows a model's request in full.")
+
+;;;; Lines
+
+(defvar contexture-repl-fold-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "RET") #'contexture-repl-toggle-details)
+    (define-key map (kbd "TAB") #'contexture-repl-toggle-details)
+    (define-key map [mouse-1] #'contexture-repl-toggle-details)
+    map)
+  "Keymap of lines with details.")
+
+(defun contexture-repl--draw-fold (line details &rest properties)
+  "Draw LINE below the conversation, with DETAILS and PROPERTIES.
+See `contexture-repl--fold'."
+  (contexture-repl--changing
+    (goto-char contexture-repl--tail)
+    (contexture-repl--end-line)
+    (insert (apply #'contexture-repl--fold line details properties))))
+
+(defun contexture-repl--fold (line details &rest properties)
+  "Return LINE with hidden DETAILS below it, both with PROPERTIES.
+Leave out DETAILS that are empty or repeat LINE."
+  (let* ((details (string-trim-right (or details "")))
+         (foldp (not (or (string-empty-p details) (string-suffix-p details line))))
+         (fixed (apply #'contexture-repl--fixed 'face 'contexture-repl-tool
+                       'contexture-note t properties)))
+    (concat
+     (apply #'propertize (concat (if foldp "+ " "  ") line "\n")
+            'wrap-prefix "    "
+            (if foldp
+                `( contexture-fold t mouse-face highlight
+                   help-echo "RET, mouse-1: show or hide the details"
+                   keymap ,contexture-repl-fold-map ,@fixed)
+              fixed))
+     (and foldp
+          (apply #'propertize (concat (contexture-repl--details details) "\n")
+                 'invisible t 'contexture-details t fixed)))))
+
+(defconst contexture-repl--longest-details 20000
+  "Maximum number of characters of details in a conversation.")
+
+(defun contexture-repl--details (text)
+  "Return TEXT as details: indented, shortened, without long lines.
+Emacs is slow with long lines even if they are hidden."
+  (let ((shown (contexture--visible
+                (substring text 0 (min (length text) contexture-repl--longest-details))
+                t)))
+    (concat
+     (replace-regexp-in-string
+      "^" "    " (replace-regexp-in-string "[^\n]\\{500\\}" "\\&\n" shown))
+     (if (<= (length text) contexture-repl--longest-details) ""
+       (format "\n    ... and %s more" (contexture--count (- (length text)
+                                                             contexture-repl--longest-details)
+                                                          "character"))))))
+
+(defun contexture-repl-toggle-details (&optional event)
+  "Show or hide the details of the line at point.
+EVENT is the click, if there was one."
+  (interactive (list last-nonmenu-event))
+  (save-excursion
+    (when (mouse-event-p event)
+      (set-buffer (window-buffer (posn-window (event-start event))))
+      (goto-char (posn-point (event-start event))))
+    (unless (get-text-property (point) 'contexture-fold)
+      (user-error "There are no details here"))
+    (forward-line 0)
+    (contexture-repl--changing
+      (let* ((start (line-beginning-position 2))
+             (end (next-single-property-change start 'contexture-details nil
+                                               contexture-repl--tail))
+             (hide (not (get-text-property start 'invisible)))
+             (properties (text-properties-at (point))))
+        (put-text-property start end 'invisible hide)
+        (forward-char)
+        (insert (apply #'propertize (if hide "+" "-") properties))
+        (delete-region (1- (point)) (- (point) 2))))))
+
+(defun contexture-repl--pretty (arguments)
+  "Return the ARGUMENTS of a tool in lines, with JSON pretty-printed."
+  (cond ((null arguments) "")
+        ((not (stringp arguments)) (string-trim-right (pp-to-string arguments)))
+        ((string-match-p "\\`[ \t\n]*{[ \t\n]*}?[ \t\n]*\\'" arguments) "")
+        (t (require 'json)
+           (with-temp-buffer
+             (insert arguments)
+             (condition-case nil
+                 (let ((inhibit-message t)) (json-pretty-print-buffer) (buffer-string))
+               (error arguments))))))
+
+(defun contexture-repl--one-line (text &optional width)
+  "Return the beginning of TEXT on one line of at most WIDTH columns."
+  (truncate-string-to-width
+   (contexture--visible (string-trim (replace-regexp-in-string "[ \t\n]+" " " text)))
+   (or width 60) nil nil "..."))
+
+(defun contexture-repl--tool-name (params)
+  "Return the name of the tool that PARAMS, from the server, are about."
+  (contexture--visible (or (plist-get params :tool) (plist-get params :name)
+                           (plist-get params :text) "a tool")))
+
+(defun contexture-repl--draw-tool-call (params &rest properties)
+  "Draw the call of a tool, from PARAMS, with PROPERTIES."
+  (let* ((given (plist-get params :arguments))
+         (arguments (if (stringp given) given (contexture-repl--pretty given))))
+    (apply #'contexture-repl--draw-fold
+           (string-trim-right (format "calls %s %s" (contexture-repl--tool-name params)
+                                      (contexture-repl--one-line arguments 50)))
+           (and (> (length arguments) 50) (contexture-repl--pretty given))
+           'contexture-used t properties)))
+
+(defun contexture-repl--draw-tool-result (params &rest properties)
+  "Draw the result of a tool, from PARAMS, with PROPERTIES.
+Its request for approval, if any, is then settled."
+  (dolist (approval contexture-repl--approvals)
+    (when (equal (contexture-repl--approval-tool approval)
+                 (contexture-repl--tool-name params))
+      (contexture-repl--settle-approval approval "not decided")))
+  (apply #'contexture-repl--draw-fold
+         (contexture-repl--tool-result-line params) nil
+         'contexture-result t 'contexture-used t properties))
+
+(defun contexture-repl--tool-result-line (params)
+  "Return a line for the result of a tool, from PARAMS."
+  (let ((name (contexture-repl--tool-name params))
+        (text (or (plist-get params :text) "")))
+    (contexture-repl--one-line
+     (if (string-prefix-p (concat name ":") text) text
+       (format "%s: %s: %s" name
+               (contexture--name (or (plist-get params :outcome) :done)) text))
+     (- (contexture-repl--width) 4))))
+
+(defun contexture-repl--add-results (message calls)
+  "Add details from CALLS to the lines of MESSAGE with tools' results.
+CALLS are those of the turn's result, in order."
+  (let ((at (marker-position (contexture-repl--message-from message))))
+    (while (and calls
+                (setq at (text-property-any at contexture-repl--tail
+                                            'contexture-result t)))
+      (let ((text (or (plist-get (car calls) :text) ""))
+            (end (next-single-property-change at 'contexture-result nil
+                                              contexture-repl--tail)))
+        (save-excursion
+          (goto-char at)
+          (setq end (min end (line-beginning-position 2))))
+        (when (or (> (length text) 40) (string-search "\n" text))
+          (contexture-repl--changing
+            (goto-char at)
+            (insert (contexture-repl--fold
+                     (string-trim (buffer-substring-no-properties at end)) text
+                     'contexture-used t 'contexture-message message))
+            (setq end (+ (point) (- end at)))
+            (delete-region (point) end)
+            (setq end (point))))
+        (setq at end)
+        (pop calls)))))
+
+;;;; What waits for the user
+
+(defvar contexture-repl-approval-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "y" #'contexture-repl-approve-once)
+    (define-key map "a" #'contexture-repl-approve-always)
+    (define-key map "n" #'contexture-repl-refuse)
+    (define-key map "v" #'contexture-repl-view-approval)
+    (define-key map (kbd "RET") #'contexture-repl-approve)
+    (define-key map [mouse-1] #'contexture-repl-approve-click)
+    map)
+  "Keymap of the block that asks whether a model may use a tool.")
+
+(defun contexture-repl--draw-approval (params &rest properties)
+  "Ask about the request in PARAMS, in a block with PROPERTIES."
+  (let* ((approval (contexture-repl--make-approval
+                    :number (plist-get params :approval)
+                    :tool (contexture-repl--tool-name params)
+                    :text (contexture-repl--approval-words params)
+                    :arguments (contexture--visible
+                                (contexture-repl--pretty (plist-get params :arguments))
+                                t)
+                    :fixed properties)))
+    (contexture-repl--changing
+      (goto-char contexture-repl--tail)
+      (contexture-repl--end-line)
+      (let ((from (point)))
+        (insert (contexture-repl--approval-block approval))
+        (setf (contexture-repl--approval-from approval) (copy-marker from)
+              (contexture-repl--approval-to approval) (copy-marker (point)))))
+    (setq contexture-repl--approvals
+          (append contexture-repl--approvals (list approval)))
+    (contexture-repl--draw-header)
+    (contexture--message "The model wants to use %s; %s decides"
+             (contexture-repl--approval-tool approval)
+             (substitute-command-keys "\\[contexture-repl-approve]"))))
+
+(defun contexture-repl--approval-words (params)
+  "Return the request in PARAMS as text, with any place outside the project."
+  (let ((text (contexture-repl--one-line (or (plist-get params :text) "") 200))
+        (outside (plist-get params :outside)))
+    (if (member outside '(nil "")) text
+      (format "%s (outside the project: %s)" text
+              (contexture-repl--one-line outside 200)))))
+
+(defun contexture-repl--approval-block (approval)
+  "Return the lines that ask about APPROVAL."
+  (let ((block (concat
+                (propertize (format "The model wants to use %s: %s\n"
+                                    (contexture-repl--approval-tool approval)
+                                    (contexture-repl--approval-text approval))
+                            'face 'contexture-repl-approval 'wrap-prefix "  ")
+                (contexture-repl--approval-details approval)
+                "  " (contexture-repl--approval-button "[y] once" 'once) "  "
+                (contexture-repl--approval-button "[a] always" 'always) "  "
+                (contexture-repl--approval-button "[n] refuse" 'refuse) "\n")))
+    (add-text-properties
+     0 (length block)
+     (apply #'contexture-repl--fixed 'contexture-approval approval
+            'keymap contexture-repl-approval-map
+            (contexture-repl--approval-fixed approval))
+     block)
+    block))
+
+(defun contexture-repl--approval-details (approval)
+  "Return the arguments of APPROVAL, or their beginning, as lines."
+  (let* ((text (contexture-repl--approval-arguments approval))
+         (shown (contexture-repl--beginning text 12 (- (contexture-repl--width) 6))))
+    (if (string-empty-p text) ""
+      (propertize (concat (replace-regexp-in-string "^" "  " shown)
+                          (if (equal shown text) ""
+                            (format "\n  ... v shows all of it, %s"
+                                    (contexture--count (length text) "character")))
+                          "\n")
+                  'face 'contexture-repl-tool))))
+
+(defun contexture-repl--beginning (text lines width)
+  "Return the first LINES of TEXT, each cut at WIDTH columns."
+  (mapconcat (lambda (line) (truncate-string-to-width line width))
+             (seq-take (split-string text "\n") lines) "\n"))
+
+(defun contexture-repl-view-approval ()
+  "Show the model's request in full, in its own buffer."
+  (interactive)
+  (let ((approval (contexture-repl--approval-here)))
+    (with-current-buffer (get-buffer-create contexture-repl-approval-buffer)
+      (let ((inhibit-read-only t))
+        (special-mode)
+        (erase-buffer)
+        (insert (contexture-repl--approval-tool approval) ": "
+                (contexture-repl--approval-text approval) "\n\n"
+                (contexture-repl--approval-arguments approval) "\n")
+        (goto-char (point-min)))
+      (display-buffer (current-buffer)))))
+
+(defun contexture-repl--approval-button (label decision)
+  "Return LABEL as a button for DECISION."
+  (propertize label 'face 'contexture-repl-button 'mouse-face 'highlight
+              'contexture-decision decision
+              'help-echo (concat "mouse-1: " label)))
+
+(defun contexture-repl--approval-here ()
+  "Return the request at point, or else the oldest one."
+  (or (get-text-property (point) 'contexture-approval)
+      (car contexture-repl--approvals)
+      (user-error "No request is waiting for your decision")))
+
+(defun contexture-repl-approve (decision)
+  "Decide on the model's request at point, or else on the oldest one.
+DECISION is `once', `always' (for this tool in this session), or
+`refuse'.  Interactively, take it from the button at point, or ask."
+  (interactive
+   (list (or (get-text-property (point) 'contexture-decision)
+             (contexture-repl--read-decision (contexture-repl--approval-here)))))
+  (contexture-repl--rule (contexture-repl--approval-here) decision))
+
+(defun contexture-repl--read-decision (approval)
+  "Ask the user about APPROVAL."
+  (pcase (read-char-choice
+          (format "%s: %s  [y] once  [a] always  [n] refuse "
+                  (contexture-repl--approval-tool approval)
+                  (contexture-repl--approval-text approval))
+          '(?y ?a ?n))
+    (?y 'once) (?a 'always) (_ 'refuse)))
+
+(defun contexture-repl-approve-once ()
+  "Allow the request at point this time."
+  (interactive)
+  (contexture-repl-approve 'once))
+
+(defun contexture-repl-approve-always ()
+  "Allow the tool of the request at point from now on, in this session."
+  (interactive)
+  (contexture-repl-approve 'always))
+
+(defun contexture-repl-refuse ()
+  "Refuse the request at point."
+  (interactive)
+  (contexture-repl-approve 'refuse))
+
+(defun contexture-repl-approve-click (event)
+  "Decide as the button clicked by EVENT says."
+  (interactive "e")
+  (with-current-buffer (window-buffer (posn-window (event-start event)))
+    (let* ((position (posn-point (event-start event)))
+           (decision (get-text-property position 'contexture-decision)))
+      (when decision
+        (contexture-repl--rule (get-text-property position 'contexture-approval)
+                                 decision)))))
+
+(defun contexture-repl--rule (approval decision)
+  "Send the DECISION on APPROVAL, and show it in place of the block.
+Show the decision as made once the server has accepted it.  It is valid
+for this server only: after a crash, a new server asks again, with other
+numbers."
+  (unless (memq approval contexture-repl--approvals)
+    (user-error "You have already decided on this"))
+  (pcase-let ((`(,telling ,told)
+               (pcase decision
+                 ('once '("allowing it once..." "allowed once"))
+                 ('always '("allowing it from now on..." "allowed from now on"))
+                 (_ '("refusing it..." "refused")))))
+    (contexture-repl--decided approval telling)
+    (let ((contexture--own-call t))
+      (contexture-repl--request
+       'approve (list :approval (contexture-repl--approval-number approval)
+                      :decision (intern (format ":%s" decision)))
+       (lambda (_)
+         (contexture-repl--settle-approval approval told)
+         (when (eq decision 'always) (contexture-repl--fetch-settings)))
+       (apply-partially #'contexture-repl--not-decided approval)))))
+
+(defun contexture-repl--not-decided (approval problem)
+  "Show PROBLEM, why the server did not accept the decision on APPROVAL.
+Ask again, unless the server no longer waits for it."
+  (if (or (null contexture-repl--turn)
+          (eq (plist-get (plist-get problem :data) :kind) :no-such-approval))
+      (contexture-repl--settle-approval
+       approval "not decided; the server no longer waits for it")
+    (contexture-repl--replace-block approval (contexture-repl--approval-block approval))
+    (push approval contexture-repl--approvals)
+    (contexture-repl--draw-header)
+    (contexture-repl--show-problem problem)))
+
+(defun contexture-repl--settle-approval (approval outcome)
+  "Replace the block of APPROVAL with OUTCOME."
+  (contexture-repl--decided approval outcome)
+  (set-marker (contexture-repl--approval-from approval) nil)
+  (set-marker (contexture-repl--approval-to approval) nil))
+
+(defun contexture-repl--decided (approval words)
+  "Stop asking about APPROVAL, and show WORDS in place of its block."
+  (setq contexture-repl--approvals (delq approval contexture-repl--approvals))
+  (contexture-repl--replace-block
+   approval
+   (apply #'propertize
+          (format "  %s: %s\n" (contexture-repl--approval-tool approval) words)
+          'face 'contexture-repl-tool 'contexture-note t
+          (apply #'contexture-repl--fixed (contexture-repl--approval-fixed approval))))
+  (contexture-repl--draw-header))
+
+(defun contexture-repl--replace-block (approval text)
+  "Show TEXT in place of the block of APPROVAL, if that is still there."
+  (let ((from (contexture-repl--approval-from approval))
+        (to (contexture-repl--approval-to approval)))
+    (when (and (marker-position from) (< from to))
+      (contexture-repl--changing
+        (goto-char from)
+        (insert text)
+        (delete-region (point) to)))))
+
+(defun contexture-repl--drop-approvals ()
+  "Stop asking about undecided requests, since the server no longer waits."
+  (dolist (approval contexture-repl--approvals)
+    (contexture-repl--settle-approval approval "not decided")))
+
+;;;; Which tools there are
+
+(defun contexture-repl-tools (what &optional tool)
+  "Choose what models may do in this session.
+WHAT is `on', `off', `allow' or `ask'.  `on' offers the tools of the
+context and asks you before each use; `off' offers none.  `allow' lets
+models use TOOL without asking, and `ask' asks again."
+  (interactive
+   (let ((what (intern (completing-read "Tools: " '("on" "off" "allow" "ask") nil t))))
+     (list what (when (memq what '(allow ask))
+                  (completing-read "Tool: " (contexture-repl--tool-choices what)
+                                   nil t)))))
+  ;; The server takes only the names of tools that there are now.
+  (let ((allowed (seq-intersection (contexture-repl--allowed-tools)
+                                   (contexture-repl--all-tools))))
+    (when (and (memq what '(allow ask)) (not (member tool (contexture-repl--all-tools))))
+      (contexture--user-error "There is no tool %s; the tools are %s" tool
+                  (mapconcat #'identity (contexture-repl--all-tools) ", ")))
+    (pcase what
+      ('on (contexture-repl--configure :tools t))
+      ('off (contexture-repl--configure :tools []))
+      ('allow (contexture-repl--configure
+               :allowed-tools (vconcat (remove tool allowed) (list tool))))
+      ('ask (contexture-repl--configure
+             :allowed-tools (vconcat (remove tool allowed))))
+      (_ (user-error "/tools takes on, off, list, allow NAME or ask NAME")))))
+
+(defun contexture-repl--all-tools ()
+  "Return the names of the server's tools, and of those that Emacs has on."
+  (append contexture-repl--tools
+          (and contexture-tools (fboundp 'contexture-tools--names)
+               (contexture-tools--names))))
+
+(defun contexture-repl--allowed-tools ()
+  "Return the names of the tools that need no approval in this session."
+  (mapcar #'contexture--name (plist-get contexture-repl--tool-settings :allowed-tools)))
+
+(defun contexture-repl--tool-choices (what)
+  "Return the tools to which WHAT, `allow' or `ask', can apply."
+  (let ((allowed (contexture-repl--allowed-tools)))
+    (if (eq what 'ask) allowed
+      (cl-set-difference (contexture-repl--all-tools) allowed :test #'equal))))
+
+(defun contexture-repl--tools-text ()
+  "Return a phrase for this session's tools, and those that need no approval."
+  (let ((tools (plist-get contexture-repl--tool-settings :tools))
+        (allowed (contexture-repl--allowed-tools)))
+    (mapconcat
+     #'identity
+     (append
+      (list (if tools "Models are offered these tools (/tools off: none):"
+              "Models are offered no tools (/tools on offers these):"))
+      (mapcar (lambda (tool)
+                (format "  %-15s %s" tool
+                        (cond ((member tool allowed) "without asking")
+                              ((or (memq tools '(nil t))
+                                   (member tool (mapcar #'contexture--name tools)))
+                               "asks each time")
+                              (t "not offered"))))
+              contexture-repl--tools)
+      (and contexture-tools (fboundp 'contexture-tools--entry-text)
+           (cons "They may call these of Emacs (M-x contexture-tools-off: none):"
+                 (mapcar (lambda (entry)
+                           (concat "  " (contexture-tools--entry-text entry)))
+                         contexture-tools))))
+     "\n")))
+
+;;; Draw an answer as it comes
+
+;; Thousands of pieces of an answer may arrive in a second.  They are only
+;; queued on arrival, and drawn together about thirty times a second, never
+;; for long, so that Emacs answers keys in between.  Garbage collection
+;; waits until the user pauses.  If the server goes away during a turn, the
+;; connection repeats the call, and the partial answer is removed.
+
+(defcustom contexture-repl-show-reasoning t
+  "Non-nil means show a model's reasoning before its answer."
+  :type 'boolean
+  :group 'contexture-repl)
+
+(defcustom contexture-repl-gc-threshold (* 64 1024 1024)
+  "Value of `gc-cons-threshold' while an answer comes in; nil leaves it alone.
+A fast answer makes much garbage.  With its default threshold, Emacs
+collects it several times a second, and keys wait each time.  With this
+option Emacs collects it when you type nothing for a second.  If your own
+value is larger, it is kept."
+  :type '(choice (const :tag "Leave it alone" nil) natnum)
+  :group 'contexture-repl)
+
+(defconst contexture-repl--draw-seconds 0.03
+  "Number of seconds between two drawings of the pieces of an answer.")
+
+(defconst contexture-repl--draw-at-once 0.01
+  "Number of seconds of drawing after which to check for input.")
+
+(defconst contexture-repl--draw-characters 2000
+  "Maximum number of characters of an answer to draw at once.")
+
+(cl-defstruct (contexture-repl--turn (:constructor contexture-repl--make-turn)
+                                     (:copier nil))
+  "A question that is being answered in BUFFER.
+TEXT is the question and QUESTION its message; KEY is its request key; ID
+is that of the call on CONNECTION, nil before it is made.  ANSWER is the
+message, once something has come.  The use of a tool, or a wait, divides
+it into parts: EARLIER are the texts of the finished parts, and STATE is
+the state of the last one, whose text begins at START.
+PIECES are its drawn pieces and PENDING those to draw, each (KIND . TEXT)
+or (KIND . PARAMS), the newest first; TIMER draws them.  NOTES are shown
+at the end.  ASKED is non-nil if the server was asked to stop."
+  buffer text question key id connection answer earlier state start pieces
+  pending timer notes asked)
+
+(defvar contexture-repl--turns nil
+  "Turns that are being answered, in all buffers.")
+
+(defvar contexture-repl--gc-before nil
+  "Value of `gc-cons-threshold' before it was raised, or nil.")
+
+(defvar contexture-repl--gc-timer nil
+  "Timer that collects garbage when the user pauses.")
+
+;;;; Garbage
+
+(defun contexture-repl--raise-gc-threshold ()
+  "Put garbage collection off, as `contexture-repl-gc-threshold' says."
+  (when (and contexture-repl-gc-threshold
+             (null contexture-repl--gc-before)
+             (< gc-cons-threshold contexture-repl-gc-threshold))
+    (setq contexture-repl--gc-before gc-cons-threshold
+          gc-cons-threshold contexture-repl-gc-threshold
+          contexture-repl--gc-timer
+          (run-with-idle-timer 1 t #'contexture-repl--collect-garbage))))
+
+(defun contexture-repl--collect-garbage ()
+  "Collect garbage, and restore the threshold if no answer is coming in."
+  (garbage-collect)
+  (unless contexture-repl--turns
+    (contexture-repl--restore-gc-threshold)))
+
+(defun contexture-repl--restore-gc-threshold ()
+  "Give `gc-cons-threshold' its old value, unless somebody else changed it."
+  (when contexture-repl--gc-before
+    (when (eql gc-cons-threshold contexture-repl-gc-threshold)
+      (setq gc-cons-threshold contexture-repl--gc-before))
+    (setq contexture-repl--gc-before nil)
+    (cancel-timer contexture-repl--gc-timer)))
+
+;;;; Pieces
+
+(defun contexture-repl--progress (method params)
+  "Queue the piece of an answer that METHOD with PARAMS may carry."
+  (when (eq method 'progress)
+    (when-let* ((turn (cl-find (plist-get params :id) contexture-repl--turns
+                               :key #'contexture-repl--turn-id)))
+      (pcase (plist-get params :kind)
+        ((and (or :text :reasoning) kind)
+         (push (cons kind (or (plist-get params :text) ""))
+               (contexture-repl--turn-pending turn))
+         (contexture-repl--draw-soon turn))
+        ((and (or :tool-call :tool-result :approval) kind)
+         (push (cons kind params) (contexture-repl--turn-pending turn))
+         (contexture-repl--draw-soon turn))
+        (:retry (contexture-repl--tell-of-wait turn params))
+        (:status (contexture-repl--tell turn (plist-get params :text)))))))
+
+(defun contexture-repl--tell-of-wait (turn params)
+  "Show at once why TURN waits and is asked again, from PARAMS."
+  (if (not (or (contexture-repl--turn-answer turn) (contexture-repl--turn-pending turn)))
+      (contexture-repl--tell turn (plist-get params :text))
+    (push (cons :retry params) (contexture-repl--turn-pending turn))
+    (contexture-repl--draw-soon turn)))
+
+(defun contexture-repl--tell (turn text)
+  "Show TEXT, a remark about TURN, now or after an answer that has begun."
+  (let ((buffer (contexture-repl--turn-buffer turn)))
+    (when (and text (buffer-live-p buffer))
+      (with-current-buffer buffer
+        (if (or (contexture-repl--turn-answer turn)
+                (contexture-repl--turn-pending turn))
+            (push text (contexture-repl--turn-notes turn))
+          (contexture-repl--note text))))))
+
+(defun contexture-repl--draw-soon (turn)
+  "Schedule drawing of the pieces of TURN."
+  (unless (contexture-repl--turn-timer turn)
+    (setf (contexture-repl--turn-timer turn)
+          (run-at-time contexture-repl--draw-seconds nil
+                       #'contexture-repl--draw-pending turn))))
+
+(defun contexture-repl--draw-pending (turn)
+  "Draw the pending pieces of TURN, or some if they are many."
+  (when-let* ((timer (contexture-repl--turn-timer turn)))
+    (cancel-timer timer)
+    (setf (contexture-repl--turn-timer turn) nil))
+  (when (and (contexture-repl--turn-pending turn)
+             (buffer-live-p (contexture-repl--turn-buffer turn)))
+    (let ((pieces (nreverse (contexture-repl--turn-pending turn)))
+          (end (+ (float-time) contexture-repl--draw-at-once)))
+      (setf (contexture-repl--turn-pending turn) nil)
+      (with-current-buffer (contexture-repl--turn-buffer turn)
+        (while (progn (setq pieces (contexture-repl--draw-some turn pieces))
+                      (and pieces (< (float-time) end))))
+        (contexture-repl--tell-watch turn 'more))
+      (when pieces
+        (setf (contexture-repl--turn-pending turn) (nreverse pieces))
+        (contexture-repl--draw-soon turn)))))
+
+(defun contexture-repl--watcher (turn)
+  "Return the function that watches the answer of TURN, or nil."
+  (when-let* ((origin (contexture-repl--message-origin
+                       (contexture-repl--turn-question turn))))
+    (contexture-repl--origin-watch origin)))
+
+(defun contexture-repl--tell-watch (turn state &optional answer)
+  "Tell whoever watches TURN of its ANSWER, by default as far as it is drawn.
+STATE is `more', `done' or `failed'."
+  (when-let* ((watch (contexture-repl--watcher turn)))
+    (funcall watch (or answer (contexture-repl--so-far turn)) state)))
+
+(defun contexture-repl--draw-some (turn pieces)
+  "Draw the first of TURN's PIECES, and return the others."
+  (if (stringp (cdar pieces))
+      (contexture-repl--draw-texts turn pieces)
+    (contexture-repl--draw-use turn (caar pieces) (cdar pieces))
+    (cdr pieces)))
+
+(defun contexture-repl--draw-texts (turn pieces)
+  "Draw the first texts of one kind of TURN's PIECES; return the others."
+  (let ((room contexture-repl--draw-characters) (kind (caar pieces)) texts)
+    (while (and pieces (> room 0) (eq kind (caar pieces)))
+      (let ((text (cdr (pop pieces))))
+        (when (> (length text) room)
+          (push (cons kind (substring text room)) pieces)
+          (setq text (substring text 0 room)))
+        (setq room (- room (max 1 (length text))))
+        (push text texts)))
+    (contexture-repl--draw turn kind (apply #'concat (nreverse texts)))
+    pieces))
+
+(defun contexture-repl--when-drawn (turn function argument)
+  "Call FUNCTION with TURN and ARGUMENT once all of TURN's pieces are drawn.
+If there are many pieces, that happens later, so that Emacs answers keys
+in between; return non-nil in that case."
+  (contexture-repl--draw-pending turn)
+  (when (contexture-repl--turn-pending turn)
+    (let ((buffer (current-buffer)))
+      (run-at-time contexture-repl--draw-seconds nil
+                   (lambda ()
+                     (when (and (buffer-live-p buffer)
+                                (memq turn contexture-repl--turns))
+                       (with-current-buffer buffer
+                         (funcall function turn argument))))))))
+
+(defun contexture-repl--draw (turn kind text)
+  "Draw TEXT, the next piece of TURN, of KIND, in this buffer."
+  (unless (or (string-empty-p text)
+              (and (eq kind :reasoning) (not contexture-repl-show-reasoning)))
+    (contexture-repl--begin-answer turn)
+    (contexture-repl--changing
+      (goto-char contexture-repl--tail)
+      (if (eq kind :reasoning)
+          (contexture-repl--draw-reasoning turn text)
+        (unless (contexture-repl--turn-state turn)
+          (contexture-repl--end-line)
+          (setf (contexture-repl--turn-start turn) (copy-marker (point))
+                (contexture-repl--turn-state turn)
+                (contexture-repl-markdown--begin
+                 (contexture-repl--fixed 'contexture-message
+                                         (contexture-repl--turn-answer turn)))))
+        (push text (contexture-repl--turn-pieces turn))
+        (contexture-repl-markdown--insert (contexture-repl--turn-state turn) text)))))
+
+(defun contexture-repl--draw-use (turn kind params)
+  "Draw the use of a tool by TURN's model, from PARAMS of KIND."
+  (contexture-repl--begin-answer turn)
+  (contexture-repl--end-part turn)
+  (funcall (pcase kind
+             (:tool-call #'contexture-repl--draw-tool-call)
+             (:tool-result #'contexture-repl--draw-tool-result)
+             (:retry #'contexture-repl--draw-wait)
+             (_ #'contexture-repl--draw-approval))
+           params 'contexture-message (contexture-repl--turn-answer turn)))
+
+(defun contexture-repl--draw-wait (params &rest properties)
+  "Draw a remark about a wait within an answer, from PARAMS, with PROPERTIES."
+  (when-let* ((text (plist-get params :text)))
+    (apply #'contexture-repl--note text nil properties)))
+
+(defun contexture-repl--end-part (turn)
+  "Finish the part of TURN's answer that is being drawn, if there is one."
+  (when-let* ((state (contexture-repl--turn-state turn)))
+    (contexture-repl--changing
+      (goto-char contexture-repl--tail)
+      (contexture-repl-markdown--end state))
+    (push (contexture-repl--last-part turn) (contexture-repl--turn-earlier turn))
+    (setf (contexture-repl--turn-state turn) nil
+          (contexture-repl--turn-pieces turn) nil)))
+
+(defun contexture-repl--last-part (turn)
+  "Return the drawn text of the last part of TURN's answer."
+  (apply #'concat (reverse (contexture-repl--turn-pieces turn))))
+
+(defun contexture-repl--begin-answer (turn)
+  "Draw the heading of TURN's answer, unless it is there."
+  (unless (contexture-repl--turn-answer turn)
+    (setf (contexture-repl--turn-answer turn)
+          (contexture-repl--begin-message :assistant))))
+
+(defun contexture-repl--draw-reasoning (turn text)
+  "Draw TEXT, the reasoning of TURN's model, before the answer."
+  (unless (contexture-repl--turn-state turn)
+    (insert (apply #'propertize (contexture--visible text t)
+                   'face 'contexture-repl-reasoning
+                   'contexture-reasoning t
+                   (contexture-repl--fixed 'contexture-message
+                                           (contexture-repl--turn-answer turn))))))
+
+(defun contexture-repl--asked-again ()
+  "Remove the partial answers of calls that were just repeated.
+The server that was answering them is gone.  Calls that were cancelled
+are cancelled again."
+  (dolist (turn contexture-repl--turns)
+    (when (contexture-repl--turn-id turn)
+      (setf (contexture-repl--turn-pending turn) nil)
+      (contexture-repl--take-back turn)
+      (when (contexture-repl--turn-asked turn)
+        (contexture-repl--send-cancel turn)))))
+
+(defun contexture-repl--take-back (turn)
+  "Remove the drawn part of TURN's answer."
+  (when (and (contexture-repl--turn-answer turn)
+             (buffer-live-p (contexture-repl--turn-buffer turn)))
+    (with-current-buffer (contexture-repl--turn-buffer turn)
+      (contexture-repl--drop-approvals)
+      (contexture-repl--delete-from (contexture-repl--turn-answer turn))
+      (setf (contexture-repl--turn-answer turn) nil
+            (contexture-repl--turn-earlier turn) nil
+            (contexture-repl--turn-state turn) nil
+            (contexture-repl--turn-pieces turn) nil)
+      (contexture-repl--note "The server went away and was asked again."))))
+
+;;; One question and its answer
+
+;; Sends the text at the prompt, has the answer drawn while it comes, and
+;; ends the turn with an answer, an error, or a cancellation.  A question
+;; that was not answered goes back to the prompt.
 
 (defcustom contexture-repl-checkpoints t
   "Non-nil means take a checkpoint before each question.
@@ -48,12 +1080,6 @@ Above the prompt, move point to the prompt."
          (contexture-repl--run-command (contexture-repl--text)))
         (t (contexture-repl--check-idle)
            (contexture-repl--send-text (string-trim (contexture-repl--text))))))
-
-(declare-function contexture-repl--command-p "contexture-repl-command" (text))
-(declare-function contexture-repl--run-command "contexture-repl-command" (text))
-(declare-function contexture-repl--replace-edited "contexture-repl-branch" (text))
-(declare-function contexture-repl--withdraw "contexture-repl-branch" (question))
-(defvar contexture-repl--editing)
 
 (defun contexture-repl--check-idle ()
   "Signal an error if a turn is being answered."
@@ -158,12 +1184,13 @@ Do nothing if it was cancelled meanwhile."
                 (apply-partially #'contexture-repl--refused turn))
                (contexture-repl--turn-connection turn) contexture--connection))))
 
-(declare-function contexture-provider--when-ready "contexture-provider" (function))
-
 (defun contexture-repl--chat-in (buffer turn)
   "Ask the model the question of TURN, in BUFFER if it is still there."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer (contexture-repl--chat turn))))
+
+(defvar contexture-repl--unknown nil
+  "Parameters of `chat' that the server does not know.")
 
 (defun contexture-repl--chat-params (text &rest more)
   "Return the parameters of `chat' for TEXT in this buffer, with MORE.
@@ -205,11 +1232,6 @@ that TEXT names is left to the server."
           (append '(:manage t)
                   (contexture--plist :template (plist-get settings :template)))
         '(:manage nil)))))
-
-(declare-function contexture-repl--directive-p "contexture-repl-settings" (text))
-
-(defvar contexture-repl--unknown nil
-  "Parameters of `chat' that the server does not know.")
 
 (defun contexture-repl--refused (turn problem)
   "End TURN because of PROBLEM, or ask again without an unknown parameter."
@@ -299,9 +1321,6 @@ The command that made the call goes back to the prompt."
   (contexture-repl--tell-watch turn 'done content)
   (run-hooks 'contexture-repl-answered-hook))
 
-(declare-function contexture-repl--renamed "contexture-repl" (name))
-(declare-function contexture-repl--fetch-stats "contexture-repl" (&optional after-turn))
-
 (defun contexture-repl--so-far (turn)
   "Return the drawn text of TURN's answer."
   (string-join (delete "" (reverse (cons (contexture-repl--last-part turn)
@@ -366,8 +1385,6 @@ The command that made the call goes back to the prompt."
 
 (defconst contexture-repl--cancelling "Cancelling..."
   "Message while the server is stopping an answer.")
-
-(declare-function contexture-repl--management-text "contexture-repl-settings" (result))
 
 (defun contexture-repl--failed (turn problem)
   "End TURN, which was not answered because of PROBLEM."
@@ -471,6 +1488,258 @@ changing an earlier question, this leaves that question as it was."
   "Ask the server to stop TURN."
   (jsonrpc-notify (contexture-repl--turn-connection turn) 'cancel
                   (list :id (contexture-repl--turn-id turn))))
+
+;;; Ask again, change a question, branch
+
+;; Asking the last question again, changing an earlier one, and branching
+;; from an earlier turn into a new session.  All three go back to the
+;; checkpoint that was taken before a question.  Later messages leave the
+;; conversation and stay in the session's log.
+;;
+;; A checkpoint also has the items of the context.  You may ask again
+;; because you have just added what was missing, so these commands keep the
+;; items as they are now.
+
+(defvar-local contexture-repl--editing nil
+  "Question that is being changed, or nil.")
+
+(defvar-local contexture-repl--unanswered nil
+  "Question that last went back to the prompt.")
+
+;;;; Commands
+
+(defun contexture-repl-retry ()
+  "Ask the last question again and replace its answer."
+  (interactive)
+  (contexture-repl--check-idle)
+  (let ((question (contexture-repl--last :user))
+        (text (contexture-repl--text)))
+    (cond ((and (not (string-blank-p text)) contexture-repl--unanswered
+                (equal (string-trim text) contexture-repl--unanswered))
+           (contexture-repl--send-text (string-trim text)))
+          ((null question) (user-error "You have asked nothing yet"))
+          (t (contexture-repl--ask-instead
+              question (contexture-repl--message-text question))))))
+
+(defun contexture-repl-edit ()
+  "Change the question at point, by default the last one, and ask it.
+The question moves to the prompt.  \\<contexture-repl-mode-map>\\[contexture-repl-send] \
+there sends it and replaces
+the old question and all that followed; \\[contexture-repl-cancel] leaves \
+everything as it was."
+  (interactive)
+  (contexture-repl--check-idle)
+  (let ((question (contexture-repl--question-at-point)))
+    (unless (string-blank-p (contexture-repl--text))
+      (contexture-repl--remember (contexture-repl--text)))
+    (setq contexture-repl--editing question)
+    (contexture-repl--set-text (contexture-repl--message-text question))
+    (message (substitute-command-keys
+              "\\[contexture-repl-send] replaces the question and what followed, \
+\\[contexture-repl-cancel] leaves them"))))
+
+(defun contexture-repl--question-at-point ()
+  "Return the question at point, or the one whose answer is at point."
+  (let* ((message (or (contexture-repl--message-at (point))
+                      (user-error "You have asked nothing yet")))
+         (older (memq message contexture-repl--messages)))
+    (or (cl-find :user older :key #'contexture-repl--message-role)
+        (user-error "There is no question here"))))
+
+(defun contexture-repl-branch (&optional name)
+  "Branch from the message at point, by default the last, into a new session.
+At a question, the new session ends before it and has the question at
+its prompt to be changed.  The new session is called NAME, which a
+prefix argument asks for; its context has the items of that time."
+  (interactive
+   (list (and current-prefix-arg (read-string "Name of the new session: "))))
+  (contexture-repl--check-idle)
+  (let* ((message (or (contexture-repl--message-at (point))
+                      (user-error "There is no message yet")))
+         (questionp (and (eq (contexture-repl--message-role message) :user)
+                         (< (point) contexture-repl--tail)))
+         (name (and name (not (string-blank-p name)) (string-trim name)))
+         (next (if questionp message (contexture-repl--question-after message))))
+    (if (null next)
+        (contexture-repl--fork name nil nil)
+      (contexture-repl--find-checkpoint
+       next (lambda (checkpoint)
+              (let ((draft (and questionp (contexture-repl--message-text message))))
+                (if checkpoint
+                    (contexture-repl--fork name checkpoint draft)
+                  (contexture-repl--copy name next draft))))))))
+
+(defun contexture-repl--question-after (message)
+  "Return the first question after MESSAGE, or nil."
+  (cl-find :user (cdr (memq message (reverse contexture-repl--messages)))
+           :key #'contexture-repl--message-role))
+
+;;;; Checkpoints
+
+(defun contexture-repl--find-checkpoint (question then)
+  "Call THEN with the checkpoint taken just before QUESTION, or nil."
+  (let ((number (contexture-repl--number (contexture-repl--message-id question))))
+    (cond ((contexture-repl--message-checkpoint question)
+           (funcall then (contexture-repl--message-checkpoint question)))
+          ((null number) (funcall then nil))
+          (t (contexture-repl--request
+              'list-checkpoints (list :session (contexture-repl--session-id))
+              (lambda (checkpoints)
+                (funcall then
+                         (plist-get
+                          (cl-find (1- number) checkpoints :from-end t
+                                   :key (lambda (it) (plist-get it :position)))
+                          :checkpoint)))
+              (lambda (_) (funcall then nil)))))))
+
+(defun contexture-repl--go-back (checkpoint then failed)
+  "Go back to CHECKPOINT, then call THEN, or FAILED with the problem.
+The items of the context stay as they are."
+  (let ((look (list :manager (plist-get contexture-repl--session :manager)
+                    :brief t))
+        (ids (lambda (items) (mapcar (lambda (it) (plist-get it :id)) items))))
+    (contexture-repl--request
+     'list-items look
+     (lambda (before)
+       (contexture-repl--roll-back
+        checkpoint
+        (lambda (_)
+          (contexture-repl--request
+           'list-items look
+           (lambda (after)
+             (if (equal (funcall ids before) (funcall ids after))
+                 (funcall then)
+               (contexture-repl--request 'undo (list :manager (plist-get look :manager))
+                                         (lambda (_) (funcall then)) failed)))
+           failed))
+        failed))
+     failed)))
+
+(defun contexture-repl--roll-back (checkpoint then failed)
+  "Roll the session back to CHECKPOINT; THEN gets the result.
+FAILED gets the problem."
+  (cl-incf contexture-repl--own-rollbacks)
+  (contexture-repl--request
+   'rollback (list :session (contexture-repl--session-id) :checkpoint checkpoint
+                   :request-key (contexture--make-request-key))
+   then
+   (lambda (problem)
+     (setq contexture-repl--own-rollbacks (max 0 (1- contexture-repl--own-rollbacks)))
+     (funcall failed problem))))
+
+(defun contexture-repl--ask-instead (question text)
+  "Replace QUESTION and all that followed by asking TEXT."
+  (when (equal (string-trim (contexture-repl--text)) text)
+    (contexture-repl--set-text ""))
+  (let* ((mine (setq contexture-repl--preparing (cons 'back text)))
+         (ask (lambda ()
+                (when (eq mine contexture-repl--preparing)
+                  (setq contexture-repl--preparing nil)
+                  (contexture-repl--ask
+                   text (contexture-repl--message-origin question)))))
+         (failed (lambda (problem)
+                   (when (eq mine contexture-repl--preparing)
+                     (setq contexture-repl--preparing nil)
+                     (contexture-repl--show-problem problem)
+                     (contexture-repl--give-back text)))))
+    (contexture-repl--find-checkpoint
+     question
+     (lambda (checkpoint)
+       (if checkpoint
+           (contexture-repl--go-back
+            checkpoint
+            (lambda ()
+              (when (eq mine contexture-repl--preparing)
+                (contexture-repl--delete-from question))
+              (funcall ask))
+            failed)
+         (contexture-repl--note "No checkpoint was taken before that question, \
+so it and its answer stay in the conversation.")
+         (funcall ask))))))
+
+(defun contexture-repl--replace-edited (text)
+  "Replace the question that is being changed by asking TEXT."
+  (let ((question contexture-repl--editing))
+    (setq contexture-repl--editing nil)
+    (if (memq question contexture-repl--messages)
+        (contexture-repl--ask-instead question text)
+      (contexture-repl--ask text))))
+
+(defun contexture-repl--withdraw (question)
+  "Remove QUESTION, which was not answered, from the server's conversation.
+It is at the prompt again, and would be in the conversation twice."
+  (setq contexture-repl--unanswered (contexture-repl--message-text question))
+  (when-let* ((checkpoint (contexture-repl--message-checkpoint question))
+              ((contexture-running-p)))
+    (contexture-repl--request
+     'get-messages (list :session (contexture-repl--session-id) :limit 1)
+     (lambda (messages)
+       (let ((last (car messages)))
+         (when (and (eq (plist-get last :role) :user)
+                    (equal (plist-get last :content)
+                           (contexture-repl--message-text question))
+                    (not (contexture-repl--busy-p)))
+           (contexture-repl--go-back checkpoint #'ignore #'ignore))))
+     #'ignore)))
+
+;;;; New sessions
+
+(defun contexture-repl--fork (name checkpoint draft)
+  "Open a session called NAME that branches from CHECKPOINT, with DRAFT.
+All three may be nil."
+  (contexture-repl--request
+   'fork-session
+   (contexture--plist :session (contexture-repl--session-id)
+                      :checkpoint checkpoint :name name
+                      :request-key (contexture--make-request-key))
+   (apply-partially #'contexture-repl--show-branch contexture-repl--settings draft)))
+
+(defun contexture-repl--show-branch (settings draft session)
+  "Show SESSION, a new one, with SETTINGS, and DRAFT at the prompt."
+  (let ((buffer (contexture-repl--open session)))
+    (with-current-buffer buffer
+      (setq contexture-repl--settings (copy-sequence settings))
+      (when draft (contexture-repl--set-text draft))
+      (contexture-repl--draw-header))
+    (pop-to-buffer buffer)
+    (contexture--message "This is session %s, which continues from there"
+             (plist-get session :session))))
+
+(defun contexture-repl--copy (name next draft)
+  "Open a session called NAME with copies of the messages before NEXT.
+This is for turns without a checkpoint.  DRAFT is as in
+`contexture-repl--fork'."
+  (let ((settings contexture-repl--settings)
+        (context contexture-manager)
+        (project (plist-get contexture-repl--session :project))
+        (before (contexture-repl--number (contexture-repl--message-id next))))
+    (contexture-repl--request
+     'get-messages (list :session (contexture-repl--session-id))
+     (lambda (messages)
+       (contexture-repl--request
+        'open-session
+        (contexture--plist :name name :project project
+                           (if (listp context) :managers :manager)
+                           (if (listp context) (butlast context) context)
+                           :request-key (contexture--make-request-key))
+        (lambda (session)
+          (contexture-repl--request
+           'add-message
+           (list :session (plist-get session :id)
+                 :request-key (contexture--make-request-key)
+                 :messages (contexture-repl--copies messages before))
+           (lambda (_)
+             (contexture-repl--show-branch settings draft session)))))))))
+
+(defun contexture-repl--copies (messages before)
+  "Return the MESSAGES with numbers below BEFORE, in a form to add."
+  (cl-loop for message in messages
+           for number = (string-to-number (substring (plist-get message :id) 4))
+           while (or (null before) (< number before))
+           collect (apply #'contexture--plist
+                          (cl-loop for key in '(:role :content :timestamp :phase :pinned
+                                                      :tool-calls :tool-call-id)
+                                   nconc (list key (plist-get message key))))))
 
 (provide 'contexture-repl-turn)
 ;;; contexture-repl-turn.el ends here

@@ -9,18 +9,487 @@
 
 ;;; Commentary:
 
+;; Draws the buffer of a conversation: streamed Markdown, messages, the
+;; header and the line of items.  This file only draws; it calls no server.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'font-lock)
+(require 'contexture-list)
+(eval-when-compile (require 'subr-x))
+
+(declare-function contexture-repl-choose-template "contexture-repl" (template))
+(declare-function contexture-repl-switch-model "contexture-repl" (model &optional provider))
+(declare-function contexture-repl-switch-session "contexture-repl" (session))
+(declare-function contexture-repl-toggle-managing "contexture-repl" ())
+(declare-function contexture-repl-approve "contexture-repl-turn" (decision))
+(declare-function contexture-repl-tools "contexture-repl-turn" (what &optional tool))
+
+;;; Draw streamed Markdown
+
+;; Inserts a text that arrives in pieces and fontifies its Markdown.  A
+;; complete line is drawn once; only the last line, while it is short, is
+;; redrawn with each piece, so the work is proportional to the text.  Code
+;; between fences gets the faces of its language from a hidden buffer in
+;; that language's major mode, which receives the lines as they come.
+;;
+;; Emacs is slow with lines of many thousand characters, so such lines are
+;; broken on insertion.  `contexture-repl-markdown--text' returns a text
+;; without these breaks.
+
+(defgroup contexture-repl nil
+  "Talk with a model in Emacs."
+  :group 'contexture
+  :prefix "contexture-repl-")
+
+(defcustom contexture-repl-languages
+  '(("elisp" . emacs-lisp-mode) ("emacs-lisp" . emacs-lisp-mode)
+    ("lisp" . lisp-mode) ("common-lisp" . lisp-mode) ("cl" . lisp-mode)
+    ("scheme" . scheme-mode) ("c" . c-mode) ("cpp" . c++-mode) ("c++" . c++-mode)
+    ("java" . java-mode) ("js" . js-mode) ("javascript" . js-mode)
+    ("json" . js-mode) ("css" . css-mode) ("html" . html-mode) ("xml" . xml-mode)
+    ("sh" . sh-mode) ("bash" . sh-mode) ("shell" . sh-mode) ("console" . sh-mode)
+    ("python" . python-mode) ("py" . python-mode) ("ruby" . ruby-mode)
+    ("perl" . perl-mode) ("sql" . sql-mode) ("diff" . diff-mode)
+    ("patch" . diff-mode) ("make" . makefile-mode) ("makefile" . makefile-mode)
+    ("tex" . latex-mode) ("latex" . latex-mode) ("rs" . rust-mode)
+    ("ts" . typescript-mode) ("yml" . yaml-mode) ("docker" . dockerfile-mode))
+  "Alist from the language of a fence to the name of its major mode.
+For other languages NAME, NAME-mode is used if it is a major mode in
+which files are opened."
+  :type '(alist :key-type (string :tag "Language") :value-type (function :tag "Mode")))
+
+(defconst contexture-repl-markdown--looks
+  '(face invisible display wrap-prefix contexture-link mouse-face help-echo follow-link keymap)
+  "Text properties that drawing sets, beside that of blocks.")
+
+(defface contexture-repl-heading '((t :inherit (bold font-lock-function-name-face)))
+  "Face of headings in an answer.")
+
+(defface contexture-repl-code '((t :inherit fixed-pitch))
+  "Face of code between fences, below the faces of its language.")
+
+(defface contexture-repl-inline-code '((t :inherit (fixed-pitch font-lock-constant-face)))
+  "Face of code within a line.")
+
+(defface contexture-repl-markup '((t :inherit shadow))
+  "Face of fences, rules and other markup.")
+
+(defface contexture-repl-quote '((t :inherit (italic shadow)))
+  "Face of quoted lines.")
+
+(defconst contexture-repl-markdown--longest 2000
+  "Number of characters after which a line is broken at the next space.
+After twice as many it is broken anywhere.")
+
+(defconst contexture-repl-markdown--largest-code 200000
+  "Maximum number of characters of a block that get their language's faces.")
+
+(defconst contexture-repl-markdown--fence
+  "^[ \t]*\\(```+\\|~~~+\\)[ \t]*\\([^ \t`\n]*\\)[^`\n]*$"
+  "Regexp for a line that begins a block of code.")
+
+(cl-defstruct (contexture-repl--block (:constructor contexture-repl--make-block)
+                                      (:copier nil))
+  "A block of code, stored as a property of its text.
+MARK is its fence, INDENT the indentation of the fence, LANGUAGE the word
+after it, and MODE the major mode for that or nil.  It has no markers,
+since each marker slows down all insertions."
+  mark indent language mode)
+
+(cl-defstruct (contexture-repl-markdown--state
+               (:constructor contexture-repl-markdown--make-state) (:copier nil))
+  "State of a text that is being inserted.
+DONE is a marker at the first line that is not final; COLUMN is the
+length of the last line; OPEN is the block that the text is in, or nil;
+CODE-AT is the position of DONE in the hidden buffer, if there is one;
+PROPERTIES are those of the whole text."
+  done (column 0) open code-at properties)
+
+;;;; Inserting
+
+(defun contexture-repl-markdown--begin (properties)
+  "Return the state of a new text at point with PROPERTIES."
+  (contexture-repl-markdown--make-state :done (copy-marker (point))
+                                        :properties properties))
+
+(defun contexture-repl-markdown--insert (state text)
+  "Insert TEXT, the next piece of STATE's text, at point, and draw it."
+  (contexture-repl-markdown--insert-broken state text)
+  (let ((end (point)))
+    (contexture-repl-markdown--draw-lines state end)
+    (contexture-repl-markdown--draw-rest state end)
+    (goto-char end)))
+
+(defun contexture-repl-markdown--end (state)
+  "Draw the rest of STATE's text, which ends at point."
+  (let ((end (point)))
+    (when (< (contexture-repl-markdown--state-done state) end)
+      (contexture-repl-markdown--draw-line
+       state (marker-position (contexture-repl-markdown--state-done state)) end))
+    (set-marker (contexture-repl-markdown--state-done state) nil)
+    (goto-char end)))
+
+(defun contexture-repl-markdown--insert-broken (state text)
+  "Insert TEXT, the next piece of STATE's text, breaking long lines."
+  (let ((start (point)) (from 0) newline)
+    (while (setq newline (string-search "\n" text from))
+      (contexture-repl-markdown--insert-piece state (substring text from (1+ newline)))
+      (setf (contexture-repl-markdown--state-column state) 0)
+      (setq from (1+ newline)))
+    (contexture-repl-markdown--insert-piece state (substring text from))
+    (add-text-properties start (point) (contexture-repl-markdown--state-properties state))
+    (contexture--show-hidden (max (point-min) (1- start)) (point))))
+
+(defun contexture-repl-markdown--insert-piece (state piece)
+  "Insert PIECE of one line of STATE's text, breaking the line if it is long."
+  (let ((column (contexture-repl-markdown--state-column state))
+        (from 0) (length (length piece)) at)
+    (while (and (> (+ column (- length from)) contexture-repl-markdown--longest)
+                (< (setq at (contexture-repl-markdown--break piece from column))
+                   (1- length)))
+      (insert (substring piece from at) (propertize "\n" 'contexture-break t))
+      (setq column 0 from at))
+    (insert (substring piece from))
+    (setf (contexture-repl-markdown--state-column state)
+          (+ column (- length from)))))
+
+(defun contexture-repl-markdown--break (piece from column)
+  "Return the index at which to break PIECE after FROM.
+FROM is at COLUMN of its line.  Return the end of PIECE if the line need
+not be broken yet."
+  (let* ((longest contexture-repl-markdown--longest)
+         (earliest (+ from (max 0 (- longest column))))
+         (latest (+ from (max 1 (- (* 2 longest) column))))
+         (blank (string-match-p "[ \t]" piece (min earliest (length piece)))))
+    (min (if blank (min (1+ blank) latest) latest)
+         (length piece))))
+
+(defun contexture-repl-markdown--text (beg end)
+  "Return the original text of what is drawn from BEG to END."
+  (let ((pieces nil) (position beg))
+    (while (< position end)
+      (let ((next (next-single-char-property-change position 'contexture-break nil end)))
+        (unless (get-text-property position 'contexture-break)
+          (push (buffer-substring-no-properties position next) pieces))
+        (setq position next)))
+    (apply #'concat (nreverse pieces))))
+
+;;;; Lines
+
+(defun contexture-repl-markdown--draw-lines (state end)
+  "Draw the complete lines of STATE's text, which ends at END."
+  (let ((done (contexture-repl-markdown--state-done state)) code eol)
+    (goto-char done)
+    (while (search-forward "\n" end t)
+      (setq eol (1- (point)))
+      (let ((beg (marker-position done)))
+        (set-marker done (point))
+        (if (and (contexture-repl-markdown--state-open state)
+                 (not (contexture-repl-markdown--closing-p state beg eol)))
+            (unless code (setq code beg))
+          (when code
+            (contexture-repl-markdown--draw-code state code beg)
+            (setq code nil))
+          (contexture-repl-markdown--draw-line state beg eol)))
+      (goto-char done))
+    (when code (contexture-repl-markdown--draw-code state code (point)))))
+
+(defun contexture-repl-markdown--draw-rest (state end)
+  "Draw the last line of STATE's text, up to END, for now."
+  (let ((beg (marker-position (contexture-repl-markdown--state-done state))))
+    (when (< beg end (+ beg contexture-repl-markdown--longest))
+      (remove-list-of-text-properties beg end contexture-repl-markdown--looks)
+      (if-let* ((block (contexture-repl-markdown--state-open state)))
+          (add-text-properties beg end (list 'face 'contexture-repl-code
+                                             'contexture-block block))
+        (unless (contexture-repl-markdown--fence-p beg end)
+          (contexture-repl-markdown--draw-prose beg end))))))
+
+(defun contexture-repl-markdown--draw-line (state beg end)
+  "Draw the line from BEG to END of STATE's text for good."
+  (remove-list-of-text-properties beg end (cons 'contexture-block
+                                                contexture-repl-markdown--looks))
+  (cond ((contexture-repl-markdown--state-open state)
+         (if (contexture-repl-markdown--closing-p state beg end)
+             (contexture-repl-markdown--close state beg end)
+           (contexture-repl-markdown--draw-code state beg end)))
+        ((contexture-repl-markdown--fence-p beg end)
+         (contexture-repl-markdown--open state beg end))
+        (t (contexture-repl-markdown--draw-prose beg end))))
+
+(defun contexture-repl-markdown--fence-p (beg end)
+  "Return non-nil if the line from BEG to END begins a block; set match data."
+  (goto-char beg)
+  (and (looking-at contexture-repl-markdown--fence)
+       (<= (match-end 0) end)))
+
+(defun contexture-repl-markdown--closing-p (state beg end)
+  "Return non-nil if the line from BEG to END closes the block that STATE is in."
+  (goto-char beg)
+  (skip-chars-forward " \t" end)
+  (let* ((mark (contexture-repl--block-mark (contexture-repl-markdown--state-open state)))
+         (from (point)))
+    (skip-chars-forward (substring mark 0 1) end)
+    (and (>= (- (point) from) (length mark))
+         (progn (skip-chars-forward " \t" end) (= (point) end)))))
+
+;;;; Blocks of code
+
+(defun contexture-repl-markdown--open (state beg end)
+  "Make STATE enter the block whose fence, just matched, is from BEG to END."
+  (let ((language (downcase (match-string-no-properties 2))))
+    (setf (contexture-repl-markdown--state-open state)
+          (contexture-repl--make-block
+           :mark (match-string-no-properties 1)
+           :indent (- (match-beginning 1) beg)
+           :language language
+           :mode (contexture-repl-markdown--mode language))
+          (contexture-repl-markdown--state-code-at state) nil)
+    (put-text-property beg end 'face 'contexture-repl-markup)))
+
+(defun contexture-repl-markdown--close (state beg end)
+  "Make STATE leave its block, whose closing fence is from BEG to END."
+  (setf (contexture-repl-markdown--state-open state) nil)
+  (put-text-property beg end 'face 'contexture-repl-markup))
+
+(defun contexture-repl-markdown--mode (language)
+  "Return the major mode for LANGUAGE, the word after a fence, or nil.
+It must be a mode in which files are opened: a model must not choose an
+arbitrary function to call.  What `major-mode-remap-alist' has for it
+comes first, and a tree-sitter mode is taken if there is no other."
+  (let* ((mode (or (cdr (assoc language contexture-repl-languages))
+                   (intern-soft (concat language "-mode"))))
+         (known (and mode
+                     (not (string-empty-p language))
+                     (or (rassq mode contexture-repl-languages)
+                         (rassq mode auto-mode-alist)
+                         (rassq mode interpreter-mode-alist)))))
+    (when known
+      (cl-find-if #'fboundp
+                  (list (alist-get mode (bound-and-true-p major-mode-remap-alist))
+                        mode
+                        (contexture-repl-markdown--treesit-mode mode))))))
+
+(defun contexture-repl-markdown--treesit-mode (mode)
+  "Return the tree-sitter mode of the language of MODE if its grammar is there."
+  (let ((name (string-remove-suffix "-mode" (symbol-name mode))))
+    (and (fboundp 'treesit-ready-p)
+         (treesit-ready-p (intern name) t)
+         (intern-soft (concat name "-ts-mode")))))
+
+(defun contexture-repl-markdown--draw-code (state beg end)
+  "Draw the code from BEG to END of the block that STATE is in."
+  (let ((block (contexture-repl-markdown--state-open state)))
+    (remove-list-of-text-properties beg end contexture-repl-markdown--looks)
+    (add-text-properties beg end (list 'face 'contexture-repl-code
+                                       'contexture-block block))
+    (when (contexture-repl--block-mode block)
+      (condition-case nil
+          (contexture-repl-markdown--highlight state block beg end)
+        (error (setf (contexture-repl--block-mode block) nil))))))
+
+(defun contexture-repl-markdown--highlight (state block beg end)
+  "Fontify the code from BEG to END of STATE's BLOCK in its language."
+  (let ((target (current-buffer))
+        (hidden (contexture-repl-markdown--hidden-buffer
+                 (contexture-repl--block-mode block)
+                 (null (contexture-repl-markdown--state-code-at state)))))
+    (with-current-buffer hidden
+      (let ((at (point-max)) (inhibit-message t) (message-log-max nil))
+        (when (< at contexture-repl-markdown--largest-code)
+          (goto-char at)
+          (insert-buffer-substring-no-properties target beg end)
+          (setf (contexture-repl-markdown--state-code-at state) (point))
+          (font-lock-fontify-region at (point))
+          (contexture-repl-markdown--copy-faces at target beg))))))
+
+(defun contexture-repl-markdown--hidden-buffer (mode new)
+  "Return the hidden buffer that fontifies code in MODE; empty it if NEW."
+  (let* ((name (format " *contexture code: %s*" mode))
+         (buffer (get-buffer name)))
+    (unless (and buffer (eq (buffer-local-value 'major-mode buffer) mode))
+      (setq buffer (get-buffer-create name))
+      (with-current-buffer buffer
+        (buffer-disable-undo)
+        ;; Nobody looks at this buffer, so users' hooks are of no use there.
+        (delay-mode-hooks (let ((inhibit-message t)) (funcall mode)))
+        (setq buffer-read-only nil)
+        (font-lock-set-defaults)))
+    (when new
+      (with-current-buffer buffer (erase-buffer)))
+    buffer))
+
+(defun contexture-repl-markdown--copy-faces (from target to)
+  "Copy the faces of this buffer's text from FROM on to TARGET at TO."
+  (let ((position from) (end (point-max)))
+    (while (< position end)
+      (let ((next (next-single-property-change position 'face nil end))
+            (face (get-text-property position 'face)))
+        (when face
+          (let ((beg (+ to (- position from))) (end (+ to (- next from))))
+            (with-current-buffer target
+              (put-text-property beg end 'face
+                                 (append (ensure-list face) '(contexture-repl-code))))))
+        (setq position next)))))
+
+(defun contexture-repl-markdown--block-text (position)
+  "Return the code of the block at POSITION without its fence's indentation."
+  (let* ((block (get-text-property position 'contexture-block))
+         (end (next-single-property-change position 'contexture-block nil (point-max)))
+         (beg (previous-single-property-change end 'contexture-block nil (point-min)))
+         (text (contexture-repl-markdown--text beg end))
+         (indent (contexture-repl--block-indent block)))
+    (if (= indent 0) text
+      (replace-regexp-in-string (format "^[ \t]\\{1,%d\\}" indent) "" text))))
+
+;;;; Prose
+
+(defun contexture-repl-markdown--draw-prose (beg end)
+  "Draw the line from BEG to END, which is not code."
+  (unless (> (- end beg) (* 2 contexture-repl-markdown--longest))
+    (goto-char beg)
+    (contexture-repl-markdown--draw-kind beg end)
+    (contexture-repl-markdown--draw-inline beg end)))
+
+(defun contexture-repl-markdown--draw-kind (beg end)
+  "Draw the line from BEG to END as a heading, a list entry or a quote."
+  (cond ((looking-at "#\\{1,6\\}[ \t]+")
+         (contexture-repl-markdown--hide beg (min end (match-end 0)))
+         (put-text-property (min end (match-end 0)) end 'face 'contexture-repl-heading))
+        ((looking-at "[ \t]*\\(?:---+\\|\\*\\*\\*+\\|___+\\)[ \t]*$")
+         (put-text-property beg end 'face 'contexture-repl-markup))
+        ((looking-at "[ \t]*\\([-*+]\\)[ \t]+")
+         (put-text-property (match-beginning 1) (match-end 1) 'display "\u2022")
+         (contexture-repl-markdown--indent beg end (match-end 0)))
+        ((looking-at "[ \t]*\\([0-9]+[.)]\\)[ \t]+")
+         (put-text-property (match-beginning 1) (match-end 1) 'face 'bold)
+         (contexture-repl-markdown--indent beg end (match-end 0)))
+        ((looking-at "[ \t]*\\(?:>[ \t]?\\)+")
+         (put-text-property beg end 'face 'contexture-repl-quote)
+         (contexture-repl-markdown--indent beg end (match-end 0)))))
+
+(defun contexture-repl-markdown--indent (beg end to)
+  "Indent the continuation lines of BEG to END to the column of TO."
+  (put-text-property beg end 'wrap-prefix (make-string (min 40 (- to beg)) ?\s)))
+
+(defun contexture-repl-markdown--hide (beg end)
+  "Hide the markup from BEG to END; see `contexture-repl-hide-markup'."
+  (add-text-properties beg end '(face contexture-repl-markup
+                                      invisible contexture-markup)))
+
+(defvar contexture-repl-link-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "RET") #'contexture-repl-follow-link)
+    (define-key map [mouse-2] #'contexture-repl-follow-link)
+    map)
+  "Keymap of links in answers.")
+
+(defconst contexture-repl-markdown--spans
+  '(("`" "`\\([^`\n]+\\)`" contexture-repl-inline-code)
+    ("**" "\\*\\*\\([^ *\n][^*\n]*\\)\\*\\*" bold)
+    ("__" "\\_<__\\([^ _\n][^_\n]*\\)__\\_>" bold)
+    ("*" "\\(?:^\\|[^*]\\)\\*\\([^ *\n][^*\n]*\\)\\*" italic)
+    ("_" "\\_<_\\([^ _\n][^_\n]*\\)_\\_>" italic)
+    ("~~" "~~\\([^ ~\n][^~\n]*\\)~~" (:strike-through t)))
+  "Markup within lines, as (MARK REGEXP FACE).
+Only lines that contain MARK are searched for REGEXP, which takes longer.")
+
+(defun contexture-repl-markdown--draw-inline (beg end)
+  "Draw code, emphasis and links between BEG and END."
+  (pcase-dolist (`(,mark ,regexp ,face) contexture-repl-markdown--spans)
+    (goto-char beg)
+    (when (search-forward mark end t)
+      (contexture-repl-markdown--each regexp beg end face)))
+  (contexture-repl-markdown--draw-places beg end)
+  (goto-char beg)
+  (when (search-forward "](" end t)
+    (contexture-repl-markdown--draw-links beg end)))
+
+(defun contexture-repl-markdown--draw-links (beg end)
+  "Draw the links between BEG and END."
+  (goto-char beg)
+  (while (re-search-forward "\\[\\([^]\n]+\\)\\](\\([^) \n]+\\))" end t)
+    (unless (contexture-repl-markdown--code-p (match-beginning 0))
+      (contexture-repl-markdown--hide (match-beginning 0) (match-beginning 1))
+      (contexture-repl-markdown--hide (match-end 1) (match-end 0))
+      (contexture-repl-markdown--link (match-beginning 1) (match-end 1)
+                                      (match-string-no-properties 2)))))
+
+(defun contexture-repl-markdown--draw-places (beg end)
+  "Draw code between BEG and END that names a file of the project as a link."
+  (goto-char beg)
+  (while (re-search-forward "`\\([^` \n]*[./][^` \n]*\\)`" end t)
+    (let ((target (match-string-no-properties 1)))
+      (when (save-match-data (contexture-repl-markdown--place target))
+        (contexture-repl-markdown--link (match-beginning 1) (match-end 1) target)))))
+
+(defun contexture-repl-markdown--link (beg end target)
+  "Make the text from BEG to END a link to TARGET."
+  (add-face-text-property beg end 'link)
+  (add-text-properties beg end (list 'contexture-link target 'mouse-face 'highlight
+                                     'help-echo target 'follow-link t
+                                     'keymap contexture-repl-link-map)))
+
+(defun contexture-repl-markdown--each (regexp beg end face)
+  "Set FACE on group 1 of each match of REGEXP between BEG and END.
+The rest of the match is markup."
+  (goto-char beg)
+  (while (re-search-forward regexp end t)
+    (let ((from (match-beginning 1)) (to (match-end 1)) (after (match-end 0)))
+      (unless (contexture-repl-markdown--code-p from)
+        (let ((width (- after to)))
+          (contexture-repl-markdown--hide (- from width) from)
+          (contexture-repl-markdown--hide to after)
+          (add-face-text-property from to face)))
+      (goto-char after))))
+
+(defun contexture-repl-markdown--code-p (position)
+  "Return non-nil if the text at POSITION is code within a line."
+  (let ((face (get-text-property position 'face)))
+    (or (eq face 'contexture-repl-inline-code)
+        (and (consp face) (memq 'contexture-repl-inline-code face)))))
+
+;;;; Following links
+
+(defun contexture-repl-markdown--place (target)
+  "Return (FILE . LINE) for TARGET, the name of a file and maybe a line.
+Return nil if there is no such file on this machine.  LINE may be nil."
+  (when (string-match "\\`\\(?:file://\\)?\\(.+?\\)\\(?:\\(?::\\|#L\\)\\([0-9]+\\)[-:0-9L]*\\)?\\'" target)
+    (let ((name (match-string 1 target))
+          (line (match-string 2 target)))
+      ;; Asking for a file of another machine could take long.
+      (unless (or (file-remote-p default-directory) (file-remote-p name))
+        (let ((file (expand-file-name name)))
+          (and (file-regular-p file)
+               (cons file (and line (string-to-number line)))))))))
+
+(defun contexture-repl-follow-link (&optional event)
+  "Follow the link at point, or at EVENT: a file with a line, or a page."
+  (interactive (list last-input-event))
+  (when (mouse-event-p event)
+    (mouse-set-point event))
+  (let* ((target (or (get-text-property (point) 'contexture-link)
+                     (user-error "There is no link here")))
+         (place (contexture-repl-markdown--place target)))
+    (cond (place
+           (find-file-other-window (car place))
+           (when (cdr place)
+             (widen)
+             (goto-char (point-min))
+             (forward-line (1- (cdr place)))))
+          ((string-match-p "\\`\\(?:https?://\\|mailto:\\)" target)
+           (browse-url target))
+          (t (user-error "There is no file %s in %s" target
+                         (abbreviate-file-name default-directory))))))
+
+;;; What a conversation looks like
+
 ;; The buffer of a conversation, from top to bottom: the conversation,
 ;; which cannot be edited; a line with the items of the context and their
 ;; tokens; and the prompt with the user's text.  Insertions above the
 ;; prompt leave point, the text at the prompt and its undo as they are.
-;;
-;; This file only draws; it calls no server.
-
-;;; Code:
-
-(require 'contexture-count)
-(require 'contexture)
-(require 'contexture-repl-markdown)
 
 (defface contexture-repl-user '((t :inherit (bold font-lock-keyword-face)))
   "Face of the line above your messages."
@@ -59,7 +528,7 @@
 ID is the server's, or nil while it is unknown; ROLE is a keyword and
 TEXT the message's text.  FROM is a marker where it begins.  CHECKPOINT,
 for a question, is the id of the checkpoint taken just before; ORIGIN is
-where the code in it came from, see contexture-repl-block.el."
+where the code in it came from."
   id role text from checkpoint origin)
 
 (defvar-local contexture-repl--session nil
@@ -111,9 +580,6 @@ where the code in it came from, see contexture-repl-block.el."
   "Preparation of a turn, as (WHAT . QUESTION), or nil.
 If the value has changed when the preparation is done, the turn was
 cancelled.")
-
-(declare-function contexture-repl-approve "contexture-repl-tool" (decision))
-(declare-function contexture-repl-tools "contexture-repl-tool" (what &optional tool))
 
 ;;;; Changing what is above the prompt
 
@@ -279,6 +745,13 @@ SLOTS are more slots of the message."
 
 ;;;; The line with the context
 
+(defvar contexture-repl-context-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "RET") #'contexture-list)
+    (define-key map [mouse-1] #'contexture-list)
+    map)
+  "Keymap of the line with the context.")
+
 (defun contexture-repl--draw-context ()
   "Redraw the line above the prompt."
   (contexture-repl--changing
@@ -304,13 +777,6 @@ SLOTS are more slots of the message."
                 'mouse-face 'highlight
                 'help-echo "mouse-1, RET: list the items"
                 'keymap contexture-repl-context-map)))
-
-(defvar contexture-repl-context-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "RET") #'contexture-list)
-    (define-key map [mouse-1] #'contexture-list)
-    map)
-  "Keymap of the line with the context.")
 
 (defun contexture-repl--width ()
   "Return the width of a line in this buffer.

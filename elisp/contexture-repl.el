@@ -15,18 +15,1069 @@
 ;; it comes.  The server keeps the session, so it is still there after
 ;; Emacs or the server restarts; so are your unsent drafts.
 ;;
-;; The parts: contexture-repl-view.el draws, -markdown.el fontifies
-;; answers, -input.el keeps history and drafts, -turn.el asks, -stream.el
-;; draws answers as they come, -tool.el shows and approves tools,
-;; -branch.el asks again, -settings.el chooses models and templates,
-;; -block.el uses code in answers, -command.el has the slash commands, and
-;; contexture-repl-code.el asks from other buffers.
+;; contexture-repl-view.el draws, and contexture-repl-turn.el asks.  Here
+;; are the settings, the commands behind a slash, the uses of code in an
+;; answer, the mode itself, and questions about code from its own buffer.
 
 ;;; Code:
 
-(require 'contexture-repl-command)
-(require 'contexture-repl-block)
+(require 'easymenu)
+(require 'contexture-repl-turn)
+(require 'contexture-code)
+(require 'contexture-sources)
 (eval-when-compile (require 'subr-x))
+
+(declare-function contexture-trust--ask "contexture-doctor" (project templates then))
+(declare-function contexture-session-views "contexture-session" (&optional session))
+(declare-function contexture-explain "contexture-dashboard" (&optional back session))
+(declare-function contexture-mention-mode "contexture-mention" (&optional arg))
+(declare-function compilation-buffer-p "compile" (buffer))
+(defvar contexture-mention-mode)
+
+;;; Choose models, notes and tools
+
+;; The settings of a session: the model, the template that takes notes on
+;; its history, and the tools that models may use.  The server stores the
+;; last two.  The buffer shows a choice at once, sends it to the server, and
+;; then shows the settings that the server reports.  So nothing here waits,
+;; even while an answer comes in.
+
+(defvar contexture-repl-model-history nil
+  "History of chosen models.")
+
+(defvar-local contexture-repl--templates nil
+  "Names of templates, as last reported.")
+
+(defvar-local contexture-repl--untrusted nil
+  "Alist from the name of each untrusted template to its file.
+These are the project's own templates, as last reported.")
+
+(defvar-local contexture-repl--models nil
+  "Alist from the name of a provider to its models, or `asked'.
+The value is `asked' until the models are known.")
+
+(defconst contexture-repl--patience 0.5
+  "Maximum number of seconds that completion waits for lists of models.")
+
+(defvar-local contexture-repl--configuring 0
+  "Number of unanswered calls that set or fetch settings.")
+
+(defconst contexture-repl--questions
+  '("document" "explain" "fix-error" "review" "write-tests")
+  "Templates that make questions rather than notes.")
+
+;;;; What the server keeps
+
+(defun contexture-repl--configure (&rest settings)
+  "Store SETTINGS, a plist, for this session on the server."
+  (contexture-repl--configure-then settings #'ignore #'ignore))
+
+(defun contexture-repl--configure-then (settings done refused)
+  "Store SETTINGS, a plist, for this session on the server.
+Then call DONE, or REFUSED, before fetching the settings in effect."
+  (cl-incf contexture-repl--configuring)
+  (contexture-repl--request
+   'configure-session
+   (append (list :session (contexture-repl--session-id)) settings
+           (and settings (list :request-key (contexture--make-request-key))))
+   (lambda (result)
+     (contexture-repl--configured result)
+     (funcall done))
+   (lambda (problem)
+     (cl-decf contexture-repl--configuring)
+     (when settings
+       (contexture-repl--show-problem problem)
+       (funcall refused)
+       (contexture-repl--fetch-settings)))))
+
+(defun contexture-repl--fetch-settings ()
+  "Fetch the settings in effect for this session, and show them."
+  (contexture-repl--configure))
+
+(defun contexture-repl--configured (result)
+  "Show RESULT, the settings in effect, unless others were chosen since."
+  (when (= 0 (cl-decf contexture-repl--configuring))
+    (when (plist-member result :manage)
+      (contexture-repl--take :manage (and (plist-get result :manage) t))
+      (when (plist-get result :template)
+        (contexture-repl--take :template
+                               (contexture--name (plist-get result :template)))))
+    (when (plist-member result :tools)
+      (setq contexture-repl--tool-settings
+            (list :tools (plist-get result :tools)
+                  :allowed-tools (plist-get result :allowed-tools))))
+    (contexture-repl--draw-header)))
+
+(defun contexture-repl--take (key value)
+  "Set KEY of this session's settings to VALUE, in this buffer only."
+  (setq contexture-repl--settings (plist-put contexture-repl--settings key value)))
+
+(defun contexture-repl--choose (key value)
+  "Set KEY of this session's settings to VALUE, and save that."
+  (contexture-repl--take key value)
+  (contexture-repl--draw-header)
+  (contexture-repl--keep-draft))
+
+;;;; Notes
+
+(defun contexture-repl-switch-template (template)
+  "Have TEMPLATE take notes on the history, or none if it is \"off\".
+The model then gets these notes and the last turns instead of the whole
+history; the log keeps everything.  An answer that is coming in is not
+affected."
+  (interactive
+   (let ((names (cons "off" (contexture-repl--template-names))))
+     (list (completing-read
+            (format-prompt "Template"
+                           (contexture--visible (contexture-repl--other-template)))
+            names nil nil nil nil (contexture-repl--other-template)))))
+  (if (member template '("off" "" nil))
+      (progn (contexture-repl--choose :manage nil)
+             (contexture-repl--configure :manage nil)
+             (message "The whole history is sent"))
+    (contexture-repl--wanting
+     template (lambda () (contexture-repl--have-managed template)))))
+
+(defun contexture-repl--have-managed (template)
+  "Have TEMPLATE take notes on the history from now on."
+  (let ((before (copy-sequence contexture-repl--settings)))
+    (contexture-repl--choose :template template)
+    (contexture-repl--choose :manage t)
+    (contexture-repl--configure-then
+     (list :manage t :template template)
+     (lambda () (contexture--message "The template %s takes notes on the history" template))
+     (lambda () (contexture-repl--keep-template before template)))))
+
+(defun contexture-repl--template-names ()
+  "Return the names of templates that can take notes, once trusted."
+  (delete-dups (append contexture-repl--templates
+                       (cl-remove-if (lambda (name)
+                                       (member name contexture-repl--questions))
+                                     (mapcar #'car contexture-repl--untrusted)))))
+
+(defun contexture-repl--wanting (template then)
+  "Call THEN in this buffer once TEMPLATE may be used.
+If TEMPLATE belongs to the project, and the project is not trusted, ask
+once whether to trust the project before that."
+  (if (not (assoc template contexture-repl--untrusted)) (funcall then)
+    (require 'contexture-doctor)
+    (let ((buffer (current-buffer)))
+      (contexture-trust--ask
+       (directory-file-name
+        (expand-file-name (plist-get contexture-repl--session :project)))
+       (delq nil (mapcar #'cdr contexture-repl--untrusted))
+       (lambda (trusted)
+         (when (buffer-live-p buffer)
+           (with-current-buffer buffer
+             (when trusted (contexture-repl--ask-templates))
+             (funcall then))))))))
+
+(defun contexture-repl--keep-template (before refused)
+  "Restore the template of BEFORE, older settings, in place of REFUSED.
+Do nothing if another template was chosen since."
+  (when (equal (plist-get contexture-repl--settings :template) refused)
+    (contexture-repl--choose :template (plist-get before :template))
+    (contexture-repl--choose :manage (plist-get before :manage))))
+
+(defun contexture-repl--other-template ()
+  "Return \"off\" if notes are on, or the template to turn them on with."
+  (if (plist-get contexture-repl--settings :manage) "off"
+    (or (plist-get contexture-repl--settings :template)
+        (car (member "freeform-chat" contexture-repl--templates))
+        (car contexture-repl--templates)
+        "freeform-chat")))
+
+(defun contexture-repl-toggle-managing ()
+  "Turn notes off, or on with the template chosen last."
+  (interactive)
+  (contexture-repl-switch-template (contexture-repl--other-template)))
+
+(defun contexture-repl-choose-template (event)
+  "Choose the template that takes notes in a menu at EVENT."
+  (interactive "e")
+  (with-current-buffer (window-buffer (posn-window (event-start event)))
+    (popup-menu (easy-menu-create-menu "Template" (contexture-repl--template-menu))
+                event)))
+
+(defun contexture-repl--ask-templates ()
+  "Fetch the names of the templates that can take notes."
+  (contexture-repl--request
+   'list-templates
+   (contexture--plist :project (plist-get contexture-repl--session :project))
+   (lambda (templates)
+     (setq contexture-repl--templates
+           (cl-loop for template in templates
+                    for name = (plist-get template :name)
+                    unless (or (plist-get template :error)
+                               (contexture-repl--untrusted-p template)
+                               (member name contexture-repl--questions))
+                    collect (contexture--visible-candidate name))
+           contexture-repl--untrusted
+           (cl-loop for template in templates
+                    when (contexture-repl--untrusted-p template)
+                    collect (cons (plist-get template :name)
+                                  (plist-get template :path)))))
+   #'ignore))
+
+(defun contexture-repl--untrusted-p (template)
+  "Return non-nil if TEMPLATE, as listed, belongs to an untrusted project."
+  (and (plist-member template :trusted) (not (plist-get template :trusted))))
+
+(defun contexture-repl--trust-changed (project)
+  "Fetch the templates again in the conversations of PROJECT."
+  (dolist (buffer (contexture-repl--buffers))
+    (with-current-buffer buffer
+      (let ((own (plist-get contexture-repl--session :project)))
+        (when (and own (file-equal-p own project))
+          (contexture-repl--ask-templates))))))
+
+(defun contexture-repl--management-failed (params)
+  "Show that taking notes failed, from PARAMS, unless the turn's end will."
+  (unless (contexture-repl--busy-p)
+    (contexture-repl--note
+     (contexture-repl--failed-managing-text params) 'contexture-repl-error)))
+
+(defun contexture-repl--failed-managing-text (management)
+  "Return a phrase for the notes that failed, from MANAGEMENT."
+  (concat "No notes were taken, so the whole history was sent: "
+          (let ((step (plist-get management :step)))
+            (if step (format "%s: " (contexture--name step)) ""))
+          (or (plist-get management :reason) "no reason was given")
+          (let ((template (plist-get management :template)))
+            (if template (format " (template %s)" template) ""))))
+
+(defun contexture-repl--management-text (result)
+  "Return a phrase for the notes of RESULT's turn, or nil."
+  (let* ((management (plist-get result :management))
+         (template (plist-get management :template)))
+    (pcase (contexture--name (plist-get management :status))
+      ("managed" (concat (format "Notes with %s" template)
+                         (if (equal "project" (contexture--name
+                                               (plist-get management :source)))
+                             " of the project" "")
+                         (contexture-repl--tokens-change management)
+                         (if (plist-get management :cached)
+                             "; the notes were there already" "")))
+      ("below-threshold"
+       (concat (format "No notes with %s yet: the history%s is below its threshold"
+                       template
+                       (let ((tokens (plist-get management :tokens-before)))
+                         (if tokens (format ", %s," (contexture--count tokens "token"))
+                           "")))))
+      ("disabled" (format "No notes: %s"
+                          (or (plist-get management :reason)
+                              (format "the template %s takes notes on no turns" template))))
+      ("failed" (contexture-repl--failed-managing-text management)))))
+
+(defun contexture-repl--tokens-change (management)
+  "Return a phrase for the tokens before and after, from MANAGEMENT, or \"\"."
+  (let ((before (plist-get management :tokens-before))
+        (after (plist-get management :tokens-after)))
+    (if (and before after) (format ": %d → %s" before (contexture--count after "token"))
+      "")))
+
+;;;; A template for one question
+
+(defconst contexture-repl--directive "@context-helper "
+  "Prefix of a question that names its own template.")
+
+(defun contexture-repl--directive-p (text)
+  "Return non-nil if TEXT, a question, names its own template."
+  (string-match-p "\\`[ \t]*@context-helper[ \t]+[^ \t\n]" text))
+
+(defun contexture-repl--complete-directive ()
+  "Complete a first line that names a template for one question.
+This is a function for `completion-at-point-functions'."
+  (when (>= (point) contexture-repl--input)
+    (let ((before (buffer-substring-no-properties contexture-repl--input (point))))
+      (cond ((string-match "\\`@context-helper[ \t]+\\([^ \t\n]*\\)\\'" before)
+             (list (+ contexture-repl--input (match-beginning 1)) (point)
+                   contexture-repl--templates :exclusive 'no))
+            ((and (>= (length before) (length "@context-"))
+                  (string-prefix-p before contexture-repl--directive))
+             (list (marker-position contexture-repl--input) (point)
+                   (list contexture-repl--directive) :exclusive 'no))))))
+
+;;;; Models
+
+(defun contexture-repl-switch-model (model &optional provider)
+  "Use MODEL of PROVIDER from now on.
+MODEL may also be the name of a provider, which means its model.
+Interactively, providers and their models complete; a prefix argument
+asks for the provider, too.  An empty name means the server's default."
+  (interactive
+   (list (contexture-repl--read-model)
+         (and current-prefix-arg (read-string "Provider: "))))
+  (let ((model (and model (not (string-blank-p model)) model))
+        (provider (and provider (not (string-blank-p provider)) provider)))
+    (cond (provider)
+          ((contexture-repl--provider model) (setq provider model model nil))
+          (t (setq provider (contexture-repl--provider-with model))))
+    (contexture-repl--choose :model model)
+    (contexture-repl--choose :provider provider)
+    (setq contexture-repl--answered-by nil)
+    (contexture-repl--draw-header)
+    (contexture-repl--fetch-stats)
+    (contexture--message "Using %s from now on" (or (contexture-repl--model) "the server's model"))))
+
+(defun contexture-repl--provider-with (model)
+  "Return the name of a provider that lists MODEL, or nil.
+Prefer the one in use."
+  (let ((having (cl-loop for (provider . models) in contexture-repl--models
+                         when (and (listp models) (member model models))
+                         collect provider)))
+    (or (car (member (plist-get contexture-repl--settings :provider) having))
+        (car having))))
+
+(defun contexture-repl--read-model ()
+  "Ask for a model or the name of a provider."
+  (contexture-repl--ask-models)
+  (completing-read (format-prompt "Model" (contexture--visible (contexture-repl--model)))
+                   (contexture-repl--model-table)
+                   nil nil nil 'contexture-repl-model-history (contexture-repl--model)))
+
+(defun contexture-repl--model-table ()
+  "Return a completion table of providers and their known models.
+It is computed each time, since models come in while the user chooses."
+  (let ((buffer (current-buffer)))
+    (contexture--table
+     (lambda ()
+       (and (buffer-live-p buffer)
+            (with-current-buffer buffer (contexture-repl--model-names))))
+     'contexture-model #'contexture-repl--annotate-model)))
+
+(defun contexture-repl--model-names ()
+  "Return the names of providers and of their models that are known by now."
+  (delete-dups
+   (append (mapcar (lambda (it) (plist-get it :name)) (contexture-repl--known-providers))
+           (cl-loop for (_ . models) in contexture-repl--models
+                    when (listp models) append models))))
+
+(defun contexture-repl--annotate-model (name)
+  "Return the annotation of NAME, a provider or a model."
+  (let ((buffer (if (minibufferp) (window-buffer (minibuffer-selected-window))
+                  (current-buffer))))
+    (with-current-buffer buffer
+      (if-let* ((provider (contexture-repl--provider name)))
+          (contexture--format "  %s" (plist-get provider :model))
+        (let ((provider (contexture-repl--provider-with name)))
+          (if provider (contexture--format "  of %s" provider) ""))))))
+
+(defun contexture-repl--ask-models ()
+  "Ask each provider for its models, unless they are known.
+Emacs does not wait for the answers."
+  (dolist (provider (contexture-repl--known-providers))
+    (let ((name (plist-get provider :name)))
+      (unless (assoc name contexture-repl--models)
+        (push (cons name 'asked) contexture-repl--models)
+        (contexture-repl--request
+         'list-models (list :provider name)
+         (lambda (result)
+           (setf (alist-get name contexture-repl--models nil nil #'equal)
+                 (plist-get result :models)))
+         (lambda (_)                    ; next time it is asked again
+           (setq contexture-repl--models
+                 (cl-delete name contexture-repl--models
+                            :key #'car :test #'equal))))))))
+
+(defun contexture-repl--await-models ()
+  "Ask for models, and wait for them briefly, until the user types."
+  (contexture-repl--ask-models)
+  (let ((end (+ (float-time) contexture-repl--patience)))
+    (while (and (rassq 'asked contexture-repl--models)
+                (< (float-time) end) (not (input-pending-p)))
+      (accept-process-output nil 0.02))))
+
+(defun contexture-repl--ask-providers ()
+  "Fetch the providers; if there are none, say how to set one up."
+  (contexture-repl--request
+   'list-providers nil
+   (lambda (providers)
+     (setq contexture-repl--providers (or providers 'none)
+           contexture-repl--models nil)
+     (contexture-repl--draw-header)
+     (if providers (contexture-repl--forget-no-model)
+       (contexture-repl--note-no-model)))
+   #'ignore))
+
+(defun contexture-repl--note-no-model ()
+  "Say how to set up a model, if there is none."
+  (when (eq contexture-repl--providers 'none)
+    (contexture-repl--forget-no-model)
+    (contexture-repl--note "No model is set up yet: use M-x contexture-configure-provider, \
+or add a [[providers]] table to the server's configuration file. Everything else works \
+without one."
+                           nil 'contexture-intro t 'contexture-no-model t)))
+
+(defun contexture-repl--forget-no-model ()
+  "Remove the remark that no model is set up."
+  (let ((at (text-property-any (point-min) contexture-repl--tail 'contexture-no-model t)))
+    (when at
+      (contexture-repl--changing
+        (delete-region at (next-single-property-change at 'contexture-no-model nil
+                                                       contexture-repl--tail))))))
+
+;;;; The menu
+
+(defun contexture-repl--template-menu (&rest _)
+  "Return the entries of the menu of templates."
+  (append
+   (mapcar (lambda (name)
+             (vector name (lambda () (interactive) (contexture-repl-switch-template name))
+                     :style 'radio
+                     :selected `(and (plist-get contexture-repl--settings :manage)
+                                     (equal ,name (plist-get contexture-repl--settings
+                                                             :template)))))
+           (contexture-repl--template-names))
+   (list "--"
+         ["Send the whole history" (contexture-repl-switch-template "off")
+          :style radio :selected (not (plist-get contexture-repl--settings :manage))])))
+
+(defun contexture-repl--define-menu (map)
+  "Define the menu of a conversation in MAP."
+  (easy-menu-define nil map "Menu of a conversation with a model."
+    '("Chat"
+      ["Send" contexture-repl-send]
+      ["Stop the answer" contexture-repl-cancel :active (contexture-repl--busy-p)]
+      ["Ask again" contexture-repl-retry]
+      ["Change the question" contexture-repl-edit]
+      ["Branch into a new session" contexture-repl-branch]
+      "--"
+      ["Take notes on the history" contexture-repl-toggle-managing
+       :style toggle :selected (plist-get contexture-repl--settings :manage)]
+      ("Template" :filter contexture-repl--template-menu)
+      ["Notes" (contexture-session-views (contexture-repl--session-id))]
+      "--"
+      ["Offer tools to the model"
+       (contexture-repl-tools (if (plist-get contexture-repl--tool-settings :tools) 'off 'on))
+       :style toggle :selected (plist-get contexture-repl--tool-settings :tools)]
+      ["Decide what the model asks for" contexture-repl-approve
+       :active contexture-repl--approvals]
+      "--"
+      ["Model..." contexture-repl-switch-model]
+      ["Session..." contexture-repl-switch-session]
+      ["Show what would be sent" contexture-repl-dry-run]
+      ["Items of the context" contexture-list])))
+
+;;; Commands behind a slash
+
+;; Commands to type at the prompt instead of a question: `/' and a name,
+;; which completes with a description.  An Emacs command does the same as
+;; each of them.
+
+(defconst contexture-repl--commands
+  '(("context" nil "list the items of the context" contexture-repl--do-context)
+    ("add" "FILE or SYMBOL" "add a file or a definition" contexture-repl--do-add)
+    ("drop" "ITEM" "remove an item of the context" contexture-repl--do-drop)
+    ("clear" nil "remove all items; /undo brings them back" contexture-repl--do-clear)
+    ("undo" nil "undo the last change of the context" contexture-repl--do-undo)
+    ("redo" nil "redo the change that was undone last" contexture-repl--do-redo)
+    ("stats" nil "show how full the model's window is" contexture-repl--do-stats)
+    ("explain" nil "show why each part was sent or not" contexture-repl--do-explain)
+    ("checkpoint" "WHY" "take a checkpoint to come back to" contexture-repl--do-checkpoint)
+    ("rollback" "CHECKPOINT" "go back to a checkpoint" contexture-repl--do-rollback)
+    ("template" "NAME or off" "choose the template that takes notes"
+     contexture-repl--do-template)
+    ("views" nil "list the notes, turn by turn" contexture-repl--do-views)
+    ("tools" "on, off, allow NAME" "choose what models may do"
+     contexture-repl--do-tools)
+    ("model" "NAME" "choose the model" contexture-repl--do-model)
+    ("phase" "NAME or off" "set the phase of the work" contexture-repl--do-phase)
+    ("session" "NAME" "switch to a session, or start one" contexture-repl--do-session)
+    ("dry-run" "QUESTION" "show what would be sent" contexture-repl--do-dry-run)
+    ("retry" nil "ask the last question again" contexture-repl--do-retry)
+    ("help" nil "list these commands" contexture-repl--do-help))
+  "The commands, as (NAME ARGUMENT WHAT FUNCTION).
+FUNCTION is called with the text after the name, perhaps empty.")
+
+(defconst contexture-repl-dry-run-buffer "*contexture: dry run*"
+  "Name of the buffer that shows what would be sent.")
+
+(defconst contexture-repl--phases '("planning" "interface" "implementation" "testing")
+  "Phases of work that the server knows.")
+
+;;;; Running
+
+(defun contexture-repl--command-p (text)
+  "Return non-nil if TEXT is a command, not a path or a comment."
+  (string-match-p "\\`/[a-z-]*\\(?:[ \t]\\|[ \t\n]*\\'\\)" text))
+
+(defun contexture-repl--run-command (text)
+  "Run the command TEXT; if it fails, put it back at the prompt.
+It may also fail later; see `contexture-repl--running'."
+  (string-match "\\`/\\([a-z-]*\\)[ \t\n]*" text)
+  (let* ((name (match-string 1 text))
+         (argument (string-trim (substring text (match-end 0))))
+         (entry (or (assoc name contexture-repl--commands)
+                    (contexture--user-error "There is no command /%s; /help lists them" name))))
+    (contexture-repl--set-text "")
+    (condition-case problem
+        (let ((contexture-repl--running (cons (current-buffer) (string-trim text))))
+          (funcall (nth 3 entry) argument))
+      ((error quit)
+       (contexture-repl--set-text text)
+       (signal (car problem) (cdr problem))))
+    (contexture-repl--remember (string-trim text))))
+
+(defun contexture-repl--given (argument function)
+  "Return ARGUMENT or, if it is empty, the value of FUNCTION, which asks."
+  (if (string-empty-p argument) (funcall function) argument))
+
+(defun contexture-repl--do-context (_)
+  "Show the list of the items."
+  (contexture-list contexture-manager))
+
+(defun contexture-repl--do-add (name)
+  "Add the file or symbol NAME, or a file that the user chooses."
+  (let* ((name (replace-regexp-in-string "\\`@" "" name))
+         (file (expand-file-name name (contexture-repl--root))))
+    (cond ((string-empty-p name) (call-interactively #'contexture-add-file))
+          ((file-directory-p file) (contexture-add-directory file))
+          ((file-exists-p file) (contexture-add-file file))
+          (t (contexture-add-symbol name)))))
+
+(defun contexture-repl--do-drop (name)
+  "Remove the item called NAME, or one that the user chooses."
+  (if (string-empty-p name)
+      (call-interactively #'contexture-remove)
+    (let ((found (cl-remove-if-not
+                  (lambda (item)
+                    (member name (list (plist-get item :id)
+                                       (contexture-repl--item-name item))))
+                  contexture-repl--items)))
+      (pcase (length found)
+        (0 (contexture--user-error "The context has nothing called %s" name))
+        (1 (contexture-repl--request
+            'remove-items (list :manager (or (plist-get (car found) :manager)
+                                             contexture-manager)
+                                :id (plist-get (car found) :id))
+            (lambda (_) (contexture--message "Removed %s" name))))
+        (_ (contexture--user-error "%d items are called %s; use one of the ids %s"
+                       (length found) name
+                       (mapconcat (lambda (it) (plist-get it :id)) found ", ")))))))
+
+(defun contexture-repl--do-clear (_)
+  "Remove all items."
+  (call-interactively #'contexture-clear))
+
+(defun contexture-repl--do-undo (_)
+  "Undo the last change of the context."
+  (call-interactively #'contexture-undo))
+
+(defun contexture-repl--do-redo (_)
+  "Redo the change of the context that was undone last."
+  (call-interactively #'contexture-redo))
+
+(defun contexture-repl--do-retry (_)
+  "Ask the last question again."
+  (let ((contexture-repl--running nil)) ; only the question goes back to the prompt
+    (contexture-repl-retry)))
+
+(defun contexture-repl--do-stats (_)
+  "Show how full the model's window is."
+  (contexture-repl--request
+   'session-stats (contexture--plist :session (contexture-repl--session-id)
+                                     :model (plist-get contexture-repl--settings :model))
+   (lambda (stats)
+     (setq contexture-repl--stats stats)
+     (contexture-repl--draw-header)
+     (contexture-repl--note (contexture-repl--stats-text stats)))))
+
+(defun contexture-repl--stats-text (stats)
+  "Return a phrase for STATS."
+  (format "%s in view with %s of %d (%.1f %%), %s in the log, %s; %d pruned, \
+%d summarized, %d pinned"
+          (contexture--count (or (plist-get stats :items) 0) "message")
+          (contexture--count (or (plist-get stats :tokens) 0) "token")
+          (or (plist-get stats :limit) 0)
+          (or (plist-get stats :utilization-percent) 0.0)
+          (or (plist-get stats :log) 0)
+          (contexture--count (or (plist-get stats :turns) 0) "turn")
+          (or (plist-get stats :pruned) 0) (or (plist-get stats :summarized) 0)
+          (or (plist-get stats :pinned) 0)))
+
+(defun contexture-repl--do-explain (_)
+  "Show why each part of the last window was in or out."
+  (contexture-explain nil (contexture-repl--session-id)))
+
+(defun contexture-repl--do-checkpoint (why)
+  "Take a checkpoint with the message WHY."
+  (contexture-repl--request
+   'checkpoint (append (contexture--plist
+                        :session (contexture-repl--session-id)
+                        :message (and (not (string-empty-p why)) why))
+                       (list :request-key (contexture--make-request-key)))
+   (lambda (result)
+     (contexture-repl--note
+      (if result
+          (format "Checkpoint %s; /rollback %s comes back to here."
+                  (plist-get result :checkpoint) (plist-get result :checkpoint))
+        "This session keeps no checkpoints; M-x contexture-session-configure turns \
+versioning on.")))))
+
+(defun contexture-repl--do-rollback (name)
+  "Go back to the checkpoint NAME, an id or a message, or to a chosen one.
+If several have that message, take the last."
+  (contexture-repl--check-idle)
+  (let ((name (contexture-repl--given name #'contexture-repl--read-checkpoint)))
+    (if (string-match-p "\\`chk-[0-9]+\\'" name)
+        (contexture-repl--roll-back-to name)
+      (contexture-repl--request
+       'list-checkpoints (list :session (contexture-repl--session-id))
+       (lambda (checkpoints)
+         (let ((found (cl-find name checkpoints :from-end t :test #'equal
+                               :key (lambda (it) (plist-get it :message)))))
+           (if found (contexture-repl--roll-back-to (plist-get found :checkpoint))
+             (contexture-repl--show-problem
+              (list :message (format "No checkpoint is called %s; /rollback alone \
+lists those there are" name))))))))))
+
+(defun contexture-repl--roll-back-to (id)
+  "Go back to the checkpoint ID."
+  (contexture-repl--request
+   'rollback (list :session (contexture-repl--session-id) :checkpoint id
+                   :request-key (contexture--make-request-key))
+   (lambda (result)
+     (contexture--message "Back at %s: %s left the conversation" id
+              (contexture--count (or (plist-get result :messages-lost) 0) "message"))
+     (let ((contexture-repl--running nil)) (contexture-repl-redraw)))))
+
+(defun contexture-repl--checkpoints ()
+  "Return the checkpoints of the session, the newest first."
+  (reverse (contexture--ask 'list-checkpoints
+                            (list :session (contexture-repl--session-id)))))
+
+(defun contexture-repl--read-checkpoint ()
+  "Ask for a checkpoint of the session; return its id or its message."
+  (completing-read "Go back to: "
+                   (contexture-repl--checkpoint-table
+                    (or (contexture-repl--checkpoints)
+                        (user-error "This session has no checkpoint")))
+                   nil t))
+
+(defun contexture-repl--checkpoint-note (name checkpoints)
+  "Return the message of the one of CHECKPOINTS with the id NAME."
+  (let ((found (cl-find name checkpoints :test #'equal
+                        :key (lambda (it) (plist-get it :checkpoint)))))
+    (if found (concat "  " (contexture--visible (plist-get found :message))) "")))
+
+(defun contexture-repl--checkpoint-table (checkpoints)
+  "Return a completion table of the ids of CHECKPOINTS, and their messages."
+  (contexture--table
+   (append (mapcar (lambda (it) (plist-get it :checkpoint)) checkpoints)
+           (delete-dups (delq nil (mapcar (lambda (it) (plist-get it :message))
+                                          checkpoints))))
+   'contexture-checkpoint
+   (lambda (name) (contexture-repl--checkpoint-note name checkpoints))))
+
+(defun contexture-repl--do-template (name)
+  "Have the template NAME take notes, or none if it is \"off\"."
+  (if (string-empty-p name) (call-interactively #'contexture-repl-switch-template)
+    (contexture-repl-switch-template name)))
+
+(defun contexture-repl--do-views (_)
+  "List the notes on the session's history, turn by turn."
+  (contexture-session-views (contexture-repl--session-id)))
+
+(defun contexture-repl--do-tools (text)
+  "Offer tools or not, list them, or allow one, as TEXT says."
+  (let ((words (split-string text)))
+    (if (member words '(nil ("list")))
+        (contexture-repl--note (contexture-repl--tools-text))
+      (contexture-repl-tools (intern (car words)) (cadr words)))))
+
+(defun contexture-repl--do-model (name)
+  "Choose the model NAME."
+  (if (string-empty-p name) (call-interactively #'contexture-repl-switch-model)
+    (contexture-repl-switch-model name)))
+
+(defun contexture-repl--do-phase (name)
+  "Set the phase of the work to NAME, or to none if it is \"off\"."
+  (let ((name (contexture-repl--given
+               name (lambda ()
+                      (completing-read "Phase: " (cons "off" contexture-repl--phases)
+                                       nil t)))))
+    (unless (member name (cons "off" contexture-repl--phases))
+      (contexture--user-error "There is no phase %s; the phases are %s, and off" name
+                  (mapconcat #'identity contexture-repl--phases ", ")))
+    (contexture-repl--choose :phase (and (not (equal name "off"))
+                                         (intern (concat ":" name))))
+    (message (if (equal name "off") "No phase is set" "The phase is now %s") name)))
+
+(defun contexture-repl--do-session (name)
+  "Switch to the session NAME."
+  (if (string-empty-p name) (call-interactively #'contexture-repl-switch-session)
+    (contexture-repl-switch-session name)))
+
+(defun contexture-repl--do-help (_)
+  "List the commands."
+  (contexture-repl--note
+   (concat
+    (mapconcat (lambda (entry)
+                 (format "/%-26s %s"
+                         (concat (car entry) (if (nth 1 entry) (concat " " (nth 1 entry)) ""))
+                         (nth 2 entry)))
+               contexture-repl--commands "\n")
+    (substitute-command-keys
+     "\n\\[contexture-repl-newline] begins a line, \\[contexture-repl-cancel] stops an \
+answer, \\[contexture-repl-retry] asks again,\n\\[contexture-repl-edit] changes a \
+question, \\[contexture-repl-branch] branches into a new session,\n\
+\\[contexture-repl-copy-block] copies code, \\[contexture-repl-apply] applies it; \
+\\[describe-mode] shows all keys."))))
+
+;;;; What would be sent
+
+(defun contexture-repl--do-dry-run (text)
+  "Show the request that asking TEXT would send."
+  (contexture-repl-dry-run (contexture-repl--given
+                            text (lambda () (read-string "Question: ")))))
+
+(defun contexture-repl-dry-run (text)
+  "Show the request that asking TEXT would send to the model.
+Interactively, TEXT is the text at the prompt.  Nothing is sent."
+  (interactive
+   (list (if (string-blank-p (contexture-repl--text))
+             (user-error "Write something first")
+           (string-trim (contexture-repl--text)))))
+  (contexture-repl--request
+   'chat (contexture-repl--chat-params text :dry-run t)
+   #'contexture-repl--show-dry-run
+   (lambda (problem)
+     (let ((contexture-repl--running nil)) (contexture-repl--show-problem problem))
+     (contexture-repl--note (contexture-repl--advice
+                             (plist-get (plist-get problem :data) :kind)
+                             (plist-get problem :code))
+                            'contexture-repl-error)
+     (contexture-repl--give-back text))))
+
+(defun contexture-repl--show-dry-run (result)
+  "Show RESULT, of a dry run, in its own buffer."
+  (let ((payload (plist-get result :payload)))
+    (with-current-buffer (get-buffer-create contexture-repl-dry-run-buffer)
+      (let ((inhibit-read-only t))
+        (special-mode)
+        (erase-buffer)
+        (insert (format "This would be sent: %s\n\n"
+                        (contexture-count--phrase result)))
+        (dolist (part (plist-get result :parts))
+          (insert (contexture-repl--part-line part)))
+        (insert "\n" (contexture-repl--pretty payload))
+        (contexture--show-hidden)
+        (goto-char (point-min)))
+      (display-buffer (current-buffer)))))
+
+(defun contexture-repl--part-line (part)
+  "Return a line for PART of a request: tokens, section, role and id."
+  (let ((section (contexture--name (plist-get part :section)))
+        (role (contexture--name (plist-get part :role)))
+        (id (plist-get part :id)))
+    (concat (string-trim-right
+             (contexture--format "%8d  %-15s  %-9s  %s" (or (plist-get part :tokens) 0)
+                     section (or role "") (or id "")))
+            "\n")))
+
+;;;; Completion
+
+(defun contexture-repl--complete ()
+  "Complete the command at the prompt, or its argument.
+This is a function for `completion-at-point-functions'."
+  (when (and (>= (point) contexture-repl--input)
+             (eq (char-after contexture-repl--input) ?/))
+    (let ((before (buffer-substring-no-properties contexture-repl--input (point))))
+      (cond ((string-match "\\`/[a-z-]*\\'" before)
+             (list (1+ contexture-repl--input)
+                   (save-excursion (skip-chars-forward "a-z-") (point))
+                   (mapcar #'car contexture-repl--commands)
+                   :exclusive 'no
+                   :annotation-function #'contexture-repl--annotate
+                   :company-docsig #'contexture-repl--annotate
+                   :exit-function #'contexture-repl--command-chosen))
+            ((string-match "\\`/\\([a-z-]+\\)[ \t]+\\([^\n]*\\)\\'" before)
+             (contexture-repl--complete-argument
+              (match-string 1 before)
+              (+ contexture-repl--input (match-beginning 2))))))))
+
+(defun contexture-repl--annotate (name)
+  "Return the annotation of the command NAME."
+  (let ((entry (assoc name contexture-repl--commands)))
+    (concat (if (nth 1 entry) (concat " " (nth 1 entry)) "") "  " (nth 2 entry))))
+
+(defun contexture-repl--command-chosen (name status)
+  "Insert a space after the command NAME if STATUS says that it is complete."
+  (when (and (memq status '(finished sole))
+             (nth 1 (assoc name contexture-repl--commands))
+             (not (eq (char-after) ?\s)))
+    (insert " ")))
+
+(defun contexture-repl--complete-argument (command start)
+  "Complete the argument of COMMAND; the argument begins at START."
+  (let ((table (pcase command
+                 ("template" (cons "off" contexture-repl--templates))
+                 ("model" (contexture-repl--await-models) (contexture-repl--model-table))
+                 ("tools" (contexture-repl--tools-table start))
+                 ("rollback" (contexture-repl--checkpoint-table
+                              (contexture-repl--checkpoints)))
+                 ("drop" (mapcar #'contexture-repl--item-name contexture-repl--items))
+                 ("add" (contexture-repl--file-table))
+                 ("phase" (cons "off" contexture-repl--phases)))))
+    (when table
+      (list (if (equal command "tools") ; its last word; names may have blanks
+                (save-excursion (skip-chars-backward "^ \t\n" start) (point))
+              start)
+            (point) table :exclusive 'no))))
+
+(defun contexture-repl--tools-table (start)
+  "Return the completion data of /tools, whose argument begins at START."
+  (pcase (split-string (buffer-substring-no-properties start (point)) "[ \t]+")
+    (`(,_) '("on" "off" "list" "allow" "ask"))
+    (`(,(and what (or "allow" "ask")) ,_)
+     (contexture-repl--tool-choices (intern what)))))
+
+(defun contexture-repl--file-table ()
+  "Return a completion table of files, relative to the folder of the session."
+  (let ((root (contexture-repl--root)))
+    (lambda (string predicate action)
+      (let ((default-directory root))
+        (completion-file-name-table string predicate action)))))
+
+;;; Use the code of an answer
+
+;; Copies and inserts the code between the fences of an answer, and proposes
+;; it as a change where it belongs: of the code that was asked about, or of
+;; the definition with its name.
+
+(cl-defstruct (contexture-repl--origin (:constructor contexture-repl--make-origin)
+                                       (:copier nil))
+  "Origin of the code in a question.
+The code is between the markers BEG and END in BUFFER, which visited
+FILE; TEXT is the code as it was then.  WATCH, if non-nil, is a function
+that is called with the answer so far and with `more', `done' or `failed'."
+  buffer beg end file text watch)
+
+;;;; Blocks
+
+(defun contexture-repl--block-here ()
+  "Return the position of the block of code at point, or of the last one."
+  (if (get-text-property (point) 'contexture-block) (point)
+    (or (contexture-repl--last-block)
+        (user-error "No answer here has a block of code"))))
+
+(defun contexture-repl--last-block ()
+  "Return a position in the last block of code that a model wrote, or nil."
+  (let ((position (marker-position contexture-repl--tail)) found)
+    (while (and (not found) (> position (point-min)))
+      (if (contexture-repl--answer-block-p (1- position))
+          (setq found (1- position))
+        (setq position (previous-single-property-change
+                        position 'contexture-block nil (point-min)))))
+    found))
+
+(defun contexture-repl--answer-block-p (position)
+  "Return non-nil if a block of code of an answer is at POSITION."
+  (let ((message (get-text-property position 'contexture-message)))
+    (and (get-text-property position 'contexture-block)
+         message
+         (eq (contexture-repl--message-role message) :assistant))))
+
+(defun contexture-repl-copy-block ()
+  "Copy the block of code at point, by default the last one."
+  (interactive)
+  (let ((text (contexture-repl-markdown--block-text (contexture-repl--block-here))))
+    (kill-new text)
+    (contexture--message "Copied %s" (contexture--count
+                          (length (split-string text "\n" t)) "line"))))
+
+(defun contexture-repl-insert-block (buffer)
+  "Insert the block of code at point, by default the last one, in BUFFER.
+Interactively, BUFFER is that of another window; with a prefix argument,
+or if there is no other window, choose one."
+  (interactive (list (contexture-repl--other-buffer current-prefix-arg)))
+  (let ((text (contexture-repl-markdown--block-text (contexture-repl--block-here))))
+    (with-current-buffer buffer
+      (barf-if-buffer-read-only)
+      (let ((window (get-buffer-window buffer t)))
+        (when window (goto-char (window-point window)))
+        (push-mark)
+        (insert text)
+        (when window (set-window-point window (point)))))
+    (contexture--message "Inserted in %s" (buffer-name (get-buffer buffer)))))
+
+(defun contexture-repl--other-buffer (ask)
+  "Return a buffer to insert code in; let the user choose if ASK."
+  (let ((window (and (not ask)
+                     (cl-find-if (lambda (window)
+                                   (with-current-buffer (window-buffer window)
+                                     (not (or buffer-read-only
+                                              (derived-mode-p 'contexture-repl-mode)))))
+                                 (window-list)))))
+    (if window (window-buffer window)
+      (get-buffer (read-buffer "Insert in buffer: " (other-buffer) t)))))
+
+(defun contexture-repl-next-block (&optional count)
+  "Go to the next block of code, or COUNT blocks forward."
+  (interactive "p")
+  (let ((step (if (< (or count 1) 0) -1 1)))
+    (dotimes (_ (abs (or count 1)))
+      (contexture-repl--to-block step))))
+
+(defun contexture-repl-previous-block (&optional count)
+  "Go to the previous block of code, or COUNT blocks back."
+  (interactive "p")
+  (contexture-repl-next-block (- (or count 1))))
+
+(defun contexture-repl--to-block (step)
+  "Go to the next block of code, or the previous one if STEP is negative."
+  (let* ((here (get-text-property (point) 'contexture-block))
+         (starts (contexture-repl--block-starts))
+         (place (if (> step 0)
+                    (cl-find-if (lambda (it) (> it (point))) starts)
+                  (cl-find-if (lambda (it)
+                                (and (< it (point))
+                                     (not (eq here (get-text-property
+                                                    it 'contexture-block)))))
+                              (reverse starts)))))
+    (goto-char (or place (user-error "There is no other block of code")))))
+
+(defun contexture-repl--block-starts ()
+  "Return the start positions of the blocks of code in this buffer."
+  (let ((position (point-min)) starts)
+    (while (< position contexture-repl--tail)
+      (when (get-text-property position 'contexture-block)
+        (push position starts))
+      (setq position (next-single-property-change
+                      position 'contexture-block nil contexture-repl--tail)))
+    (nreverse starts)))
+
+;;;; Applying
+
+(defun contexture-repl-apply ()
+  "Propose the block of code at point, by default the last one, at its place.
+That is the code that the question was about, or the definition of that
+name in the project's buffers and in the context.  \\<contexture-review-map>There, \\[contexture-review-accept] accepts
+the change and \\[contexture-review-reject] rejects it.  No file is saved."
+  (interactive)
+  (let* ((block (contexture-repl--block-here))
+         (message (get-text-property block 'contexture-message))
+         (code (contexture-repl-markdown--block-text block))
+         (origin (or (and message (contexture-repl--message-origin message))
+                     (contexture-repl--definition code)))
+         (bounds (contexture-repl--locate origin))
+         (session (current-buffer)))
+    (with-current-buffer (contexture-repl--origin-buffer origin)
+      (contexture-review--check)
+      (let* ((old (buffer-substring-no-properties (car bounds) (cdr bounds)))
+             (new (contexture-repl--fit code old)))
+        (when (equal new old)
+          (contexture--user-error "%s already has that code" (buffer-name)))
+        (contexture-review--show
+         (contexture-review--begin
+          (car bounds) (cdr bounds)
+          :again (apply-partially #'contexture-repl-code--again session origin))
+         new t))
+      (pop-to-buffer (current-buffer))
+      (goto-char (car bounds)))))
+
+(defun contexture-repl--locate (origin)
+  "Return the bounds of the text of ORIGIN, and prepare its buffer."
+  (let ((buffer (contexture-repl--origin-buffer origin))
+        (file (contexture-repl--origin-file origin)))
+    (cond ((buffer-live-p buffer)
+           (cons (copy-marker (contexture-repl--origin-beg origin))
+                 (copy-marker (contexture-repl--origin-end origin) t)))
+          ((and file (file-exists-p file))
+           (setf (contexture-repl--origin-buffer origin) (find-file-noselect file))
+           (with-current-buffer (contexture-repl--origin-buffer origin)
+             (contexture-repl--find-text (contexture-repl--origin-text origin))))
+          (t (user-error "The buffer of that code is gone; copy or insert it")))))
+
+(defun contexture-repl--find-text (text)
+  "Return the bounds of TEXT, which must occur once in this buffer."
+  (save-excursion
+    (save-restriction
+      (widen)
+      (goto-char (point-min))
+      (let* ((case-fold-search nil)
+             (end (or (search-forward text nil t)
+                      (contexture--user-error "That code is no longer in %s; copy or \
+insert it" (buffer-name)))))
+        (when (search-forward text nil t)
+          (contexture--user-error "That code is in %s more than once; copy or \
+insert it" (buffer-name)))
+        (cons (copy-marker (- end (length text))) (copy-marker end t))))))
+
+(defun contexture-repl--fit (text old)
+  "Return TEXT with a newline at its end if and only if OLD has one."
+  (let ((bare (string-trim-right text "\n+")))
+    (if (string-suffix-p "\n" old) (concat bare "\n") bare)))
+
+;;;; The definition of a name
+
+(defun contexture-repl--definition (code)
+  "Return the origin of the definition that CODE defines anew."
+  (let* ((name (or (contexture-repl--defined-name code)
+                   (user-error "Cannot tell which buffer to change; copy or \
+insert the code")))
+         (found (cl-loop for buffer in (contexture-repl--code-buffers)
+                         append (contexture-repl--definitions-in buffer name))))
+    (cdr (cond ((null found)
+                (contexture--user-error "No file of the context and no buffer of the project \
+defines %s; copy or insert the code" name))
+               ((null (cdr found)) (car found))
+               (t (assoc (completing-read (format "Which definition of %s? " name)
+                                          found nil t)
+                         found))))))
+
+(defun contexture-repl--defined-name (code)
+  "Return the name that CODE defines first, or nil."
+  (with-temp-buffer
+    (insert code)
+    (goto-char (point-min))
+    (let (name)
+      (while (not (or (setq name (car (contexture-defun--head-here))) (eobp)))
+        (forward-line))
+      name)))
+
+(defun contexture-repl--code-buffers ()
+  "Return the buffers of the context's files, and those of the project."
+  (let ((root (plist-get contexture-repl--session :project))
+        (context (cl-loop for item in contexture-repl--items
+                          for file = (plist-get (plist-get item :metadata) :filename)
+                          when (and (stringp file) (file-readable-p file)
+                                    (not (file-remote-p file)))
+                          collect (find-file-noselect file t))))
+    (delete-dups
+     (append context
+             (cl-remove-if-not
+              (lambda (buffer)
+                (let ((file (buffer-file-name buffer)))
+                  (and file root (not (eq buffer (current-buffer)))
+                       (file-in-directory-p file root))))
+              (buffer-list))))))
+
+(defun contexture-repl--definitions-in (buffer name)
+  "Return the definitions of NAME in BUFFER, each (PLACE . ORIGIN)."
+  (with-current-buffer buffer
+    (save-excursion
+      (save-restriction
+        (widen)
+        (goto-char (point-min))
+        (let ((case-fold-search nil) found)
+          (while (search-forward name nil t)
+            (when-let* (((equal name (car (contexture-defun--head-here))))
+                        (bounds (contexture--defun-bounds)))
+              (push (contexture-repl--definition-at bounds) found))
+            (forward-line))
+          (nreverse found))))))
+
+(defun contexture-repl--definition-at (bounds)
+  "Return (PLACE . ORIGIN) for the definition between BOUNDS in this buffer."
+  (cons (format "%s:%d" (buffer-name) (line-number-at-pos (car bounds)))
+        (contexture-repl--make-origin
+         :buffer (current-buffer) :file buffer-file-name
+         :beg (copy-marker (car bounds)) :end (copy-marker (cdr bounds) t)
+         :text (buffer-substring-no-properties (car bounds) (cdr bounds)))))
+
+;;; Talk with a model
 
 (defcustom contexture-repl-own-context nil
   "Non-nil means that a new session shows only items of its own.
@@ -133,9 +1184,6 @@ and \\[contexture-repl-apply] applies it to the code that you asked about.
   (contexture-repl--watch))
 
 (contexture-repl--define-menu contexture-repl-mode-map)
-
-(defvar contexture-mention-mode)
-(declare-function contexture-mention-mode "contexture-mention" (&optional arg))
 
 ;;;; Opening
 
@@ -272,6 +1320,10 @@ messages."
   (contexture-repl--fetch-items)
   (contexture-repl--fetch-stats))
 
+(defvar contexture-repl--called nil
+  "Alist from the ids of calls drawn from the log to names of tools.
+The newest come first, since some models reuse ids.")
+
 (defun contexture-repl--draw-log (messages)
   "Replace everything shown with MESSAGES, from the server."
   (contexture-repl--changing
@@ -317,10 +1369,6 @@ A model's text after the use of a tool belongs to the same answer."
       (push (cons (plist-get call :id) (contexture-repl--tool-name call))
             contexture-repl--called)
       (contexture-repl--draw-tool-call call 'contexture-message last))))
-
-(defvar contexture-repl--called nil
-  "Alist from the ids of calls drawn from the log to names of tools.
-The newest come first, since some models reuse ids.")
 
 (defun contexture-repl--after-tool-p ()
   "Return non-nil if the last thing drawn is the use of a tool."
@@ -541,6 +1589,342 @@ there, notifications about new messages may then concern that turn."
   "Show SESSION in this window; start it if it does not exist."
   (interactive (list (contexture-repl--read-session)))
   (switch-to-buffer (contexture-repl--open (contexture-repl--make-session session))))
+
+;;; Ask about code from its buffer
+
+;; Commands for buffers with code that ask a model to explain, document,
+;; review, test, fix or rewrite the region or the definition around point.
+;; Templates of the server make the questions; you can replace them with
+;; your own of the same names.  The answer appears in the session; if it
+;; has new code, `contexture-repl-apply' there proposes it at its place, as
+;; `contexture-rewrite' does while the answer comes.
+
+;;;; The code to ask about
+
+(defun contexture-repl-code--bounds ()
+  "Return the bounds of the region, or else of the definition around point."
+  (cond ((use-region-p) (cons (region-beginning) (region-end)))
+        ((contexture--defun-bounds))
+        (t (user-error "Mark a region, or put point in a definition"))))
+
+(defun contexture-repl-code--take (bounds)
+  "Return (TEXT . ORIGIN) for the code between BOUNDS.
+TEXT is the code between fences, below a line that names its source."
+  (let* ((beg (car bounds)) (end (cdr bounds))
+         (code (buffer-substring-no-properties beg end))
+         (params (contexture--capture beg end :region))
+         (fence (contexture-repl-code--fence code)))
+    (when (string-blank-p code)
+      (user-error "There is no text to ask about"))
+    (cons (format "From %s:\n%s%s\n%s%s%s"
+                  (contexture--description (plist-get params :metadata))
+                  fence (contexture-repl-code--language) code
+                  (if (string-suffix-p "\n" code) "" "\n") fence)
+          (contexture-repl--make-origin
+           :buffer (contexture--base-buffer)
+           :beg (copy-marker beg) :end (copy-marker end t)
+           :file (buffer-file-name (contexture--base-buffer)) :text code))))
+
+(defun contexture-repl-code--fence (code)
+  "Return a fence that is longer than any in CODE."
+  (let ((longest 2) (start 0))
+    (while (string-match "`+" code start)
+      (setq longest (max longest (- (match-end 0) (match-beginning 0)))
+            start (match-end 0)))
+    (make-string (1+ longest) ?`)))
+
+(defun contexture-repl-code--language ()
+  "Return the name of this buffer's language for a fence."
+  (let ((name (replace-regexp-in-string "\\(-ts\\)?-mode\\'" ""
+                                        (symbol-name major-mode))))
+    (pcase name
+      ((or "fundamental" "text") "")
+      ((or "emacs-lisp" "lisp-interaction") "elisp")
+      ("c++" "cpp")
+      (_ name))))
+
+(defun contexture-repl-code--ask (template taken &rest fields)
+  "Ask the question that TEMPLATE makes of TAKEN and FIELDS.
+TAKEN is a value of `contexture-repl-code--take'."
+  (let* ((buffer (contexture-repl-code--session))
+         (language (contexture-repl-code--language))
+         (fields (apply #'contexture--plist
+                        :code (car taken)
+                        :language (and (not (string-empty-p language)) language)
+                        fields)))
+    (with-current-buffer buffer
+      (contexture-repl--wanting
+       template
+       (lambda ()
+         (contexture-repl--request
+          'resolve-template
+          (append (contexture--plist
+                   :name template
+                   :project (plist-get contexture-repl--session :project))
+                  (list :fields fields))
+          (lambda (resolved)
+            (contexture-repl-code--submit
+             (string-trim (or (plist-get resolved :text) "")) (cdr taken)))))))
+    (setq deactivate-mark t)
+    (display-buffer buffer)))
+
+(defun contexture-repl-code--session ()
+  "Return the buffer of the session to ask in; signal an error if it is busy."
+  (let ((buffer (save-window-excursion (contexture-repl) (current-buffer))))
+    (with-current-buffer buffer (contexture-repl--check-idle))
+    buffer))
+
+(defun contexture-repl-code--submit (text origin)
+  "Ask TEXT, with code from ORIGIN, in this session's buffer.
+If something else was asked meanwhile, put TEXT at the prompt."
+  (if (contexture-repl--busy-p)
+      (contexture-repl--give-back text)
+    (contexture-repl--ask text origin)))
+
+;;;; Commands
+
+;;;###autoload
+(defun contexture-explain-code (&optional question)
+  "Have a model explain the region or the definition around point.
+With a prefix argument, ask QUESTION about it instead."
+  (interactive
+   (list (and current-prefix-arg (read-string "Question about this code: "))))
+  (contexture-repl-code--ask
+   "explain" (contexture-repl-code--take (contexture-repl-code--bounds))
+   :question (and question (not (string-blank-p question)) question)))
+
+;;;###autoload
+(defun contexture-document-defun ()
+  "Have a model document the region or the definition around point.
+`contexture-repl-apply' in the session then proposes the change."
+  (interactive)
+  (contexture-repl-code--ask
+   "document" (contexture-repl-code--take (contexture-repl-code--bounds))))
+
+;;;###autoload
+(defun contexture-review-code ()
+  "Have a model review the region or the definition around point."
+  (interactive)
+  (contexture-repl-code--ask
+   "review" (contexture-repl-code--take (contexture-repl-code--bounds))))
+
+;;;###autoload
+(defun contexture-write-tests ()
+  "Have a model write tests for the region or the definition around point."
+  (interactive)
+  (contexture-repl-code--ask
+   "write-tests" (contexture-repl-code--take (contexture-repl-code--bounds))))
+
+;;;###autoload
+(defun contexture-fix-error (error)
+  "Have a model fix the region or the definition around point.
+ERROR says what is wrong with the code.  Interactively, ERROR is Flymake's
+diagnostic at point, or what you type.  In a compilation, the model fixes
+the code that the error at point names."
+  (interactive (list nil))
+  (if (and (null error) (derived-mode-p 'compilation-mode))
+      (contexture-repl-code--fix-compilation)
+    (contexture-repl-code--ask
+     "fix-error"
+     (contexture-repl-code--take (contexture-repl-code--bounds))
+     :error (or error (contexture-repl-code--error-here)))))
+
+(defun contexture-repl-code--error-here ()
+  "Return the error at point, from Flymake or else from the user."
+  (let ((diagnostics (and (bound-and-true-p flymake-mode)
+                          (contexture-sources--diagnostics nil))))
+    (if diagnostics
+        (string-trim-right
+         (mapconcat #'contexture-sources--diagnostic-text diagnostics ""))
+      (let ((text (read-string "What is wrong? ")))
+        (if (string-blank-p text) (user-error "Say what is wrong")
+          text)))))
+
+(defun contexture-repl-code--fix-compilation ()
+  "Have a model fix the error at point of this compilation."
+  (let* ((position (or (contexture-sources--error-position)
+                       (user-error "There is no error here")))
+         (text (string-trim-right (contexture-sources--error-text position)))
+         (place (contexture-sources--error-place position)))
+    (unless (car place)
+      (user-error "This error names no file that exists"))
+    (with-current-buffer (find-file-noselect (car place))
+      (save-excursion
+        (save-restriction
+          (widen)
+          (contexture--line-position (or (cdr place) 1))
+          (contexture-repl-code--ask
+           "fix-error"
+           (contexture-repl-code--take
+            (or (contexture--defun-bounds)
+                (cons (line-beginning-position -9) (line-beginning-position 11))))
+           :error text))))))
+
+;;;###autoload
+(defun contexture-send-region (question)
+  "Ask QUESTION about the region or the definition around point.
+If QUESTION is empty, the text goes to the prompt of the session, where
+you can write more."
+  (interactive (list (read-string "Ask about this code: ")))
+  (let ((taken (contexture-repl-code--take (contexture-repl-code--bounds))))
+    (if (string-blank-p question)
+        (let ((buffer (save-window-excursion (contexture-repl) (current-buffer))))
+          (with-current-buffer buffer
+            (contexture-repl--set-text
+             (concat (contexture-repl--text) (car taken) "\n\n")))
+          (pop-to-buffer buffer)
+          (goto-char (point-max)))
+      (contexture-repl-code--ask-plainly
+       (concat (string-trim question) "\n\n" (car taken)) (cdr taken)))))
+
+;;;; Rewriting
+
+(defvar-local contexture-repl-code--waiting nil
+  "Questions that this session asks when it is idle, each (TEXT . ORIGIN).")
+
+;;;###autoload
+(defun contexture-rewrite (instruction)
+  "Have a model rewrite the region or the definition around point.
+INSTRUCTION says how.  The change is shown at its place while it comes;
+\\<contexture-review-map>there, \\[contexture-review-accept] accepts it and \\[contexture-review-reject] rejects it.  You can ask for
+several changes, one after the other."
+  (interactive (progn (contexture-review--check)
+                      (contexture-repl-code--bounds)
+                      (list (read-string "Rewrite this code how? "))))
+  (when (string-blank-p instruction)
+    (user-error "Say how to rewrite it"))
+  (contexture-review--check)
+  (let ((taken (contexture-repl-code--take (contexture-repl-code--bounds))))
+    (contexture-repl-code--rewrite
+     (save-window-excursion (contexture-repl) (current-buffer))
+     (format "Rewrite the code below: %s\nChange nothing else, and answer with all of \
+the rewritten code, and nothing but it, in one fenced block.\n\n%s"
+             (contexture-repl-code--sentence instruction) (car taken))
+     (cdr taken))))
+
+;;;###autoload
+(defalias 'contexture-rewrite-region #'contexture-rewrite)
+
+(defun contexture-repl-code--rewrite (session text origin)
+  "Ask TEXT in SESSION, a buffer, and propose the answer as a change of ORIGIN."
+  (with-current-buffer (contexture-repl--origin-buffer origin)
+    (let ((review (contexture-review--begin
+                   (contexture-repl--origin-beg origin) (contexture-repl--origin-end origin)
+                   :again (apply-partially #'contexture-repl-code--again session origin)
+                   :cancel (apply-partially #'contexture-repl-code--stop session origin))))
+      (setf (contexture-repl--origin-watch origin)
+            (apply-partially #'contexture-repl-code--watch session origin review))))
+  (setq deactivate-mark t)
+  (with-current-buffer session
+    (setq contexture-repl-code--waiting
+          (append contexture-repl-code--waiting (list (cons text origin))))
+    (add-hook 'contexture-repl-turn-ended-hook #'contexture-repl-code--next-soon nil t)
+    (contexture-repl-code--next session)))
+
+(defun contexture-repl-code--next-soon ()
+  "Ask the next question of this session once its turn is over."
+  (contexture--later (apply-partially #'contexture-repl-code--next (current-buffer))))
+
+(defun contexture-repl-code--next (session)
+  "Ask the next question that waits in SESSION, a buffer, unless it is busy."
+  (when (buffer-live-p session)
+    (with-current-buffer session
+      (unless (contexture-repl--busy-p)
+        (when-let* ((next (pop contexture-repl-code--waiting)))
+          (contexture-repl--ask (car next) (cdr next)))))))
+
+(defun contexture-repl-code--again (session origin remark)
+  "Ask in SESSION for another change of ORIGIN, with REMARK."
+  (unless (buffer-live-p session)
+    (user-error "The conversation is closed; ask for a new change"))
+  (let ((bounds (contexture-repl--locate origin)))
+    (with-current-buffer (contexture-repl--origin-buffer origin)
+      (contexture-review--drop-in (car bounds) (cdr bounds))
+      (let ((taken (contexture-repl-code--take bounds)))
+        (contexture-repl-code--rewrite
+         session
+         (format "Once more: %s\nAnswer with all of the rewritten code, and nothing but it, \
+in one fenced block.\n\n%s"
+                 (contexture-repl-code--sentence remark) (car taken))
+         (cdr taken))))))
+
+(defun contexture-repl-code--stop (session origin)
+  "Stop asking in SESSION about ORIGIN."
+  (when (buffer-live-p session)
+    (with-current-buffer session
+      (if (cl-find origin contexture-repl-code--waiting :key #'cdr)
+          (setq contexture-repl-code--waiting
+                (cl-remove origin contexture-repl-code--waiting :key #'cdr))
+        (contexture-repl-cancel)))))
+
+(defun contexture-repl-code--watch (session origin review answer state)
+  "Show the code of ANSWER to a question in SESSION as REVIEW of ORIGIN.
+STATE is `more', `done' or `failed'."
+  (unless (contexture-review--ended-p review)
+    (let ((code (contexture-repl-code--last-block answer)))
+      (cond ((and code (eq state 'more))
+             (contexture-review--show review code))
+            ((eq state 'more))
+            ((and code (eq state 'done))
+             (contexture-review--show
+              review (contexture-repl--fit code (contexture-repl--origin-text origin)) t))
+            (t
+             (contexture-review--end review)
+             (display-buffer session)
+             (contexture--message
+              (if (eq state 'done) "The answer has no code; %s shows it"
+                "The change did not come; %s says why")
+              (buffer-name session)))))))
+
+(defun contexture-repl-code--last-block (answer)
+  "Return the last block of code in ANSWER, which may still be open, or nil."
+  (with-temp-buffer
+    (insert answer)
+    (goto-char (point-min))
+    (let (code)
+      (while (re-search-forward "^ \\{0,3\\}\\(`\\{3,\\}\\|~\\{3,\\}\\).*\n" nil t)
+        (let* ((start (point))
+               (fence (match-string 1))
+               (closed (re-search-forward
+                        (format "^ \\{0,3\\}%s%c*[ \t]*$" fence (aref fence 0)) nil t)))
+          (setq code (buffer-substring start (if closed (match-beginning 0) (point-max))))
+          (unless closed (goto-char (point-max)))))
+      code)))
+
+(defun contexture-repl-code--sentence (text)
+  "Return TEXT, trimmed, with a full stop unless it ends in punctuation."
+  (let ((text (string-trim text)))
+    (if (string-match-p "[.!?]\\'" text) text (concat text "."))))
+
+(defun contexture-repl-code--ask-plainly (text origin)
+  "Ask TEXT, with code from ORIGIN, in the session used last."
+  (let ((buffer (contexture-repl-code--session)))
+    (setq deactivate-mark t)
+    (with-current-buffer buffer
+      (contexture-repl--ask text origin))
+    (display-buffer buffer)))
+
+;;;###autoload
+(defun contexture-insert-last-response (&optional code-only)
+  "Insert the last answer of the session used last at point.
+With CODE-ONLY, the prefix argument, insert only its last block of code."
+  (interactive "*P")
+  (unless (buffer-live-p contexture-repl--last-buffer)
+    (user-error "No session is open; M-x contexture-repl opens one"))
+  (let ((text (with-current-buffer contexture-repl--last-buffer
+                (if code-only
+                    (contexture-repl-markdown--block-text
+                     (or (contexture-repl--last-block)
+                         (user-error "No answer has a block of code")))
+                  (contexture-repl--message-text
+                   (or (cl-find-if
+                        (lambda (it)
+                          (and (eq (contexture-repl--message-role it) :assistant)
+                               (contexture-repl--message-text it)))
+                        contexture-repl--messages)
+                       (user-error "There is no answer yet")))))))
+    (push-mark)
+    (insert text)))
 
 (provide 'contexture-repl)
 ;;; contexture-repl.el ends here

@@ -1,4 +1,4 @@
-;;; contexture-session.el --- Open and name conversations  -*- lexical-binding: t; -*-
+;;; contexture-session.el --- Conversations  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The Contexture authors
 
@@ -13,16 +13,22 @@
 ;; them are in view.  The server keeps it.  One session is the current one;
 ;; commands act on it, except in a buffer that shows another.
 ;;
-;; This file opens, names, deletes and restores sessions;
-;; contexture-session-edit.el changes them, and contexture-session-show.el
-;; shows them.  Nothing is lost: you can bring back whatever you delete,
-;; prune or roll back, and the message says how.
+;; Here sessions are opened, named, read, searched, exported, imported,
+;; changed and deleted.  Nothing is lost: you can bring back whatever you
+;; delete, prune or roll back, and the message says how.
 
 ;;; Code:
 
-(require 'contexture)
-(require 'contexture-sets)
+(require 'project)
+(require 'tabulated-list)
+(require 'contexture-list)
 (eval-when-compile (require 'subr-x))
+
+(declare-function project-root "project" (project))
+(defvar contexture-repl--tools)
+(defvar contexture-repl--session)
+
+;;; Open and name conversations
 
 (defgroup contexture-session nil
   "Conversations with a model."
@@ -334,6 +340,1289 @@ list of layers."
   "Keymap of the commands for sessions.
 It is behind `n' in the keymap of the package.")
 (fset 'contexture-session-map contexture-session-map)
+
+;;; A session in the mode line
+
+;; `contexture-session-mode-line-mode' shows in the mode line whether the
+;; current session is idle, active or nearly full.  It listens to a running
+;; server and starts none; nothing polls.
+
+(defvar contexture-session-line--session nil
+  "Id of the current session, or nil.")
+
+(defvar contexture-session-line--asking nil
+  "Non-nil while the server is asked; `again' if a session changed meanwhile.")
+
+;;;###autoload
+(define-minor-mode contexture-session-mode-line-mode
+  "Show the state of the current session in the mode line.
+It is \"ses:idle\" while nothing would be sent, then the tokens that would
+be sent now of those that the model takes, as in \"ses:1,234/8,192\", with
+\"?\" if nobody knows the model's limit.  It ends with \"!\", in the face
+`contexture-session-warning', if the messages fill more than 80 percent
+of the limit.  A tilde says that the server is still counting.  Without
+an open session, it shows nothing."
+  :global t
+  :group 'contexture-session
+  :lighter (:eval (contexture-session-line--lighter))
+  (setq contexture-session-line--session nil
+        contexture-session-line--asking nil)
+  (if contexture-session-mode-line-mode
+      (progn
+        (contexture-watch #'contexture-session-line--changed
+                          contexture-session--topics)
+        (add-hook 'contexture-connected-hook #'contexture-session-line--ask)
+        (add-hook 'contexture-disconnected-hook #'contexture-session-line--forget)
+        (contexture-session-line--ask))
+    (contexture-unwatch #'contexture-session-line--changed)
+    (remove-hook 'contexture-connected-hook #'contexture-session-line--ask)
+    (remove-hook 'contexture-disconnected-hook #'contexture-session-line--forget)
+    (contexture-count--unfollow 'mode-line))
+  (force-mode-line-update t))
+
+(defun contexture-session-state (stats)
+  "Return `idle', `active' or `warning' for STATS.
+STATS is an answer of `session-stats' or of `count-window'."
+  (cond ((plist-get stats :needs-pruning) 'warning)
+        ((> (or (plist-get stats :tokens) 0) 0) 'active)
+        (t 'idle)))
+
+(defun contexture-session-line--lighter ()
+  "Return the text for the mode line.
+It is a list if it has a face, since the mode line gives a string one
+face."
+  (when-let* ((count (contexture-count--of contexture-session-line--session))
+              (short (contexture-count--short contexture-session-line--session)))
+    (pcase (contexture-session-state count)
+      ('idle " ses:idle")
+      ('active (concat " ses:" short))
+      ('warning (list " " (propertize (concat "ses:" short "!")
+                                      'face 'contexture-session-warning))))))
+
+(defun contexture-session-line--changed (method _params)
+  "Ask again if METHOD is about sessions."
+  (when (memq method contexture-session--topics)
+    (contexture-session-line--ask)))
+
+(defun contexture-session-line--ask ()
+  "Ask a running server which session is the current one.
+During that call, changes are only noted."
+  (cond (contexture-session-line--asking
+         (setq contexture-session-line--asking 'again))
+        ((contexture-running-p)
+         (setq contexture-session-line--asking t)
+         (contexture-request-async
+          'current-session nil
+          :success #'contexture-session-line--answered
+          :error (lambda (_) (contexture-session-line--answered nil))))))
+
+(defun contexture-session-line--answered (session)
+  "Show the count of SESSION, the server's answer, or nothing if it is nil."
+  (let ((again (eq contexture-session-line--asking 'again)))
+    (setq contexture-session-line--asking nil)
+    (when contexture-session-mode-line-mode
+      (contexture-session-line--follow (plist-get session :id))
+      (when again
+        (contexture-session-line--ask)))))
+
+(defun contexture-session-line--follow (id)
+  "Show the count of the session ID, or nothing if ID is nil."
+  (setq contexture-session-line--session id)
+  (if id
+      (contexture-count--follow id 'mode-line #'contexture-session-line--redraw)
+    (contexture-count--unfollow 'mode-line))
+  (contexture-session-line--redraw))
+
+(defun contexture-session-line--redraw ()
+  "Redraw all mode lines."
+  (force-mode-line-update t))
+
+(defun contexture-session-line--forget ()
+  "Clear the mode line, since the server is gone."
+  (contexture-session-line--follow nil))
+
+;;; Read, search and export conversations
+
+;; Shows sessions: the transcript of one, the hits of a search through all,
+;; and exports, which `contexture-session-import' reads again.
+
+(defface contexture-session-role '((t :inherit font-lock-keyword-face :weight bold))
+  "Face of the role of a message."
+  :group 'contexture-session)
+
+(defface contexture-session-out-of-view '((t :inherit shadow))
+  "Face of messages that a model no longer sees."
+  :group 'contexture-session)
+
+(defface contexture-session-heading '((t :inherit bold :underline t))
+  "Face of headings in buffers that show sessions."
+  :group 'contexture-session)
+
+;;;; Messages
+
+(defun contexture-session--message-heading (message)
+  "Return the line above MESSAGE in a transcript."
+  (concat
+   (propertize (contexture--name (plist-get message :role))
+               'face 'contexture-session-role)
+   (propertize
+    (concat
+     (format "  %s, %s, %s" (plist-get message :id)
+             (contexture-session--time (plist-get message :timestamp))
+             (contexture-session--many (plist-get message :tokens) "token"))
+     (if-let* ((phase (plist-get message :phase)))
+         (concat ", " (contexture--name phase))
+       "")
+     (if-let* ((id (plist-get message :tool-call-id)))
+         (concat ", answers " (contexture--visible id))
+       "")
+     (if (plist-get message :pinned) ", pinned" "")
+     (if (plist-get message :in-view) "" ", not in view"))
+    'face 'shadow)))
+
+(defun contexture-session--message-text (message)
+  "Return MESSAGE as text for a transcript."
+  (let ((body (concat
+               (string-trim-right (plist-get message :content))
+               (mapconcat (lambda (call)
+                            (format "\n→ %s %s"
+                                    (contexture--visible (plist-get call :name))
+                                    (plist-get call :arguments)))
+                          (plist-get message :tool-calls) ""))))
+    (propertize
+     (concat (contexture-session--message-heading message) "\n"
+             (replace-regexp-in-string
+              "^\\(?:.\\)" "  \\&"
+              (if (plist-get message :in-view) body
+                (propertize body 'face 'contexture-session-out-of-view)))
+             "\n\n")
+     'contexture-session-message message)))
+
+;;;; The transcript
+
+(defvar contexture-session-transcript-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "n" #'contexture-session-transcript-next)
+    (define-key map "p" #'contexture-session-transcript-previous)
+    (define-key map "P" #'contexture-session-transcript-pin)
+    (define-key map "w" #'contexture-session-transcript-copy)
+    (define-key map "l" #'contexture-session-transcript-toggle-log)
+    (define-key map "a" #'contexture-session-add-message)
+    (define-key map "v" #'contexture-dashboard)
+    (define-key map "?" #'describe-mode)
+    map)
+  "Keymap of `contexture-session-transcript-mode'.")
+
+(defvar-local contexture-session--view :conversation
+  "View of the transcript: `:conversation', or `:log' for all messages.")
+
+(define-derived-mode contexture-session-transcript-mode special-mode "Transcript"
+  "Major mode for the transcript of a session.
+\\<contexture-session-transcript-mode-map>\
+\\[contexture-session-transcript-next] and \
+\\[contexture-session-transcript-previous] go from message to message,
+\\[contexture-session-transcript-pin] pins the one at point, so that it is
+never left out, and \\[contexture-session-transcript-copy] copies it.
+\\[contexture-session-transcript-toggle-log] also shows what was rolled back,
+and \\[revert-buffer] asks the server again.
+
+\\{contexture-session-transcript-mode-map}"
+  (contexture--choose-evil-state 'emacs)
+  (setq-local revert-buffer-function #'contexture-session-transcript--revert
+              word-wrap t))
+
+;;;###autoload
+(defun contexture-session-transcript (session &optional message)
+  "Show the transcript of SESSION, by default the current one.
+With a prefix argument, choose one.  Point goes to MESSAGE, an id, or to
+the end."
+  (interactive
+   (list (if current-prefix-arg
+             (contexture-session--id (contexture-session--read "Transcript of"))
+           contexture-session--shown)))
+  (if session
+      (contexture-session-transcript--fetch session :conversation message)
+    (contexture-session--call
+     'current-session nil
+     (lambda (entry)
+       (contexture-session-transcript--fetch (plist-get entry :id) :conversation
+                                             message)))))
+
+(defun contexture-session-transcript--fetch (session view &optional message buffer)
+  "Fetch the messages of SESSION in VIEW, and show them.
+Point goes to MESSAGE, an id.  BUFFER, if given, shows the messages."
+  (contexture-session--call
+   'session-stats (list :session session)
+   (lambda (stats)
+     (contexture-request-pages
+      'get-messages (list :session session :view view)
+      :success (lambda (messages)
+                 (contexture-session-transcript--show session stats view messages
+                                                      message buffer))
+      :error #'contexture-session--show-error))))
+
+(defun contexture-session-transcript--show (session stats view messages message buffer)
+  "Show MESSAGES and STATS of SESSION in VIEW.
+Point goes to MESSAGE if it is there.  BUFFER shows them already, or is
+nil."
+  (let ((again buffer)
+        (buffer (or buffer
+                    (get-buffer-create
+                     (contexture--format "*contexture: session %s*"
+                                         (plist-get stats :session))))))
+    (when (buffer-live-p buffer)
+      (with-current-buffer buffer
+        (unless (derived-mode-p 'contexture-session-transcript-mode)
+          (contexture-session-transcript-mode))
+        (setq contexture-session--shown session
+              contexture-session--view view)
+        (contexture-session-transcript--insert stats messages)
+        (contexture-session-transcript--goto message))
+      (unless again
+        (pop-to-buffer buffer)
+        (contexture-session-transcript--goto message)))))
+
+(defun contexture-session-transcript--insert (stats messages)
+  "Show MESSAGES in this buffer, below a line from STATS."
+  (let ((inhibit-read-only t))
+    (erase-buffer)
+    (setq header-line-format
+          (contexture-session--header
+           (format "Session %s: %s, %s in view, %s%s" (plist-get stats :session)
+                   (contexture-session--many (length messages) "message")
+                   (contexture-session--number (plist-get stats :items))
+                   (contexture-session--many (plist-get stats :tokens) "token")
+                   (if (eq contexture-session--view :log)
+                       "; with what was rolled back" ""))))
+    (if messages
+        (progn
+          (apply #'insert (mapcar #'contexture-session--message-text messages))
+          (contexture--show-hidden))
+      (insert "There is no message yet.  "
+              (contexture-session--key 'contexture-session-add-message)
+              " adds a message.\n"))))
+
+(defun contexture-session--header (text)
+  "Return TEXT for a header line."
+  (concat " " (string-replace "%" "%%" (contexture--visible text))))
+
+(defun contexture-session-transcript--goto (id)
+  "Go to the message ID, or to the last one if it is not there."
+  (goto-char (point-max))
+  (let ((place (and id (contexture-session-transcript--position id))))
+    (if place (goto-char place)
+      (contexture-session-transcript-previous))))
+
+(defun contexture-session-transcript--position (id)
+  "Return the position where the message ID begins, or nil."
+  (let ((position (point-min)) found)
+    (while (and position (not found))
+      (if (equal id (plist-get (get-text-property position 'contexture-session-message)
+                               :id))
+          (setq found position)
+        (setq position (next-single-property-change
+                        position 'contexture-session-message))))
+    found))
+
+(defun contexture-session-transcript--revert (&rest _)
+  "Fetch the messages again, and stay at the one at point."
+  (contexture-session-transcript--fetch
+   contexture-session--shown contexture-session--view
+   (plist-get (get-text-property (point) 'contexture-session-message) :id)
+   (current-buffer)))
+
+(defun contexture-session-transcript-next (&optional count)
+  "Go to the next message, or COUNT messages on."
+  (interactive "p")
+  (dotimes (_ (or count 1))
+    (let ((next (next-single-property-change (point) 'contexture-session-message)))
+      (when (and next (< next (point-max)))
+        (goto-char next)))))
+
+(defun contexture-session-transcript-previous (&optional count)
+  "Go to the beginning of the message, or COUNT messages back."
+  (interactive "p")
+  (dotimes (_ (or count 1))
+    (goto-char (previous-single-property-change
+                (point) 'contexture-session-message nil (point-min)))))
+
+(defun contexture-session-transcript--message ()
+  "Return the message at point."
+  (or (get-text-property (point) 'contexture-session-message)
+      (user-error "There is no message here")))
+
+(defun contexture-session-transcript-pin ()
+  "Pin or unpin the message at point; windows never leave out pinned ones."
+  (interactive)
+  (let* ((message (contexture-session-transcript--message))
+         (pin (not (plist-get message :pinned)))
+         (buffer (current-buffer)))
+    (contexture-session--call
+     'pin-message
+     (append (contexture-session--params :id (plist-get message :id))
+             (list :pinned pin))
+     (lambda (result)
+       (contexture-session--announce result "pin-message")
+       (contexture--message "%s is %s" (plist-get message :id)
+                (if (plist-get result :pinned) "pinned" "not pinned"))
+       (when (buffer-live-p buffer)
+         (with-current-buffer buffer (revert-buffer)))))))
+
+(defun contexture-session-transcript-copy ()
+  "Copy the text of the message at point to the kill ring."
+  (interactive)
+  (let ((message (contexture-session-transcript--message)))
+    (kill-new (plist-get message :content))
+    (contexture--message "Copied %s" (plist-get message :id))))
+
+(defun contexture-session-transcript-toggle-log ()
+  "Show or hide the messages that were rolled back."
+  (interactive)
+  (setq contexture-session--view
+        (if (eq contexture-session--view :log) :conversation :log))
+  (revert-buffer))
+
+;;;; Single messages
+
+(defconst contexture-session--message-buffer "*contexture: message*"
+  "Name of the buffer that shows single messages.")
+
+(defun contexture-session--show-messages (session params)
+  "Show the messages of SESSION that PARAMS choose, beside this buffer."
+  (contexture-session--call
+   'get-messages (append (contexture--plist :session session) '(:view :log) params)
+   (lambda (messages)
+     (let ((buffer (get-buffer-create contexture-session--message-buffer))
+           (inhibit-read-only t))
+       (with-current-buffer buffer
+         (contexture-session-transcript-mode)
+         (setq contexture-session--shown session
+               revert-buffer-function #'ignore)
+         (erase-buffer)
+         (apply #'insert (mapcar #'contexture-session--message-text messages))
+         (contexture--show-hidden)
+         (goto-char (point-min)))
+       (display-buffer buffer)))))
+
+;;;; Searching
+
+(defconst contexture-session-search-buffer "*contexture: search*"
+  "Name of the buffer that shows the hits of a search in sessions.")
+
+(defvar contexture-session-search-history nil
+  "History of searches in sessions.")
+
+(defvar-local contexture-session--query nil
+  "Query whose hits this buffer shows.")
+
+(defvar contexture-session-search-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "RET") #'contexture-session-search-visit)
+    (define-key map [mouse-2] #'contexture-session-search-visit)
+    (define-key map [follow-link] 'mouse-face)
+    (define-key map "n" #'next-line)
+    (define-key map "p" #'previous-line)
+    (define-key map "s" #'contexture-session-search)
+    (define-key map "?" #'describe-mode)
+    map)
+  "Keymap of `contexture-session-search-mode'.")
+
+(define-derived-mode contexture-session-search-mode special-mode "Search"
+  "Major mode for the hits of a search in sessions.
+\\<contexture-session-search-mode-map>\
+\\[contexture-session-search-visit] shows the message in its session.
+
+\\{contexture-session-search-mode-map}"
+  (contexture--choose-evil-state 'emacs)
+  (setq-local truncate-lines t
+              revert-buffer-function #'contexture-session-search--revert))
+
+;;;###autoload
+(defun contexture-session-search (query)
+  "Search the names and messages of all sessions for the words of QUERY.
+The best hits come first; RET shows one in its session."
+  (interactive (list (read-string "Search sessions for: " nil
+                                  'contexture-session-search-history)))
+  (when (string-blank-p query)
+    (user-error "Type some words to search for"))
+  (contexture-session--call
+   'search-sessions (list :query query :limit 100)
+   (lambda (hits)
+     (if (null hits)
+         (contexture--message "No session has %s" query)
+       (pop-to-buffer (get-buffer-create contexture-session-search-buffer))
+       (contexture-session-search--show query hits)))))
+
+(defun contexture-session-search--show (query hits)
+  "Show HITS of QUERY in this buffer."
+  (unless (derived-mode-p 'contexture-session-search-mode)
+    (contexture-session-search-mode))
+  (setq contexture-session--query query
+        header-line-format
+        (contexture-session--header
+         (format "%s of %s, the best first" (contexture--count (length hits) "hit")
+                 query)))
+  (let* ((inhibit-read-only t)
+         (column (lambda (text)
+                   (apply #'max 1 (mapcar (lambda (it) (string-width (funcall text it)))
+                                          hits))))
+         (session (lambda (it) (contexture--visible (plist-get it :session))))
+         (role (lambda (it) (contexture--name (or (plist-get it :role) "name"))))
+         (width (min 24 (funcall column session))))
+    (erase-buffer)
+    (dolist (hit hits)
+      (insert (contexture-session-search--line
+               hit (contexture-session--fit (funcall session hit) width)
+               (contexture-session--fit (funcall role hit) 9))))
+    (contexture--show-hidden)
+    (goto-char (point-min))))
+
+(defun contexture-session-search--line (hit session role)
+  "Return the line of HIT, with SESSION and ROLE as text."
+  (propertize
+   (concat (propertize session 'face 'bold) "  "
+           (propertize role 'face 'contexture-session-role) " "
+           (replace-regexp-in-string "[ \t\n\r]+" " " (or (plist-get hit :snippet) ""))
+           "\n")
+   'contexture-session-hit hit 'mouse-face 'highlight
+   'help-echo "RET: show it in its session"))
+
+(defun contexture-session--fit (text width)
+  "Return TEXT in exactly WIDTH columns."
+  (truncate-string-to-width text width nil ?\s t))
+
+(defun contexture-session-search--revert (&rest _)
+  "Repeat the search."
+  (contexture-session-search contexture-session--query))
+
+(defun contexture-session-search-visit (&optional event)
+  "Show the message of the hit at point, or where EVENT is, in its session."
+  (interactive (list last-nonmenu-event))
+  (when (mouse-event-p event)
+    (mouse-set-point event))
+  (let ((hit (or (get-text-property (point) 'contexture-session-hit)
+                 (user-error "There is no hit here"))))
+    (contexture-session-transcript (plist-get hit :id) (plist-get hit :message))))
+
+;;;; Exporting and importing
+
+;;;###autoload
+(defun contexture-session-export (session &optional format file)
+  "Export all messages of SESSION, by default the current one.
+FORMAT is `markdown', a readable transcript, or `json', which
+`contexture-session-import' reads.  The text is shown in a buffer; with
+a prefix argument it is written to FILE, as JSON if its name ends in
+\".json\"."
+  (interactive
+   (if current-prefix-arg
+       (let ((file (read-file-name "Export the session to file: ")))
+         (list contexture-session--shown
+               (if (string-suffix-p ".json" file t) 'json 'markdown) file))
+     (list contexture-session--shown
+           (intern (completing-read (format-prompt "Export as" "markdown")
+                                    '("markdown" "json") nil t nil nil "markdown")))))
+  (when (and file (file-exists-p file)
+             (not (y-or-n-p (contexture--format "Replace %s? " (abbreviate-file-name file)))))
+    (user-error "Nothing was written"))
+  (contexture-session--call
+   'export-session
+   (contexture--plist :session session :format (or format 'markdown))
+   (lambda (result)
+     (if file
+         (contexture-session--write-export result file)
+       (contexture-session--show-export result (or format 'markdown))))))
+
+(defun contexture-session--write-export (result file)
+  "Write RESULT, of `export-session', to FILE."
+  (let ((coding-system-for-write 'utf-8-unix))
+    (write-region (plist-get result :text) nil file nil 'silent))
+  (contexture--message "Wrote session %s (%s) to %s" (plist-get result :session)
+           (contexture-session--many (plist-get result :messages) "message")
+           (abbreviate-file-name file)))
+
+(defun contexture-session--show-export (result format)
+  "Show RESULT, of `export-session' in FORMAT, in a buffer of its own."
+  (let ((buffer (get-buffer-create
+                 (contexture--format "*contexture: export of %s*" (plist-get result :session)))))
+    (with-current-buffer buffer
+      (let ((inhibit-read-only t))
+        (erase-buffer)
+        (insert (plist-get result :text))
+        (contexture--show-hidden))
+      (cond ((eq format 'json) (if (fboundp 'js-json-mode) (js-json-mode) (js-mode)))
+            ((fboundp 'markdown-mode) (markdown-mode))
+            (t (text-mode)))
+      (setq-local buffer-file-coding-system 'utf-8-unix)
+      (set-buffer-modified-p nil)
+      (goto-char (point-min)))
+    (pop-to-buffer buffer)))
+
+;;; Change a conversation, and undo it
+
+;; Commands that change a session: adding to it, taking checkpoints and
+;; going back to them, pruning and summarizing, and its settings.  Commands
+;; do not wait for the server, except for the names to choose from.
+
+;;;; Adding
+
+(defconst contexture-session--roles '("user" "assistant" "system" "tool")
+  "Roles of messages, the usual one first.")
+
+(defun contexture-session--read-role (ask)
+  "Return the role of a message: the user, or a chosen one if ASK."
+  (if ask
+      (completing-read (format-prompt "Role" "user") contexture-session--roles
+                       nil t nil nil "user")
+    "user"))
+
+;;;###autoload
+(defun contexture-session-add-message (text &optional role)
+  "Append TEXT to the session as a message of the user.
+With a prefix argument, choose another ROLE."
+  (interactive
+   (let ((role (contexture-session--read-role current-prefix-arg)))
+     (list (read-string (contexture--format "Message of the %s: " role)) role)))
+  (when (string-blank-p text)
+    (user-error "The message is empty"))
+  (contexture-session--call
+   'add-message
+   (contexture-session--params :content text :role (intern (or role "user")))
+   (lambda (result)
+     (contexture--message "Added %s to session %s (%s)" (plist-get result :id)
+              (plist-get result :session) (contexture-session--size result)))))
+
+;;;###autoload
+(defun contexture-session-add-region (beg end &optional role)
+  "Append the text between BEG and END to the session as a message.
+With a prefix argument, choose another ROLE than the user.  The message
+does not record its source; use `contexture-add-region' to keep that."
+  (interactive
+   (progn
+     (unless (use-region-p)
+       (user-error "Mark a region first"))
+     (list (region-beginning) (region-end)
+           (contexture-session--read-role current-prefix-arg))))
+  (contexture-session-add-message (buffer-substring-no-properties beg end) role)
+  (setq deactivate-mark t))
+
+;;;; Checkpoints
+
+;;;###autoload
+(defun contexture-session-checkpoint (&optional text)
+  "Take a checkpoint of the session, to which you can go back.
+TEXT describes it."
+  (interactive (list (read-string "Describe the checkpoint: ")))
+  (contexture-session--call
+   'checkpoint
+   (contexture-session--params
+    :message (unless (string-blank-p (or text "")) (string-trim text)))
+   (lambda (result)
+     (if result
+         (contexture--message "Took %s of session %s at turn %d; %s goes back to it"
+                  (plist-get result :checkpoint) (plist-get result :session)
+                  (plist-get result :turn)
+                  (contexture-session--key 'contexture-session-rollback))
+       (contexture--message "This session keeps no checkpoints; its setting \
+\"versioning\" is off (%s)" (contexture-session--key 'contexture-session-configure))))))
+
+(defun contexture-session--checkpoint-text (checkpoint turns)
+  "Return the annotation of CHECKPOINT of a session with TURNS turns."
+  (let ((lost (max 0 (- turns (plist-get checkpoint :turn)))))
+    (format "turn %d, %s%s, %s" (plist-get checkpoint :turn)
+            (contexture-session--time (plist-get checkpoint :created))
+            (if (plist-get checkpoint :automatic) ", automatic" "")
+            (if (= lost 0) "loses no turn"
+              (concat "loses " (contexture--count lost "turn"))))))
+
+(defun contexture-session--choose-checkpoint (prompt checkpoints turns &optional default)
+  "Ask the user with PROMPT for one of CHECKPOINTS; return its id.
+They are in the order in which they were taken; the session has TURNS
+turns now.  DEFAULT is an id, by default the last one's."
+  (let* ((alist (mapcar (lambda (it)
+                          (cons (format "%s %s" (plist-get it :checkpoint)
+                                        (plist-get it :message))
+                                it))
+                        (reverse checkpoints)))
+         (default (or (car (cl-find default alist :test #'equal
+                                    :key (lambda (it) (plist-get (cdr it) :checkpoint))))
+                      (caar alist)))
+         (name (completing-read
+                (format-prompt prompt (contexture--visible default))
+                (contexture--table
+                 (mapcar #'car alist) 'contexture-checkpoint
+                 (contexture-sets--annotate
+                  alist (lambda (it) (contexture-session--checkpoint-text it turns))))
+                nil t nil nil default)))
+    (or (plist-get (cdr (assoc name alist)) :checkpoint)
+        (user-error "No checkpoint was chosen"))))
+
+(defun contexture-session--read-checkpoint (prompt)
+  "Ask with PROMPT for a checkpoint of this buffer's session."
+  (let* ((params (contexture-session--params))
+         (stats (contexture--ask 'session-stats params))
+         (checkpoints (contexture--ask 'list-checkpoints params)))
+    (unless checkpoints
+      (contexture--user-error "Session %s has no checkpoint; %s takes one"
+                  (plist-get stats :session)
+                  (contexture-session--key 'contexture-session-checkpoint)))
+    (contexture-session--choose-checkpoint prompt checkpoints
+                                           (plist-get stats :turns))))
+
+;;;###autoload
+(defun contexture-session-rollback (checkpoint)
+  "Go back to CHECKPOINT, an id such as \"chk-3\".
+Later messages leave the conversation and stay in the log;
+`contexture-session-undo-rollback' undoes this."
+  (interactive (list (contexture-session--read-checkpoint "Go back to")))
+  (contexture-session--call
+   'rollback (contexture-session--params :checkpoint checkpoint)
+   (lambda (result)
+     (contexture--message "Session %s is back at %s: %s, %s lost; %s undoes this"
+              (plist-get result :session) (plist-get result :commit-restored)
+              (contexture--count (plist-get result :turns-lost) "turn")
+              (contexture--count (plist-get result :messages-lost) "message")
+              (contexture-session--key 'contexture-session-undo-rollback)))))
+
+;;;###autoload
+(defun contexture-session-undo-rollback ()
+  "Undo the last rollback of the session.
+Messages added since that rollback leave the conversation and stay in the
+log."
+  (interactive)
+  (contexture-session--call
+   'undo-rollback (contexture-session--params)
+   #'contexture-session--report-unrolled))
+
+(defun contexture-session--report-unrolled (result)
+  "Report that a rollback is undone, from RESULT."
+  (contexture--message "The rollback of session %s is undone: %s restored%s; %s redoes it"
+           (plist-get result :session)
+           (contexture--count (plist-get result :turns-restored) "turn")
+           (let ((lost (or (plist-get result :turns-lost) 0)))
+             (if (> lost 0)
+                 (format ", %s made since then lost" (contexture--count lost "turn"))
+               ""))
+           (contexture-session--key 'contexture-session-redo)))
+
+;;;###autoload
+(defun contexture-session-fork (name &optional checkpoint)
+  "Start a session called NAME that continues from this one.
+With a prefix argument, it continues from a CHECKPOINT.  If NAME is
+empty, the server chooses one.  The new session becomes current."
+  (interactive
+   (let ((checkpoint (and current-prefix-arg
+                          (contexture-session--read-checkpoint "Go on from"))))
+     (list (read-string "Name of the new session (empty for any): ") checkpoint)))
+  (contexture-session--call
+   'fork-session
+   (contexture-session--params
+    :name (unless (string-blank-p (or name "")) (string-trim name))
+    :checkpoint checkpoint)
+   (lambda (entry)
+     (contexture--message "Session %s continues from %s (%s); it is now the current one"
+              (plist-get entry :session) (or checkpoint "there")
+              (contexture-session--size entry)))))
+
+;;;; Pruning and summarizing
+
+;;;###autoload
+(defun contexture-session-prune (&optional tokens)
+  "Take the least important messages of the session out of view.
+Stop when the rest has at most TOKENS, a prefix argument, by default 80
+percent of the model's window.  `contexture-session-undo' brings them
+back."
+  (interactive (list (and current-prefix-arg
+                          (prefix-numeric-value current-prefix-arg))))
+  (contexture-session--call
+   'prune-session (contexture-session--params :keep-tokens tokens :brief t)
+   (lambda (result)
+     (let* ((stats (plist-get result :stats))
+            (removed (plist-get stats :items-removed)))
+       (if (= removed 0)
+           (contexture--message "Nothing to prune: session %s has only %s" (plist-get result :session)
+                    (contexture-session--many (plist-get stats :final) "token"))
+         (contexture--message "Pruned %s of session %s: %s → %s tokens; %s brings them back"
+                  (contexture--count removed "message")
+                  (plist-get result :session)
+                  (contexture-session--number (plist-get stats :original))
+                  (contexture-session--number (plist-get stats :final))
+                  (contexture-session--key 'contexture-session-undo)))))))
+
+;;;###autoload
+(defun contexture-session-summarize (&optional keep)
+  "Replace the older messages of the session with a summary.
+The last KEEP messages, a prefix argument and 10 by default, stay.  The
+summary is shown.  `contexture-session-undo' brings the messages back."
+  (interactive (list (and current-prefix-arg
+                          (prefix-numeric-value current-prefix-arg))))
+  (contexture-session--call
+   'summarize-session (contexture-session--params :keep-messages keep)
+   (lambda (result)
+     (contexture-session--show-summary (plist-get result :summary))
+     (contexture--message "Summarized %s of session %s: %s → %s tokens; %s brings them back"
+              (contexture--count
+               (plist-get (plist-get result :stats) :summarized-items) "message")
+              (plist-get result :session)
+              (contexture-session--number (plist-get result :tokens-before))
+              (contexture-session--number (plist-get result :tokens-after))
+              (contexture-session--key 'contexture-session-undo)))))
+
+(defun contexture-session--show-summary (summary)
+  "Show SUMMARY, the text that replaces messages."
+  (let ((buffer (get-buffer-create "*contexture: summary*")))
+    (with-current-buffer buffer
+      (special-mode)
+      (let ((inhibit-read-only t))
+        (erase-buffer)
+        (insert (if (stringp summary) summary (plist-get summary :content)))
+        (contexture--show-hidden))
+      (goto-char (point-min)))
+    (display-buffer buffer)))
+
+;;;; Going back to another view
+
+(defun contexture-session--revision-before (revision revisions)
+  "Return the number of the revision before REVISION in REVISIONS."
+  (or (plist-get (cadr (member revision revisions)) :revision) 0))
+
+;;;###autoload
+(defun contexture-session-undo ()
+  "Undo the last pruning, summary, rollback or restoration in the session.
+Repeat it to undo earlier ones.  `contexture-session-redo' brings back
+what was undone.  To choose which to undo, use
+`contexture-session-restore-revision'."
+  (interactive)
+  (contexture-session--step 'undo-session :undone))
+
+;;;###autoload
+(defun contexture-session-redo ()
+  "Redo the change of the session that was undone last.
+Repeat it to redo more.  A new message, or another change of what is in
+view, forgets what could be redone."
+  (interactive)
+  (contexture-session--step 'redo-session :redone))
+
+(defun contexture-session--step (method what)
+  "Call METHOD, `undo-session' or `redo-session', and report it.
+WHAT is the member of its result that names the change."
+  (contexture-session--call
+   method (contexture-session--params)
+   (lambda (result)
+     (let ((change (contexture--name (plist-get result what)))
+           (session (plist-get result :session)))
+       (if (and (eq method 'undo-session) (equal change "rollback"))
+           (contexture-session--report-unrolled result)
+         (contexture--message
+          "%s %s of session %s; %s" (if (eq method 'undo-session) "Undid" "Redid")
+          (contexture-session--change-name change) session
+          (if (eq method 'undo-session)
+              (format "%s redoes it"
+                      (contexture-session--key 'contexture-session-redo))
+            (format "%s undoes it"
+                    (contexture-session--key 'contexture-session-undo)))))))))
+
+(defun contexture-session--change-name (method)
+  "Return a name for the change that METHOD made."
+  (pcase (contexture--name method)
+    ((or "prune-context" "auto-manage-context") "the pruning")
+    ("summarize-context" "the summary")
+    ("rollback" "the rollback")
+    ("restore-revision" "the return to an earlier view")
+    (_ "the changes of the last turn")))
+
+(defun contexture-session--restore (params revision)
+  "Restore the view of REVISION in the session that PARAMS name."
+  (contexture-session--call
+   'restore-revision (append params (list :revision revision))
+   (lambda (result)
+     (contexture--message "Session %s shows the view of revision %d again; %s undoes it"
+              (plist-get result :session) (plist-get result :restored)
+              (contexture-session--key 'contexture-session-undo)))))
+
+;;;###autoload
+(defun contexture-session-restore-revision (revision)
+  "Restore the view of REVISION, a number; 0 is the beginning.
+This undoes prunings and summaries.  Newer messages stay in view."
+  (interactive (list (contexture-session--read-revision)))
+  (contexture-session--restore (contexture-session--params) revision))
+
+(defun contexture-session--read-revision ()
+  "Ask for a change of the session to undo; return the revision before it."
+  (let* ((revisions (or (contexture--ask 'list-revisions (contexture-session--params))
+                        (user-error "Nothing has changed the view of this session")))
+         (alist (mapcar (lambda (it)
+                          (cons (format "%d %s" (plist-get it :revision)
+                                        (contexture--name (plist-get it :method)))
+                                it))
+                        revisions))
+         (undoable (plist-get (contexture--ask 'next-session-changes
+                                               (contexture-session--params))
+                              :next-undo))
+         (default (or (car (cl-find (plist-get undoable :revision) alist
+                                    :key (lambda (it) (plist-get (cdr it) :revision))))
+                      (caar alist)))
+         (name (completing-read
+                (format-prompt "Show what was in view before" default)
+                (contexture--table
+                 (mapcar #'car alist) 'contexture-revision
+                 (contexture-sets--annotate
+                  alist (lambda (it)
+                          (format "after message %d, %s" (plist-get it :position)
+                                  (contexture-session--time
+                                   (plist-get it :created))))))
+                nil t nil nil default)))
+    (contexture-session--revision-before
+     (or (cdr (assoc name alist)) (user-error "Nothing was chosen"))
+     revisions)))
+
+;;;; Settings
+
+(defconst contexture-session--more-settings
+  '((:model :type string :doc "the model that windows are made for")
+    (:strategy :values ("tiered" "query" "sliding" "importance")
+               :doc "the strategy that chooses what is in a window" :default :tiered)
+    (:window-tokens :type integer :doc "maximum tokens of a window")
+    (:archive-pruned :type boolean :doc "pruned messages become memories" :default t)
+    (:versioning :type boolean :doc "checkpoints are taken" :default t)
+    (:manage :type boolean :doc "a template takes notes on the history")
+    (:template :type string :doc "the template that takes notes")
+    (:recent-runs :type integer :doc "number of turns that the note-taker is shown")
+    (:passthrough-runs :type integer :doc "number of turns that are sent as they are")
+    (:token-threshold :type integer :doc "tokens of history below which all is sent")
+    (:tools :type names :doc "the tools that models may use")
+    (:allowed-tools :type names :doc "the tools that need no approval"))
+  "Descriptions of the settings that the server does not describe itself.")
+
+(defun contexture-session--settings (result)
+  "Return all settings of RESULT, of `configure-session', as plists."
+  (append (plist-get result :settings)
+          (cl-loop for (name . more) in contexture-session--more-settings
+                   collect `(:name ,name :value ,(plist-get result name) ,@more))))
+
+(defun contexture-session--setting-type (setting)
+  "Return the type of SETTING.
+It is `boolean', `name', `names', `string', `integer' or `number'."
+  (cond ((plist-get setting :type))
+        ((plist-get setting :values) 'name)
+        ((memq (plist-get setting :default) '(t nil)) 'boolean)
+        ((integerp (plist-get setting :default)) 'integer)
+        (t 'number)))
+
+(defun contexture-session--setting-text (setting)
+  "Return the annotation of SETTING: value, default and range."
+  (let ((show (lambda (value)
+                (pcase (cons value (contexture-session--setting-type setting))
+                  (`(t . boolean) "on")
+                  (`(nil . boolean) "off")
+                  (`(nil . names) "none")
+                  (`(nil . ,_) "not set")
+                  (`(,names . names) (mapconcat #'contexture--name names " "))
+                  (_ (contexture--name value))))))
+    (string-join
+     (delq nil
+           (list (funcall show (plist-get setting :value))
+                 (unless (equal (plist-get setting :value)
+                                (plist-get setting :default))
+                   (format "default %s" (funcall show (plist-get setting :default))))
+                 (when (plist-get setting :least)
+                   (format "%s to %s" (plist-get setting :least)
+                           (plist-get setting :most)))
+                 (plist-get setting :doc)))
+     ", ")))
+
+(defun contexture-session--read-value (setting)
+  "Ask for a value of SETTING, and return it in the server's form."
+  (let* ((name (contexture--name (plist-get setting :name)))
+         (value (plist-get setting :value))
+         (prompt (format "%s (%s): " name (contexture-session--setting-text setting))))
+    (pcase (contexture-session--setting-type setting)
+      ('boolean (equal (completing-read prompt '("on" "off") nil t nil nil
+                                        (if value "off" "on"))
+                       "on"))
+      ('name (intern (completing-read prompt (plist-get setting :values) nil t nil nil
+                                      (contexture--name value))))
+      ('string (read-string prompt nil nil value))
+      ('names (contexture-session--read-tools prompt))
+      (type
+       (let ((number (read-number prompt (or value (plist-get setting :default)))))
+         (contexture-session--check-range
+          setting (if (eq type 'integer) (truncate number) number)))))))
+
+(defun contexture-session--read-tools (prompt)
+  "Ask with PROMPT for names of tools, as a vector, which may be empty."
+  (require 'contexture-repl-turn)
+  (vconcat (delete "" (completing-read-multiple prompt contexture-repl--tools nil t))))
+
+(defun contexture-session--check-range (setting number)
+  "Return NUMBER if it is in the range of SETTING."
+  (let ((least (plist-get setting :least))
+        (most (plist-get setting :most)))
+    (if (and least (not (<= least number most)))
+        (contexture--user-error "%s must be from %s to %s"
+                    (contexture--name (plist-get setting :name)) least most)
+      number)))
+
+;;;###autoload
+(defun contexture-session-configure (name value)
+  "Set the setting NAME, a keyword, of the session to VALUE.
+Completion shows the value, the default and the range of each setting."
+  (interactive
+   (let* ((settings (contexture-session--settings
+                     (contexture--ask 'configure-session
+                                      (contexture-session--params))))
+          (alist (mapcar (lambda (it)
+                           (cons (contexture--name (plist-get it :name)) it))
+                         settings))
+          (setting (cdr (assoc (completing-read
+                                "Setting: "
+                                (contexture--table
+                                 (mapcar #'car alist) 'contexture-setting
+                                 (contexture-sets--annotate
+                                  alist #'contexture-session--setting-text))
+                                nil t)
+                               alist))))
+     (unless setting
+       (user-error "No setting was chosen"))
+     (list (plist-get setting :name) (contexture-session--read-value setting))))
+  (contexture-session--call
+   'configure-session
+   (append (contexture-session--params) (list name value))
+   (lambda (result)
+     (let ((setting (cl-find name (contexture-session--settings result)
+                             :key (lambda (it) (plist-get it :name)))))
+       (contexture--message "%s of session %s: %s" (contexture--name name)
+                (plist-get result :session)
+                (contexture-session--setting-text setting))))))
+
+;;; Notes on the history, turn by turn
+
+;; When a template takes notes on the history of a session, each turn has
+;; an entry, even if notes were not needed or failed.  This lists them, the
+;; newest first, and shows what the note-taker was asked and answered.
+
+(defconst contexture-session-views-buffer "*contexture: views*"
+  "Name of the buffer that lists the notes of a session.")
+
+(defconst contexture-session-view-buffer "*contexture: view*"
+  "Name of the buffer that shows the notes of one turn.")
+
+(defconst contexture-session-views--limit 200
+  "Maximum number of entries listed.")
+
+(defvar contexture-session-views-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "RET") #'contexture-session-views-show)
+    (define-key map (kbd "SPC") #'contexture-session-views-show)
+    (define-key map "f" #'contexture-session-views-filter)
+    map)
+  "Keymap of `contexture-session-views-mode'.")
+
+(defvar-local contexture-session-views--status nil
+  "Status of the listed entries, a keyword, or nil for all.")
+
+(define-derived-mode contexture-session-views-mode tabulated-list-mode "Views"
+  "Major mode for the notes of a session.
+\\<contexture-session-views-mode-map>\\[contexture-session-views-show] shows \
+what the note-taker was asked and answered; \\[contexture-session-views-filter] lists
+only those with a status.
+
+\\{contexture-session-views-mode-map}"
+  (contexture--choose-evil-state 'emacs)
+  (setq tabulated-list-format
+        [("Turn" 6 contexture-session-views--by-turn :right-align t)
+         ("Template" 14 t) ("Status" 15 t) ("Tokens" 18 nil)
+         ("When" 16 t) ("Model or reason" 0 nil)]
+        tabulated-list-sort-key nil)
+  (setq-local revert-buffer-function #'contexture-session-views--revert)
+  (tabulated-list-init-header))
+
+;;;###autoload
+(defun contexture-session-views (&optional session)
+  "List the notes that were taken on the history of the session.
+With a prefix argument, choose a SESSION."
+  (interactive (list (if current-prefix-arg
+                         (contexture-session--id
+                          (contexture-session--read "Notes of"))
+                       (contexture-session-views--here))))
+  (with-current-buffer (get-buffer-create contexture-session-views-buffer)
+    (contexture-session-views-mode)
+    (setq contexture-session--shown session
+          contexture-session-views--status nil)
+    (contexture-session-views--revert))
+  (pop-to-buffer contexture-session-views-buffer))
+
+(defun contexture-session-views--here ()
+  "Return the id of the session of this buffer, or nil."
+  (or contexture-session--shown
+      (plist-get (bound-and-true-p contexture-repl--session) :id)))
+
+(defun contexture-session-views--revert (&rest _)
+  "Fetch the notes of this buffer's session, and list them."
+  (let ((buffer (current-buffer)))
+    (contexture-session--call
+     'list-notes
+     (contexture-session-views--params :limit contexture-session-views--limit
+                                       :brief t)
+     (lambda (views)
+       (when (buffer-live-p buffer)
+         (with-current-buffer buffer
+           (contexture-session-views--draw views)))))))
+
+(defun contexture-session-views--params (&rest plist)
+  "Return PLIST with the session and status of this buffer's list."
+  (append (contexture-session--params :status contexture-session-views--status)
+          plist))
+
+(defun contexture-session-views--draw (views)
+  "List VIEWS, from the server."
+  (setq tabulated-list-entries
+        (mapcar (lambda (view) (list view (contexture-session-views--row view)))
+                views)
+        header-line-format nil)
+  (tabulated-list-init-header)
+  (tabulated-list-print t)
+  (unless tabulated-list-entries
+    (let ((inhibit-read-only t))
+      (insert (if contexture-session-views--status
+                  "No notes with this status; f lists others.\n"
+                "No notes were taken in this session yet; in a conversation, \
+C-c C-t turns them on.\n")))))
+
+(defun contexture-session-views--row (view)
+  "Return the columns for VIEW."
+  (let ((status (contexture--name (plist-get view :status))))
+    (vector (format "%s" (or (plist-get view :turn) ""))
+            (contexture--visible (or (plist-get view :template) ""))
+            (propertize status 'face (if (equal status "failed") 'error 'default))
+            (contexture-session-views--tokens view)
+            (if (plist-get view :created)
+                (contexture-session--time (plist-get view :created)) "")
+            (let ((reason (plist-get view :reason)))
+              (if (and reason (not (equal reason "")))
+                  (concat (let ((step (plist-get view :step)))
+                            (if step (concat (contexture--name step) ": ") ""))
+                          (contexture--visible reason))
+                (contexture--visible (or (plist-get view :model) "")))))))
+
+(defun contexture-session-views--tokens (view)
+  "Return a phrase for the tokens of VIEW before and after."
+  (let ((before (plist-get view :tokens-before))
+        (after (plist-get view :tokens-after)))
+    (cond ((and before after) (contexture-session--many-of before after))
+          (before (contexture-session--many before "token"))
+          (t ""))))
+
+(defun contexture-session-views--by-turn (one other)
+  "Return non-nil if the entry ONE has an earlier turn than OTHER."
+  (< (or (plist-get (car one) :turn) 0) (or (plist-get (car other) :turn) 0)))
+
+(defun contexture-session-views-filter (status)
+  "List only the notes with STATUS, a name; empty or \"all\" lists all."
+  (interactive
+   (list (completing-read "Status: " '("all" "managed" "below-threshold" "disabled"
+                                       "failed")
+                          nil t nil nil "all")))
+  (setq contexture-session-views--status
+        (unless (member status '("all" "")) (intern (concat ":" status))))
+  (contexture-session-views--revert))
+
+;;;; One view
+
+(defun contexture-session-views-show ()
+  "Show the notes at point, with the request and the answer."
+  (interactive)
+  (let* ((view (or (tabulated-list-get-id) (user-error "There are no notes here")))
+         (place (cl-position view tabulated-list-entries :key #'car))
+         (older (contexture-session-views--params
+                 :limit (+ place 10)))  ; newer entries may have come meanwhile
+         (show (apply-partially #'contexture-session-views--show-found view)))
+    (contexture-request-async
+     'list-notes (list :view (plist-get view :view) :limit 1)
+     :success show
+     :error (lambda (problem)
+              (if (eql (plist-get problem :code) -32602)
+                  ;; An older server without `:view' returns all up to this one.
+                  (contexture-session--call 'list-notes older show)
+                (contexture-session--show-error problem))))))
+
+(defun contexture-session-views--show-found (view views)
+  "Show the full form of VIEW from VIEWS, or VIEW itself if it is not there.
+VIEWS have their texts, which VIEW may lack."
+  (contexture-session-views--show
+   (or (cl-find (plist-get view :view) views :test #'equal
+                :key (lambda (it) (plist-get it :view)))
+       view)))
+
+(defun contexture-session-views--show (view)
+  "Show VIEW in its own buffer."
+  (with-current-buffer (get-buffer-create contexture-session-view-buffer)
+    (let ((inhibit-read-only t))
+      (special-mode)
+      (setq-local word-wrap t)
+      (erase-buffer)
+      (contexture-session-views--insert view)
+      (contexture--show-hidden)
+      (goto-char (point-min)))
+    (display-buffer (current-buffer))))
+
+(defun contexture-session-views--insert (view)
+  "Insert all data of VIEW: short values first, then its texts.
+Of the texts, the result comes first and the request last."
+  (let (texts)
+    (cl-loop for (key value) on view by #'cddr do
+             (let ((name (capitalize (string-replace "-" " " (contexture--name key)))))
+               (cond ((or (null value)
+                          (and (eq key :id) (equal value (plist-get view :view)))))
+                     ((and (stringp value)
+                           (or (string-search "\n" value) (> (length value) 80)))
+                      (if (eq key :payload)
+                          (setq texts (append texts (list (cons name value))))
+                        (push (cons name value) texts)))
+                     (t (insert (format "%-17s %s\n" name
+                                        (contexture-session-views--value key value)))))))
+    (pcase-dolist (`(,name . ,text) texts)
+      (insert "\n" (propertize name 'face 'bold) "\n\n" (string-trim-right text) "\n"))))
+
+(defun contexture-session-views--value (key value)
+  "Return VALUE of KEY in a view as text."
+  (cond ((and (eq key :created) (numberp value)) (contexture-session--time value))
+        ((eq value t) "yes")
+        ((keywordp value) (contexture--name value))
+        ((eq key :path) (contexture--visible (abbreviate-file-name value)))
+        ((listp value) (mapconcat (lambda (it) (contexture--name it)) value ", "))
+        (t (contexture--format "%s" value))))
+
+;;; Import conversations
+
+;; Imports sessions: a JSON export of Contexture, or what other agents
+;; recorded.  Of the latter, the command first shows what is there, and
+;; imports it only when the user agrees.
+
+(defconst contexture-session-import-buffer "*contexture: import*"
+  "Name of the buffer that shows what would be imported.")
+
+(defun contexture-session-import--project ()
+  "Return the folder of the project of this buffer, or its own folder."
+  (expand-file-name
+   (if-let* ((project (project-current))) (project-root project) default-directory)))
+
+(defun contexture-session-import--places ()
+  "Return the existing files and folders with recorded sessions of this project."
+  (let* ((project (contexture-session-import--project))
+         (name (replace-regexp-in-string "[^[:alnum:]]" "-" (directory-file-name project)))
+         (claude (or (getenv "CLAUDE_CONFIG_DIR") "~/.claude"))
+         (codex (or (getenv "CODEX_HOME") "~/.codex")))
+    (seq-filter #'file-directory-p
+                (list (expand-file-name ".specstory/history" project)
+                      (expand-file-name name (expand-file-name "projects" claude))
+                      (expand-file-name "sessions" codex)))))
+
+(defun contexture-session-import--read ()
+  "Ask for a file or folder, and complete over those of this project."
+  (let ((place (car (contexture-session-import--places))))
+    (read-file-name "Import sessions from file or folder: "
+                    (and place (file-name-as-directory place))
+                    (and place (abbreviate-file-name place)) t nil)))
+
+;;;###autoload
+(defun contexture-session-import (file &optional name)
+  "Import the session or sessions in FILE.
+FILE is JSON that `contexture-session-export' wrote, a session that
+Claude Code, Codex or SpecStory recorded, or a folder with such
+recordings.  Of recordings, you see what is there before anything is
+imported.  With a prefix argument, give an export another NAME.  Nothing
+is replaced: a name that is taken gets a number."
+  (interactive
+   (list (contexture-session-import--read)
+         (and current-prefix-arg (read-string "Name of the session: "))))
+  (let ((file (expand-file-name file)))
+    (unless (file-readable-p file)
+      (contexture--user-error "Cannot read the file %s" (abbreviate-file-name file)))
+    (if (and (not (file-directory-p file)) (equal (file-name-extension file) "json"))
+        (contexture-session-import--export file name)
+      (contexture-session-import--preview file))))
+
+(defun contexture-session-import--export (file name)
+  "Import the session that was exported to FILE, by NAME if that is not blank."
+  (contexture-session--call
+   'import-session
+   (contexture--plist
+    :text (with-temp-buffer
+            (let ((coding-system-for-read 'utf-8-unix))
+              (insert-file-contents file))
+            (buffer-string))
+    :name (unless (string-blank-p (or name "")) name))
+   (lambda (entry)
+     (contexture-session--announce entry "import-session")
+     (contexture--message "Imported session %s (%s)" (plist-get entry :session)
+              (contexture-session--size entry)))))
+
+;;;; Recordings of other agents
+
+(defun contexture-session-import--preview (file)
+  "Show what recordings FILE has, and import them if the user agrees."
+  (contexture--message "Looking at %s..." (abbreviate-file-name file))
+  (contexture-session--call
+   'import-sessions (contexture-session-import--params file :dry-run t)
+   (lambda (found)
+     (contexture-session-import--show found)
+     (if (zerop (plist-get found :messages))
+         (contexture--message "Nothing new to import in %s" (abbreviate-file-name file))
+       (when (y-or-n-p (contexture-session-import--question found))
+         (contexture-session-import--run file))))))
+
+(defun contexture-session-import--params (file &rest more)
+  "Return the parameters for importing FILE, and MORE.
+Of the folder of Codex, which has those of all projects, take only the
+sessions of this project."
+  (let ((codex (expand-file-name "sessions" (or (getenv "CODEX_HOME") "~/.codex"))))
+    (append (list :paths (list file))
+            (when (equal (directory-file-name file) (directory-file-name codex))
+              (list :project (directory-file-name (contexture-session-import--project))))
+            more)))
+
+(defun contexture-session-import--question (found)
+  "Return the question whether to import FOUND, the answer of a dry run."
+  (format "Import %s (%s)? "
+          (contexture--count (plist-get found :messages) "message")
+          (contexture--count (plist-get found :sessions) "new session")))
+
+(defun contexture-session-import--run (file)
+  "Import the recordings of FILE."
+  (contexture--message "Importing...")
+  (contexture-session--call
+   'import-sessions (contexture-session-import--params file)
+   (lambda (done)
+     (contexture--message "Imported %d messages, new sessions: %d"
+                          (plist-get done :messages) (plist-get done :sessions)))))
+
+(defun contexture-session-import--show (found)
+  "Show the recordings of FOUND, the answer of a dry run, in a buffer."
+  (with-current-buffer (get-buffer-create contexture-session-import-buffer)
+    (let ((inhibit-read-only t))
+      (erase-buffer)
+      (dolist (file (plist-get found :files))
+        (contexture-session-import--insert file))
+      (goto-char (point-min)))
+    (special-mode)
+    (display-buffer (current-buffer))))
+
+(defun contexture-session-import--insert (file)
+  "Insert lines about FILE, an entry of an import."
+  (insert (format "%-9s  %s\n"
+                  (substring (symbol-name (plist-get file :state)) 1)
+                  (contexture--visible (or (plist-get file :session)
+                                          (plist-get file :error) ""))))
+  (insert (format "           %s\n"
+                  (contexture--visible (abbreviate-file-name (plist-get file :path)))))
+  (when-let* ((started (plist-get file :started)))
+    (insert (format-time-string "           %F %R" started)
+            (format ", %d messages, %d tokens\n"
+                    (plist-get file :messages) (plist-get file :tokens))))
+  (dolist (entry (plist-get file :left-out))
+    (insert (format "           left out: %d %s (%s)\n" (plist-get entry :count)
+                    (contexture--visible (plist-get entry :kind))
+                    (plist-get entry :reason)))))
 
 (provide 'contexture-session)
 ;;; contexture-session.el ends here

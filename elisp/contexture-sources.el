@@ -9,13 +9,10 @@
 
 ;;; Commentary:
 
-;; Commands that add text from elsewhere than the buffer: the latest kill,
-;; diagnostics of Flymake, differences from version control, the errors of
-;; a compilation, marked files and buffers.  Also `contexture-add-dwim',
-;; which adds what you most likely mean.
-;;
-;; Such an item may name a file that it is about; the server does not
-;; compare its text with that file.
+;; Commands that add text from elsewhere than the lines around point: the
+;; latest kill, diagnostics, differences, errors of a compilation, marked
+;; files and buffers, whole directories and projects, and the definition of
+;; a symbol.  `contexture-add-dwim' adds what you most likely mean.
 
 ;;; Code:
 
@@ -27,7 +24,6 @@
   (when (bound-and-true-p byte-compile-current-file)
     (require 'compile)))
 
-(autoload 'contexture-tree--read-mode "contexture-tree")
 (declare-function apply-on-rectangle "rect" (function start end &rest args))
 (declare-function compilation--ensure-parse "compile" (limit))
 (declare-function compilation-buffer-p "compile" (buffer))
@@ -45,10 +41,31 @@
 (declare-function vc-call-backend "vc-hooks" (backend function-name &rest args))
 (declare-function vc-coding-system-for-diff "vc" (file))
 (declare-function vc-responsible-backend "vc" (file &optional no-error))
-
+(declare-function jsonrpc-notify "jsonrpc" (connection method params))
+(declare-function jsonrpc-running-p "jsonrpc" (conn))
+(declare-function imenu--make-index-alist "imenu" (&optional noerror))
+(declare-function imenu--subalist-p "imenu" (item))
+(declare-function find-definition-noselect "find-func" (symbol type &optional file))
+(declare-function xref-backend-definitions "xref" (backend identifier))
+(declare-function xref-backend-identifier-at-point "xref" (backend))
+(declare-function xref-backend-identifier-completion-table "xref" (backend))
+(declare-function xref-find-backend "xref" ())
+(declare-function xref-item-location "xref" (item) t)
+(declare-function xref-item-summary "xref" (item) t)
+(declare-function xref-location-marker "xref" (location))
 (defvar compilation-skip-threshold)
 (defvar flymake-mode)
 (defvar vc-git-program)
+(defvar find-function-C-source-directory)
+(defvar imenu-auto-rescan)
+(defvar tags-file-name)
+(defvar tags-table-list)
+
+;;; Add what Emacs has at hand
+
+;; An item of the latest kill, of diagnostics, differences or a compilation
+;; may name a file that it is about; the server does not compare its text
+;; with that file.
 
 (defun contexture-sources--params (type origin content metadata)
   "Return parameters that add CONTENT of TYPE, taken as ORIGIN says.
@@ -477,6 +494,453 @@ FILE is nil if there is no such file."
                  (file (and (stringp name) (expand-file-name name directory))))
       (cons (and file (file-exists-p file) file)
             (compilation--loc->line loc)))))
+
+;;; Add directories and projects
+
+;; `contexture-add-directory' and `contexture-add-project' make the server
+;; walk a directory.  Emacs does not wait: the echo area shows the progress,
+;; `C-g' or `contexture-cancel' ends the walk, and at the end a message says
+;; what was added, what was left out, and why.
+
+(cl-defstruct (contexture-tree--walk (:constructor contexture-tree--make-walk)
+                                     (:copier nil))
+  "A directory that is being added to a context.
+ASKED is non-nil if the server was asked to cancel it, and FORGOTTEN if
+Emacs no longer waits for an answer."
+  connection id root manager unsaved asked forgotten)
+
+(defvar contexture-tree--walks nil
+  "Walks that have not ended, the newest first.")
+
+(defvar contexture-tree--release nil
+  "Function that restores the quit key's usual meaning.")
+
+(defvar contexture-tree--map
+  (let ((map (make-sparse-keymap)))
+    (define-key map [remap keyboard-quit] #'contexture-cancel)
+    map)
+  "Keymap in force while a directory is being added.")
+
+(defconst contexture-tree--names 3
+  "Maximum number of files named for each reason to leave files out.")
+
+;;;; Commands
+
+;;;###autoload
+(defun contexture-add-directory (directory &optional mode hidden)
+  "Add the files below DIRECTORY to this buffer's context.
+The server reads them and skips ignored files, hidden files and files
+that are not text.  MODE is `files', which makes each file an item, or
+`listing', which makes one item of their names, sizes and tokens.  With
+HIDDEN, the prefix argument, include hidden files.  Emacs does not wait;
+\\[contexture-cancel] cancels."
+  (interactive
+   (list (read-directory-name "Add directory: " nil default-directory t)
+         (contexture-tree--read-mode)
+         (contexture--own-prefix)))
+  (when (file-remote-p directory)
+    (user-error "The server cannot read directories on other machines"))
+  (let ((root (file-name-as-directory (expand-file-name directory))))
+    (unless (file-directory-p root)
+      (contexture--user-error "%s is not a directory" (abbreviate-file-name root)))
+    (contexture-tree--add root (or mode 'files) hidden)))
+
+;;;###autoload
+(defun contexture-add-project (&optional mode hidden)
+  "Add the files of the project around this buffer to its context.
+MODE and HIDDEN are as in `contexture-add-directory'."
+  (interactive
+   (progn (contexture-tree--project)
+          (list (contexture-tree--read-mode) (contexture--own-prefix))))
+  (contexture-add-directory (contexture-tree--project) mode hidden))
+
+;;;###autoload
+(defun contexture-cancel ()
+  "Stop adding directories; none of their files are added.
+Use it again to give up on a server that does not answer."
+  (interactive)
+  (unless contexture-tree--walks
+    (user-error "No directory is being added"))
+  (message "Cancelling...")
+  (mapc #'contexture-tree--cancel contexture-tree--walks))
+
+(defun contexture-tree--project ()
+  "Return the root of the project around this buffer."
+  (or (contexture--project-root)
+      (user-error "This buffer belongs to no project")))
+
+(defun contexture-tree--read-mode ()
+  "Ask how to add the files; return `files' or `listing'."
+  (let ((completion-extra-properties
+         (list :annotation-function
+               (lambda (mode)
+                 (if (equal mode "files") "  each file is an item"
+                   "  one item with names, sizes and tokens")))))
+    (intern (completing-read (format-prompt "Add files or a listing" "files") '("files" "listing")
+                             nil t nil nil "files"))))
+
+;;;; A walk
+
+(defun contexture-tree--add (root mode hidden)
+  "Make the server walk ROOT with MODE and HIDDEN."
+  (let* ((manager (contexture-current-manager))
+         (walk (contexture-tree--make-walk
+                :root root :manager manager
+                :connection (contexture-current-connection)
+                :unsaved (contexture-tree--unsaved root))))
+    (setq contexture--last-manager manager
+          contexture--last-changed manager)
+    (setf (contexture-tree--walk-id walk)
+          (contexture-request-async
+           'add-tree
+           (contexture--plist :path root :manager manager
+                              :mode (intern (format ":%s" mode))
+                              :hidden (and hidden t)
+                              :live (and (eq mode 'files) t))
+           :success (apply-partially #'contexture-tree--added walk)
+           :error (apply-partially #'contexture-tree--refused walk)))
+    (contexture-tree--begin walk)))
+
+(defun contexture-tree--begin (walk)
+  "Record that WALK has begun."
+  (push walk contexture-tree--walks)
+  (add-hook 'contexture-notification-functions #'contexture-tree--progress)
+  (add-hook 'contexture-connected-hook #'contexture-tree--cancel-again)
+  (unless contexture-tree--release
+    (setq contexture-tree--release
+          (set-transient-map contexture-tree--map
+                             (lambda () contexture-tree--walks))))
+  (contexture-tree--show "%s" (contexture-tree--progress-text walk nil)))
+
+(defun contexture-tree--end (walk)
+  "Record that WALK has ended."
+  (setq contexture-tree--walks (delq walk contexture-tree--walks))
+  (unless contexture-tree--walks
+    (remove-hook 'contexture-notification-functions #'contexture-tree--progress)
+    (remove-hook 'contexture-connected-hook #'contexture-tree--cancel-again)
+    (when contexture-tree--release
+      (funcall contexture-tree--release)
+      (setq contexture-tree--release nil))))
+
+(defun contexture-tree--cancel (walk)
+  "Ask the server to stop WALK or, if it was asked already, forget WALK."
+  (let ((connection (contexture-tree--walk-connection walk)))
+    (if (and (jsonrpc-running-p connection)
+             (not (contexture-tree--walk-asked walk)))
+        (progn (setf (contexture-tree--walk-asked walk) t)
+               (contexture-tree--send-cancel walk))
+      (setf (contexture-tree--walk-forgotten walk) t)
+      (contexture--cancel connection (contexture-tree--walk-id walk)))))
+
+(defun contexture-tree--send-cancel (walk)
+  "Ask the server to stop WALK.
+The answer to WALK's own call shows whether this request came in time."
+  (jsonrpc-notify (contexture-tree--walk-connection walk) 'cancel
+                  (list :id (contexture-tree--walk-id walk))))
+
+(defun contexture-tree--cancel-again ()
+  "Cancel again the walks that were cancelled before the server went away.
+The unanswered calls were just repeated."
+  (dolist (walk contexture-tree--walks)
+    (when (and (contexture-tree--walk-asked walk)
+               (jsonrpc-running-p (contexture-tree--walk-connection walk)))
+      (contexture-tree--send-cancel walk))))
+
+(defun contexture-tree--unsaved (root)
+  "Return the number of files below ROOT with unsaved edits."
+  (cl-count-if (lambda (buffer)
+                 (and (buffer-modified-p buffer)
+                      (buffer-file-name buffer)
+                      (string-prefix-p root (expand-file-name
+                                             (buffer-file-name buffer)))))
+               (buffer-list)))
+
+;;;; Messages
+
+(defun contexture-tree--show (format &rest args)
+  "Show FORMAT with ARGS in the echo area, unless the user types there."
+  (unless (active-minibuffer-window)
+    (let ((message-log-max nil))
+      (apply #'message format args))))
+
+(defun contexture-tree--progress (method params)
+  "Show the progress of a walk if METHOD with PARAMS reports it."
+  (when (eq method 'progress)
+    (when-let* ((walk (cl-find (plist-get params :id) contexture-tree--walks
+                               :key #'contexture-tree--walk-id)))
+      (unless (contexture-tree--walk-asked walk)
+        (contexture-tree--show
+         "%s" (contexture-tree--progress-text walk params))))))
+
+(defun contexture-tree--progress-text (walk params)
+  "Return a phrase for the progress of WALK, from PARAMS or nil."
+  (format "Adding %s to %s%s (%s cancels)"
+          (abbreviate-file-name (contexture-tree--walk-root walk))
+          (contexture--label (contexture-tree--walk-manager walk))
+          (if params
+              (format ": %s %s, %s"
+                      (contexture--count (or (plist-get params :files) 0) "file")
+                      (if (eq (plist-get params :stage) :walking) "found" "read")
+                      (file-size-human-readable (or (plist-get params :bytes) 0)
+                                                'si " " "B"))
+            "...")
+          (substitute-command-keys "\\[keyboard-quit]")))
+
+(defun contexture-tree--added (walk result)
+  "Say that WALK has ended with RESULT."
+  (contexture-tree--end walk)
+  (let ((manager (contexture-tree--walk-manager walk)))
+    (contexture-request-async
+     'count-items (list :manager manager)
+     :success
+     (lambda (summary)
+       (contexture--note-totals manager (plist-get summary :count)
+                                (plist-get summary :tokens)
+                                (plist-get summary :version))
+       (contexture--message "%s" (contexture-tree--added-text walk result summary))))))
+
+(defun contexture-tree--added-text (walk result summary)
+  "Return the message for WALK, which ended with RESULT.
+SUMMARY says what the context holds now."
+  (let ((files (or (plist-get result :files) 0))
+        (evicted (length (plist-get result :evicted)))
+        (unsaved (contexture-tree--walk-unsaved walk)))
+    (concat
+     (format "Added %s%s of %s (%s) to %s (%s)"
+             (if (eq (plist-get result :mode) :listing) "a listing of " "")
+             (contexture--count files "file")
+             (abbreviate-file-name (contexture-tree--walk-root walk))
+             (contexture--count (or (plist-get result :tokens) 0) "token")
+             (contexture--label (contexture-tree--walk-manager walk))
+             (contexture--size (plist-get summary :count)
+                               (plist-get summary :tokens)))
+     (if (> evicted 0)
+         (format "; it is full, so the oldest %s left it"
+                 (contexture--count evicted "item"))
+       "")
+     (contexture-tree--skipped-text (plist-get result :skipped))
+     (if (> unsaved 0)
+         (format "; unsaved edits of %s are not included"
+                 (contexture--count unsaved "file"))
+       ""))))
+
+(defun contexture-tree--skipped-text (skipped)
+  "Return a phrase for SKIPPED, the entries left out and the reasons."
+  (let ((total (plist-get skipped :total))
+        (named (plist-get skipped :named)))
+    (if (null total) ""
+      (format "; left out %s"
+              (mapconcat
+               (lambda (pair)
+                 (pcase-let ((`(,reason ,number) pair))
+                   (format "%d %s (%s)" number
+                           (string-replace "-" " " (contexture--name reason))
+                           (contexture-tree--names reason number named))))
+               (seq-partition total 2) ", ")))))
+
+(defun contexture-tree--names (reason number named)
+  "Return some names, from NAMED, of the NUMBER entries left out for REASON."
+  (let ((names (cl-loop for entry in named
+                        when (eq (plist-get entry :reason) reason)
+                        collect (plist-get entry :path))))
+    (mapconcat #'identity
+               (append (seq-take names contexture-tree--names)
+                       (and (> number (min (length names) contexture-tree--names))
+                            '("...")))
+               ", ")))
+
+(defun contexture-tree--refused (walk problem)
+  "Say that nothing of WALK was added because of PROBLEM."
+  (contexture-tree--end walk)
+  (let ((root (abbreviate-file-name (contexture-tree--walk-root walk)))
+        (label (contexture--label (contexture-tree--walk-manager walk))))
+    (cond ((contexture-tree--walk-forgotten walk)
+           (contexture--message "Gave up on %s; the server may still add it to %s" root label))
+          ((eql (plist-get problem :code) -32800)
+           (contexture--message "Cancelled: nothing of %s was added to %s" root label))
+          (t (contexture--tell-refused (contexture-tree--walk-manager walk)
+                                       problem)))))
+
+;;; Add a symbol's definition
+
+;; `contexture-add-symbol' finds where a symbol is defined and adds that
+;; text.  It tries xref, if the buffer's backend can answer without asking
+;; the user for a tags table; then imenu; then, for symbols of Emacs Lisp,
+;; Emacs's own records.  Buffers opened for the search are closed again.
+
+;;;###autoload
+(defun contexture-add-symbol (name)
+  "Add the definition of the symbol called NAME to this buffer's context.
+Interactively, that is the symbol at point, or one that you type."
+  (interactive (list (contexture-symbol--read)))
+  (when (or (null name) (string-empty-p name))
+    (user-error "No symbol was given"))
+  (let ((buffers (buffer-list))
+        (enable-local-variables :safe)) ; a file opened for this asks nothing
+    (unwind-protect
+        (let ((marker (or (contexture-symbol--find name)
+                          (user-error
+                           (if (contexture-symbol--primitive-p name)
+                               "%s is written in C, and its source is not on this machine"
+                             "No definition of %s was found")
+                           name))))
+          (contexture--add (contexture-symbol--capture name marker)))
+      (contexture-symbol--close-new buffers))))
+
+(defun contexture-symbol--read ()
+  "Read a symbol's name, the one at point by default."
+  (let ((default (thing-at-point 'symbol t)))
+    (completing-read (format-prompt "Add symbol" (contexture--visible default))
+                     (contexture-symbol--completions)
+                     nil nil nil nil default)))
+
+(defun contexture-symbol--completions ()
+  "Return a completion table of the symbols that this buffer knows."
+  (or (when-let* ((backend (contexture-symbol--backend)))
+        (ignore-errors (xref-backend-identifier-completion-table backend)))
+      (mapcar #'car (contexture-symbol--imenu))
+      obarray))
+
+(defun contexture-symbol--find (name)
+  "Return a marker where NAME is defined, or nil."
+  (or (contexture-symbol--by-xref name)
+      (cdr (assoc name (contexture-symbol--imenu)))
+      (contexture-symbol--by-emacs name)))
+
+(defun contexture-symbol--capture (name marker)
+  "Return parameters that add the definition of NAME at MARKER."
+  (let ((docstring (and (provided-mode-derived-p
+                         (buffer-local-value 'major-mode (marker-buffer marker))
+                         'emacs-lisp-mode)
+                        (contexture-symbol--docstring name))))
+    (with-current-buffer (marker-buffer marker)
+      (save-excursion
+        (save-restriction
+          (widen)
+          (goto-char marker)
+          (let ((definition (contexture-defun-at-point)))
+            (contexture--capture
+             (or (plist-get definition :beg) (line-beginning-position))
+             (or (plist-get definition :end) (line-end-position))
+             :symbol
+             :symbol name :symbol-kind (plist-get definition :kind)
+             :docstring docstring)))))))
+
+(defun contexture-symbol--primitive-p (name)
+  "Return non-nil if NAME is an Emacs function or variable written in C."
+  (when-let* ((symbol (intern-soft name)))
+    (or (subr-primitive-p (symbol-function symbol))
+        ;; Its documentation is in Emacs's DOC file, and no Lisp file defines it.
+        (and (integerp (get symbol 'variable-documentation))
+             (null (symbol-file symbol 'defvar))))))
+
+(defun contexture-symbol--docstring (name)
+  "Return the documentation of the Emacs Lisp symbol NAME, or nil."
+  (when-let* ((symbol (intern-soft name)))
+    (ignore-errors
+      (if (fboundp symbol)
+          (documentation symbol t)
+        (documentation-property symbol 'variable-documentation t)))))
+
+(defun contexture-symbol--close-new (buffers)
+  "Kill the buffers that visit files and are not among BUFFERS."
+  (dolist (buffer (buffer-list))
+    (when (and (not (memq buffer buffers))
+               (buffer-file-name buffer)
+               (not (buffer-modified-p buffer)))
+      (kill-buffer buffer))))
+
+;;;; Where definitions are
+
+(defun contexture-symbol--backend ()
+  "Return the xref backend of this buffer if it asks no questions."
+  (require 'xref)
+  (let ((backend (xref-find-backend)))
+    (unless (and (eq backend 'etags)
+                 (not (bound-and-true-p tags-file-name))
+                 (not (bound-and-true-p tags-table-list)))
+      backend)))
+
+(defun contexture-symbol--by-xref (name)
+  "Return a marker where xref says that NAME is defined, or nil."
+  (when-let* ((backend (contexture-symbol--backend)))
+    (let ((identifier (if (equal name (thing-at-point 'symbol t))
+                          (or (xref-backend-identifier-at-point backend) name)
+                        name)))
+      (when-let* ((items (ignore-errors
+                           (xref-backend-definitions backend identifier))))
+        (contexture-symbol--marker (contexture-symbol--choose items))))))
+
+(defun contexture-symbol--choose (items)
+  "Return one of the xref ITEMS, chosen by the user if there are several."
+  (if (null (cdr items))
+      (car items)
+    (let ((choices (mapcar (lambda (item)
+                             (cons (contexture--visible-candidate
+                                    (substring-no-properties (xref-item-summary item)))
+                                   item))
+                           items)))
+      (cdr (assoc (completing-read "Which definition: " choices nil t nil nil
+                                   (caar choices))
+                  choices)))))
+
+(defun contexture-symbol--marker (item)
+  "Return the marker of the xref ITEM, or nil if Emacs has no source.
+Never let Emacs ask where its own C sources are."
+  (require 'find-func)
+  (let ((find-function-C-source-directory
+         (or find-function-C-source-directory "/nonexistent")))
+    (condition-case nil
+        (xref-location-marker (xref-item-location item))
+      (error nil))))
+
+(defun contexture-symbol--imenu ()
+  "Return an alist from the names in this buffer to their markers."
+  (require 'imenu)
+  (let ((imenu-auto-rescan t))
+    (contexture-symbol--flatten
+     (ignore-errors (imenu--make-index-alist t)))))
+
+(defun contexture-symbol--flatten (index &optional parent)
+  "Return the leaves of INDEX, an imenu alist, as (NAME . MARKER).
+PARENT is the name of the entry that INDEX is below."
+  (cl-loop for (label . place) in index
+           for name = (contexture-symbol--label-name label parent)
+           if (imenu--subalist-p (cons label place))
+           append (contexture-symbol--flatten place name)
+           else if (contexture-symbol--position place)
+           collect (cons name (contexture-symbol--position place))))
+
+(defun contexture-symbol--label-name (label parent)
+  "Return the name that LABEL, an entry of imenu below PARENT, stands for.
+Python's entries are \"helper (def)\" and \"Big (class)...\", and
+\"*class definition*\" for the class itself."
+  (let ((label (substring-no-properties label)))
+    (if (and parent (string-match-p "\\`\\*.* definition\\*\\'" label))
+        parent
+      (replace-regexp-in-string "\\(?: ([^)]*)\\)?\\(?:\\.\\.\\.\\)?\\'" ""
+                                label))))
+
+(defun contexture-symbol--position (place)
+  "Return PLACE, where an imenu entry points, as a marker, or nil."
+  (cond ((markerp place) place)
+        ((overlayp place) (copy-marker (overlay-start place)))
+        ((and (integerp place) (> place 0)) (copy-marker place))
+        ((consp place) (contexture-symbol--position (car place)))))
+
+(defun contexture-symbol--by-emacs (name)
+  "Return a marker where the Emacs Lisp symbol NAME is defined, or nil."
+  (require 'find-func)
+  (when-let* ((symbol (intern-soft name)))
+    (let ((find-function-C-source-directory
+           (or find-function-C-source-directory "/nonexistent")))
+      (cl-loop for type in '(nil defvar defface)
+               for place = (ignore-errors
+                             (save-current-buffer
+                               (find-definition-noselect symbol type)))
+               when (cdr place)
+               return (with-current-buffer (car place)
+                        (copy-marker (cdr place)))))))
 
 (provide 'contexture-sources)
 ;;; contexture-sources.el ends here

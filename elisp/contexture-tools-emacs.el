@@ -19,8 +19,8 @@
 
 ;;; Code:
 
-(require 'contexture-tools)
 (require 'epa-hook)
+(require 'contexture-tools)
 (eval-when-compile (require 'subr-x))
 
 (declare-function compilation-buffer-p "compile" (buffer))

@@ -27,7 +27,9 @@
 (eval-when-compile (require 'subr-x))
 
 (declare-function jsonrpc-async-request "jsonrpc" (connection method params &rest args))
+(declare-function contexture--project-root "contexture" ())
 (defvar contexture--own-call)
+(defvar contexture-repl--session)
 
 (cl-defstruct (contexture-tools--tool (:constructor contexture-tools--make-tool)
                                       (:copier nil))
@@ -182,9 +184,6 @@ everywhere, (session . ID) or (project . FOLDER).  To keep this, customize
     ("this project" (cons 'project (or (contexture--project-root)
                                        (user-error "This buffer is in no project"))))
     (_ t)))
-
-(defvar contexture-repl--session)
-(declare-function contexture--project-root "contexture-scope" ())
 
 (defun contexture-tools--session ()
   "Return the id of this buffer's session, or else of the current one."

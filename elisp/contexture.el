@@ -63,15 +63,444 @@
 
 (require 'cl-lib)
 (require 'contexture-rpc)
-(require 'contexture-keys)
-(require 'contexture-scope)
-
-(autoload 'contexture-live--added "contexture-live-place")
-(autoload 'contexture-live--captured "contexture-live-place")
-(autoload 'contexture-live--connected "contexture-live-place")
-(autoload 'contexture-live--held-p "contexture-live")
 (eval-when-compile (require 'subr-x))
 
+(declare-function project-root "project" (project))
+(autoload 'contexture-menu "contexture-menu" nil t)
+(autoload 'contexture-add-symbol "contexture-sources" nil t)
+(autoload 'contexture-defun-at-point "contexture-code")
+(autoload 'contexture-sources--block-selection "contexture-sources")
+(autoload 'contexture-sources--capture-rectangle "contexture-sources")
+(autoload 'contexture-list "contexture-list" nil t)
+(autoload 'contexture-preview "contexture-list" nil t)
+(autoload 'contexture-session-map "contexture-session" nil nil 'keymap)
+(autoload 'contexture-lisp-map "contexture-lisp" nil nil 'keymap)
+(autoload 'contexture-define-tool "contexture-tools")
+(autoload 'contexture-lisp-connected-p "contexture-lisp")
+(autoload 'contexture-mention-at-point "contexture-mention")
+(autoload 'contexture-mention-in-string "contexture-mention")
+(autoload 'contexture-live--added "contexture-marks")
+(autoload 'contexture-live--captured "contexture-marks")
+(autoload 'contexture-live--connected "contexture-marks")
+(autoload 'contexture-live--held-p "contexture-marks")
+
+;;; Where the commands are, and their keys
+
+;; The autoloads are for users who load this file without a package's own.
+
+(eval-and-compile
+  (dolist (entry '(("contexture-sources"
+                    contexture-add-dwim contexture-add-kill contexture-add-diff
+                    contexture-add-diagnostics contexture-add-compilation
+                    contexture-add-directory contexture-add-project contexture-cancel)
+                   ("contexture-menu"
+                    contexture-menu contexture-session-menu)
+                   ("contexture-agents"
+                    contexture-send-to-agent contexture-agent-shell-mode)
+                   ("contexture-session"
+                    contexture-session-open contexture-session-new contexture-session-switch
+                    contexture-session-rename contexture-session-delete
+                    contexture-session-restore contexture-session-add-message
+                    contexture-session-add-region contexture-session-checkpoint
+                    contexture-session-rollback contexture-session-undo-rollback
+                    contexture-session-fork contexture-session-prune
+                    contexture-session-summarize contexture-session-undo
+                    contexture-session-redo contexture-session-restore-revision
+                    contexture-session-configure contexture-session-transcript
+                    contexture-session-search contexture-session-export
+                    contexture-session-import contexture-session-mode-line-mode
+                    contexture-session-views)
+                   ("contexture-dashboard"
+                    contexture-dashboard contexture-explain)
+                   ("contexture-marks"
+                    contexture-mode contexture-global-mode)
+                   ("contexture-gptel"
+                    contexture-gptel-mode)
+                   ("contexture-doctor"
+                    contexture-doctor contexture-setup-agent contexture-info
+                    contexture-trust-project contexture-distrust-project)
+                   ("contexture-tools"
+                    contexture-tools-on contexture-tools-off)
+                   ("contexture-install"
+                    contexture-install-server)
+                   ("contexture-repl"
+                    contexture-repl contexture-explain-code contexture-document-defun
+                    contexture-fix-error contexture-review-code contexture-write-tests
+                    contexture-send-region contexture-rewrite contexture-insert-last-response)
+                   ("contexture-provider"
+                    contexture-configure-provider)
+                   ("contexture-lisp"
+                    contexture-lisp-add-symbol contexture-lisp-add-history
+                    contexture-lisp-add-error contexture-lisp-add-inspector
+                    contexture-lisp-add-note contexture-slime-mode contexture-sly-mode)
+                   ("contexture-mention"
+                    contexture-mention-mode contexture-global-mention-mode)
+                   ("contexture-list"
+                    contexture-remove contexture-freeze contexture-clear contexture-undo
+                    contexture-redo contexture-refresh contexture-set-capacity
+                    contexture-switch contexture-save-set contexture-load-set
+                    contexture-drop-set)))
+    (dolist (command (cdr entry))
+      (autoload command (car entry) nil t))))
+
+;;;; Keys
+
+;;;###autoload (autoload 'contexture-command-map "contexture" nil nil 'keymap)
+(defvar contexture-command-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "r" #'contexture-add-region)
+    (define-key map "b" #'contexture-add-buffer)
+    (define-key map "d" #'contexture-add-defun)
+    (define-key map "f" #'contexture-add-file)
+    (define-key map "s" #'contexture-add-symbol)
+    (define-key map "c" #'contexture-clear)
+    (define-key map "u" #'contexture-undo)
+    (define-key map "U" #'contexture-redo)
+    (define-key map "l" #'contexture-list)
+    (define-key map "p" #'contexture-preview)
+    (define-key map "w" #'contexture-copy)
+    (define-key map "i" #'contexture-insert)
+    (define-key map "a" #'contexture-add-dwim)
+    (define-key map "t" #'contexture-add-directory)
+    (define-key map "P" #'contexture-add-project)
+    (define-key map "k" #'contexture-add-kill)
+    (define-key map "e" #'contexture-add-diagnostics)
+    (define-key map "v" #'contexture-add-diff)
+    (define-key map "o" #'contexture-add-compilation)
+    (define-key map "x" #'contexture-remove)
+    (define-key map "Z" #'contexture-freeze)
+    (define-key map "S" #'contexture-save-set)
+    (define-key map "L" #'contexture-load-set)
+    (define-key map "D" #'contexture-drop-set)
+    (define-key map "m" #'contexture-switch)
+    (define-key map "N" #'contexture-send-to-agent)
+    (define-key map "q" #'contexture-cancel)
+    (define-key map "g" #'contexture-refresh)
+    (define-key map "C" #'contexture-set-capacity)
+    (define-key map "M" #'contexture-mode)
+    (define-key map "R" #'contexture-repl)
+    (define-key map "E" #'contexture-explain-code)
+    (define-key map "O" #'contexture-document-defun)
+    (define-key map "F" #'contexture-fix-error)
+    (define-key map "V" #'contexture-review-code)
+    (define-key map "T" #'contexture-write-tests)
+    (define-key map "A" #'contexture-send-region)
+    (define-key map "W" #'contexture-rewrite)
+    (define-key map "Y" #'contexture-insert-last-response)
+    (define-key map "K" #'contexture-configure-provider)
+    (define-key map "J" #'contexture-connect)
+    (define-key map "Q" #'contexture-disconnect)
+    (define-key map "I" #'contexture-info)
+    (define-key map "H" #'contexture-doctor)
+    (define-key map "n" 'contexture-session-map)
+    (define-key map "z" 'contexture-lisp-map)
+    (define-key map "?" #'contexture-menu)
+    map)
+  "Keymap of Contexture's commands, bound to no key.
+Bind it to a prefix of your own:
+
+    (global-set-key (kbd \"C-c x\") \\='contexture-command-map)")
+(defalias 'contexture-command-map contexture-command-map)
+
+;;; Which contexts a buffer has
+
+;; The layers of a buffer: the contexts whose items it sends, from the
+;; general to the special, and the one among them to which its commands
+;; add.  The server gives them their names (method `open-layers'), which
+;; say which project or file is meant; users see labels.  A buffer asks once
+;; and keeps the answer.
+
+(defcustom contexture-scope 'project
+  "Layer to which commands add, unless `contexture-manager' is set.
+`project' means the layer of the buffer's project or, outside of projects,
+of its folder.  `buffer' means the layer of the buffer's file, of the
+buffer itself if it visits no file, or of the conversation.  `shared'
+means the layer for everywhere.  The items of all these layers are sent.
+With a prefix argument, the commands that add ask for the layer; those
+to which it means something else ask with two prefix arguments.
+
+A function is called without arguments in the buffer, and returns the
+name of the only context that the buffer then uses."
+  :type '(choice (const :tag "Project" project)
+                 (const :tag "File or buffer" buffer)
+                 (const :tag "Everywhere" shared)
+                 (function :tag "Function"))
+  :group 'contexture)
+
+(defvar-local contexture-manager nil
+  "Name of the only context that this buffer's commands work on.
+Nil means that the buffer has layers; see `contexture-scope'.  A list of
+names, from the general to the special, means all these contexts.")
+
+(defvar-local contexture--layers nil
+  "Layers of this buffer as (KEY . LAYERS), once they are known.
+KEY is the value of `contexture--layers-key' at that time.")
+
+(defvar-local contexture--buffer-number nil
+  "Name and number, a string, of this buffer, as the server knows them.")
+
+(put 'contexture--buffer-number 'permanent-local t)
+
+(defconst contexture--shared "*shared*"
+  "Name of the context that belongs to no buffer.")
+
+(defvar contexture--labels (make-hash-table :test #'equal)
+  "Hash table from a context's name to its label, which users see.")
+
+(defvar contexture--project-roots (make-hash-table :test #'equal)
+  "Hash table from a directory to its project's root.
+Directories without a project are not cached: they may get one.")
+
+(defvar contexture--buffer-count 0
+  "Number of buffers that have got a number.")
+
+(defvar contexture--emacs-number nil
+  "Prefix of the numbers of this Emacs's buffers; no other Emacs has it.")
+
+(defconst contexture--choosing-layer
+  '(contexture-add-dwim contexture-add-region contexture-add-buffer
+    contexture-add-defun contexture-add-file contexture-add-symbol
+    contexture-lisp-add-symbol contexture-lisp-add-inspector contexture-lisp-add-note
+    contexture-slime-add-symbol contexture-slime-add-inspector contexture-slime-add-note
+    contexture-sly-add-symbol contexture-sly-add-inspector contexture-sly-add-note)
+  "Commands for which a prefix argument means to ask for the layer.")
+
+(defconst contexture--choosing-layer-twice
+  '(contexture-add-kill contexture-add-diagnostics contexture-add-diff
+    contexture-add-compilation contexture-add-directory contexture-add-project)
+  "Commands for which two prefix arguments mean to ask for the layer.
+One means something else to them.")
+
+;;;; Layers
+
+(defun contexture--asking-buffer ()
+  "Return the current buffer; in the minibuffer, the one it was called from."
+  (if-let* ((window (and (minibufferp) (minibuffer-selected-window))))
+      (window-buffer window)
+    (current-buffer)))
+
+(defun contexture--base-buffer ()
+  "Return the current buffer, or its base if it is an indirect one."
+  (or (buffer-base-buffer) (current-buffer)))
+
+(defmacro contexture--in-asking-buffer (&rest body)
+  "Run BODY in the buffer on whose context commands work."
+  (declare (indent 0) (debug t))
+  `(with-current-buffer (contexture--asking-buffer)
+     (with-current-buffer (if contexture-manager (current-buffer)
+                            (contexture--base-buffer))
+       ,@body)))
+
+(defun contexture--fixed-context ()
+  "Return the name or names of this buffer's contexts if it has no layers."
+  (or contexture-manager
+      (unless (memq contexture-scope '(project buffer shared))
+        (funcall contexture-scope))))
+
+(defun contexture--layers-key ()
+  "Return what the layers of this buffer depend on."
+  (list buffer-file-name default-directory))
+
+(defun contexture--known-layers ()
+  "Return the layers of this buffer, or nil if they are not known yet.
+This makes no call and runs no search, as a mode line needs it."
+  (and (equal (car contexture--layers) (contexture--layers-key))
+       (cdr contexture--layers)))
+
+(defun contexture--layers ()
+  "Return the layers of this buffer, plists from the general to the special."
+  (or (and (consp contexture-manager) (contexture--layers-named contexture-manager))
+      (contexture--known-layers)
+      (contexture--note-layers
+       (current-buffer) (contexture--layers-key)
+       (contexture--ask 'open-layers (contexture--place-params)))))
+
+(defun contexture--with-layers (function &optional failure)
+  "Call FUNCTION without arguments as soon as this buffer's layers are known.
+Emacs does not wait.  FAILURE is called with the error, if there is one."
+  (contexture--in-asking-buffer
+    (if (or (contexture--fixed-context) (contexture--known-layers))
+        (funcall function)
+      (let ((buffer (current-buffer))
+            (key (contexture--layers-key)))
+        (contexture-request-async
+         'open-layers (contexture--place-params)
+         :success (lambda (opened)
+                    (when (buffer-live-p buffer)
+                      (with-current-buffer buffer
+                        (contexture--note-layers buffer key opened)
+                        (funcall function))))
+         :error (or failure #'contexture-show-error))))))
+
+(defun contexture--asks-layer-p ()
+  "Return non-nil if the user wants to choose the layer in this command."
+  (cond ((memq this-command contexture--choosing-layer) current-prefix-arg)
+        ((memq this-command contexture--choosing-layer-twice)
+         (equal current-prefix-arg '(16)))))
+
+(defun contexture--own-prefix ()
+  "Return the prefix argument, or nil if it only asks for the layer."
+  (unless (equal current-prefix-arg '(16)) current-prefix-arg))
+
+(defun contexture--place-params ()
+  "Return the parameters of `open-layers' for this buffer.
+They name a buffer that got its file only now, so that its items go along."
+  (let* ((file (and buffer-file-name (expand-file-name buffer-file-name)))
+         (root (contexture--project-root))
+         (folder (expand-file-name (if file (file-name-directory file)
+                                     default-directory))))
+    `(,@(if root (list :root root) (list :directory folder))
+      ,@(and file (list :filename file))
+      ,@(when (or (not file) contexture--buffer-number)
+          (pcase-let ((`(,name . ,number) (contexture--numbered-buffer)))
+            (list :buffer name :number number)))
+      :formerly ,(delete-dups
+                  (delq nil (list (buffer-name)
+                                  (and file (file-name-nondirectory file))
+                                  (and root (abbreviate-file-name root))))))))
+
+(defun contexture--numbered-buffer ()
+  "Return the name of this buffer when it was first asked for, and its number.
+No other buffer of any Emacs has both."
+  (unless contexture--emacs-number
+    (setq contexture--emacs-number
+          (format "%s-%x-%06x" (format-time-string "%s") (emacs-pid)
+                  (random #x1000000))))
+  (unless contexture--buffer-number
+    (setq contexture--buffer-number
+          (cons (buffer-name)
+                (format "%s.%d" contexture--emacs-number
+                        (cl-incf contexture--buffer-count))))
+    (add-hook 'after-set-visited-file-name-hook #'contexture--got-file nil t))
+  contexture--buffer-number)
+
+(defun contexture--got-file ()
+  "Let the items of this buffer, which had no file, go along to its file."
+  (when (and buffer-file-name (contexture-running-p))
+    (contexture--with-layers #'ignore #'ignore)))
+
+(put 'contexture--got-file 'permanent-local-hook t)
+
+(defun contexture--note-layers (buffer key opened)
+  "Keep the layers in OPENED, a result of `open-layers', for BUFFER and KEY.
+Return them."
+  (let ((layers (plist-get opened :layers)))
+    (dolist (layer layers)
+      (puthash (plist-get layer :manager) (plist-get layer :label)
+               contexture--labels)
+      (contexture--note-totals (plist-get layer :manager) (plist-get layer :items)
+                               (plist-get layer :tokens)
+                               (plist-get layer :version)))
+    (when (or (plist-get opened :taken-over) (plist-get opened :elsewhere))
+      (contexture--tell-opened-layers opened))
+    (with-current-buffer buffer
+      (setq contexture--layers (cons key layers)))
+    layers))
+
+(defun contexture--forget-layers ()
+  "Let all buffers ask for their layers again: some may have new names."
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (when contexture--layers (setq contexture--layers nil)))))
+
+(defun contexture--layer (layers &rest kinds)
+  "Return the name of the first of LAYERS whose layer is in KINDS."
+  (plist-get (cl-find-if (lambda (layer) (memq (plist-get layer :layer) kinds))
+                         layers)
+             :manager))
+
+;;;; Which context
+
+(defun contexture-current-manager ()
+  "Return the name of the context to which commands in this buffer add."
+  (contexture--in-asking-buffer
+    (let ((fixed (contexture--fixed-context)))
+      (cond ((stringp fixed) fixed)
+            ((contexture--asks-layer-p)
+             (contexture--choose-layer (contexture--layers)))
+            ((eq contexture-scope 'shared) contexture--shared)
+            (t (contexture--layer-to-add (contexture--layers)))))))
+
+(defun contexture--layers-named (names)
+  "Return the layers of a conversation whose contexts have NAMES.
+The first is for everywhere and the last the conversation's own."
+  (cl-loop for (name . more) on names
+           collect (list :manager name
+                         :label (gethash name contexture--labels name)
+                         :layer (cond ((equal name contexture--shared) :everywhere)
+                                      (more :project)
+                                      (t :conversation)))))
+
+(defun contexture--layer-to-add (layers)
+  "Return the name of the one of LAYERS that `contexture-scope' chooses."
+  (or (and (not (eq contexture-scope 'buffer)) (contexture--layer layers :project))
+      (contexture--layer layers :file :buffer :conversation)))
+
+(defun contexture-current-context ()
+  "Return the name of this buffer's context, or the list of all its layers.
+The layers are in order, from the general to the special."
+  (contexture--in-asking-buffer
+    (or (contexture--fixed-context)
+        (contexture--names-of (contexture--layers)))))
+
+(defun contexture--known-context ()
+  "Return the value of `contexture-current-context' without any call.
+Return nil if the layers are not known yet."
+  (contexture--in-asking-buffer
+    (or (contexture--fixed-context)
+        (contexture--names-of (contexture--known-layers)))))
+
+(defun contexture--names-of (layers)
+  "Return the names of the contexts of LAYERS."
+  (mapcar (lambda (layer) (plist-get layer :manager)) layers))
+
+(defun contexture--managers (context)
+  "Return the names in CONTEXT, one name or a list of them."
+  (ensure-list context))
+
+(defun contexture--context-params (context)
+  "Return the parameters by which a method reads CONTEXT."
+  (if (listp context) (list :managers context) (list :manager context)))
+
+(defun contexture--of-context-p (manager context)
+  "Return non-nil if MANAGER is CONTEXT or one of its layers."
+  (if (listp context) (member manager context) (equal manager context)))
+
+(defun contexture--project-root ()
+  "Return the absolute root of the project around this buffer, or nil.
+Remote directories are not searched: that may take long."
+  (unless (file-remote-p default-directory)
+    (or (gethash default-directory contexture--project-roots)
+        (when-let* ((project (project-current)))
+          (puthash default-directory (expand-file-name (project-root project))
+                   contexture--project-roots)))))
+
+;;;; Labels
+
+(defun contexture--label (context)
+  "Return the name of CONTEXT, one name or a list of layers, for messages."
+  (cond ((null context) "this buffer")
+        ((listp context)
+         (contexture--label (or (cadr context) (car context))))
+        ((equal context contexture--shared) "the shared context")
+        ((gethash context contexture--labels)
+         (contexture--visible (gethash context contexture--labels)))
+        ((get-buffer context) (concat "buffer " (contexture--visible context)))
+        ((string-suffix-p "/" context) (concat "project " (contexture--visible context)))
+        (t (contexture--visible context))))
+
+(defun contexture--note-labels (entries)
+  "Keep the labels in ENTRIES, a list of contexts; return ENTRIES."
+  (dolist (entry entries entries)
+    (when-let* ((label (plist-get entry :label)))
+      (unless (gethash (plist-get entry :manager) contexture--labels)
+        (puthash (plist-get entry :manager) label contexture--labels)))))
+
+(defun contexture--capitalized (text)
+  "Return TEXT with its first letter, and no other, as a capital."
+  (concat (upcase (substring text 0 1)) (substring text 1)))
+
+;;; Mark what a language model should see
 
 (defgroup contexture nil
   "Choose and keep what a language model sees."
@@ -534,9 +963,6 @@ If the server does not answer at once, use its last report."
       (cons (apply #'+ (mapcar #'car known))
             (apply #'+ (mapcar (lambda (total) (or (cadr total) 0)) known))))))
 
-(autoload 'contexture--candidates "contexture-layers")
-(autoload 'contexture--call-each "contexture-layers")
-
 (defun contexture--choose-manager (all own)
   "Ask the user for one of the contexts ALL, entries of the server.
 OWN is the current buffer's context, a name or a list of layers."
@@ -592,6 +1018,108 @@ With a prefix argument, or if those layers are empty, choose one."
     (insert text)
     (contexture--message "Inserted the context of %s (%d characters)"
              (contexture--label manager) (length text))))
+
+;;; Say and choose layers
+
+;; What users see and choose about the layers of a buffer (see
+;; contexture.el): items that moved into a layer, contexts that are in
+;; no layer but may be expected there, and where to add or to look.
+
+(defvar contexture--told-elsewhere nil
+  "Names of the contexts about which the user was told that they are elsewhere.")
+
+(defun contexture--tell-opened-layers (opened)
+  "Tell what OPENED, a result of `open-layers', took over and left elsewhere.
+Each context that is left elsewhere is mentioned once."
+  (contexture--note-labels (plist-get opened :elsewhere))
+  (when-let* ((taken (plist-get opened :taken-over)))
+    (contexture--forget-layers)
+    (contexture--message "Contexture: %s" (contexture--taken-over-text taken)))
+  (when-let* ((elsewhere (cl-remove-if
+                          (lambda (held)
+                            (member (plist-get held :manager)
+                                    contexture--told-elsewhere))
+                          (plist-get opened :elsewhere))))
+    (dolist (held elsewhere)
+      (push (plist-get held :manager) contexture--told-elsewhere))
+    (contexture--message "Contexture: %s" (contexture--elsewhere-text elsewhere))))
+
+(defun contexture--taken-over-text (taken)
+  "Return a phrase for TAKEN, the contexts whose items moved into layers."
+  (mapconcat (lambda (held)
+               (format "moved %s of %s to the %s"
+                       (contexture--count (plist-get held :items) "item")
+                       (contexture--visible (gethash (plist-get held :manager)
+                                                     contexture--labels
+                                                     (plist-get held :manager)))
+                       (contexture--name (plist-get held :layer))))
+             taken "; "))
+
+(defun contexture--elsewhere-text (elsewhere)
+  "Return a phrase for ELSEWHERE, the contexts that are in no layer."
+  (concat "not in any layer of this buffer: "
+          (mapconcat (lambda (held)
+                       (format "%s of %s"
+                               (contexture--count (plist-get held :items) "item")
+                               (contexture--label (plist-get held :manager))))
+                     elsewhere ", ")
+          "; "
+          (substitute-command-keys "C-u \\[contexture-list] shows them")))
+
+(defun contexture--choose-layer (layers)
+  "Ask the user for one of LAYERS; return the name of its context."
+  (let* ((usual (contexture--layer-to-add layers))
+         (names (mapcar (lambda (layer)
+                          (cons (contexture--visible (plist-get layer :label))
+                                (plist-get layer :manager)))
+                        layers))
+         (default (car (rassoc usual names)))
+         (chosen (completing-read (format-prompt "Add to" default)
+                                  (mapcar #'car names) nil t nil nil default)))
+    (cdr (assoc chosen names))))
+
+(defun contexture--candidates (entries)
+  "Return an alist from labels to the names of the contexts ENTRIES, plists.
+Contexts that share a label are shown with their whole names."
+  (let ((labels (mapcar (lambda (entry)
+                          (or (plist-get entry :label) (plist-get entry :manager)))
+                        entries)))
+    (cl-loop for entry in entries
+             for label in labels
+             for manager = (plist-get entry :manager)
+             collect (cons (if (and (plist-get entry :label)
+                                    (= 1 (cl-count label labels :test #'equal)))
+                               label
+                             manager)
+                           manager))))
+
+(defun contexture--call-each (method calls success failure)
+  "Call METHOD once for each of CALLS, lists of parameters, in one batch.
+SUCCESS is called with one result made of all, FAILURE with an error."
+  (if (null (cdr calls))
+      (contexture--request-patiently method (car calls)
+                                     :success success :error failure)
+    (contexture-request-batch-async
+     (mapcar (lambda (params) (cons method params)) calls)
+     :success (lambda (outcomes)
+                (if-let* ((problem (cl-some (lambda (it) (plist-get it :error))
+                                            outcomes)))
+                    (funcall failure problem)
+                  (funcall success
+                           (contexture--one-result
+                            (mapcar (lambda (it) (plist-get it :result))
+                                    outcomes))))))))
+
+(defun contexture--one-result (results)
+  "Return one plist made of RESULTS: numbers are added, lists appended."
+  (let ((one (copy-sequence (car results))))
+    (dolist (result (cdr results) one)
+      (cl-loop for (key value) on result by #'cddr
+               for known = (plist-get one key)
+               do (setq one (plist-put one key
+                                       (cond ((numberp value) (+ value (or known 0)))
+                                             ((listp value) (append known value))
+                                             (t known))))))))
 
 (provide 'contexture)
 ;;; contexture.el ends here

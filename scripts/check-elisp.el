@@ -11,7 +11,6 @@
 
 (require 'cl-lib)
 (require 'package)
-(require 'bytecomp)
 (require 'checkdoc)
 (require 'check-declare)
 
@@ -24,26 +23,22 @@
   (princ (format "%s: %s\n" check text)))
 
 (defun check-compile (files)
-  "Byte-compile FILES into a temporary directory, reporting warnings."
-  (let* ((directory (make-temp-file "check-elisp" t))
-         (byte-compile-dest-file-function
-          (lambda (file)
-            (expand-file-name (concat (file-name-nondirectory file) "c") directory)))
-         (byte-compile-log-warning-function
-          (lambda (text position &optional _fill _level)
-            (check-report "byte-compile"
-                          (format "%s:%s: %s"
-                                  (file-name-nondirectory
-                                   (or byte-compile-current-file "?"))
-                                  (if (number-or-marker-p position)
-                                      (with-current-buffer byte-compile-current-buffer
-                                        (line-number-at-pos position))
-                                    "?")
-                                  text)))))
+  "Byte-compile each of FILES in an Emacs of its own, and report the warnings.
+In one Emacs, a file could use what another happened to load before it."
+  (let ((directory (make-temp-file "check-elisp" t)))
     (unwind-protect
         (dolist (file files)
-          (unless (byte-compile-file file)
-            (check-report "byte-compile" (concat file " does not compile"))))
+          (with-temp-buffer
+            (unless (zerop (call-process
+                            (expand-file-name invocation-name invocation-directory) nil t nil
+                            "-Q" "--batch" "-L" (file-name-directory file)
+                            "--eval" (format "(setq byte-compile-dest-file-function (lambda (_) %S))"
+                                             (expand-file-name "file.elc" directory))
+                            "-f" "batch-byte-compile" file))
+              (check-report "byte-compile" (concat file " does not compile")))
+            (goto-char (point-min))
+            (while (re-search-forward "^.*:\\(?:[0-9]+:\\)* *\\(?:Warning\\|Error\\): .*$" nil t)
+              (check-report "byte-compile" (match-string 0)))))
       (delete-directory directory t))))
 
 (defun check-docstrings (files)

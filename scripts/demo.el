@@ -12,9 +12,8 @@
 (require 'cl-lib)
 (require 'contexture)
 (require 'contexture-list)
-(require 'contexture-preview)
 (require 'contexture-repl)
-(require 'contexture-explain)
+(require 'contexture-dashboard)
 (eval-when-compile (require 'subr-x))
 
 (defconst contexture-demo-root
@@ -149,7 +148,7 @@ model = \"scripted\"\nscript = %S\n" script)
   "Ask the model that plays a script about a function, and show its answer."
   (apply #'contexture-demo-serve "state" (contexture-demo--configuration))
   (setq contexture-repl-history-file nil)
-  (find-file (expand-file-name "elisp/contexture-base.el" contexture-demo-root))
+  (find-file (expand-file-name "elisp/contexture-rpc.el" contexture-demo-root))
   (goto-char (point-min))
   (search-forward "(defun contexture--count")
   (contexture-demo--do "a definition, which the model is to see"

@@ -24,7 +24,7 @@
 
 (declare-function contexture-repl "contexture-repl" (&optional session))
 (declare-function contexture-repl--busy-p "contexture-repl-turn" ())
-(declare-function contexture-repl--set-text "contexture-repl-input" (text))
+(declare-function contexture-repl--set-text "contexture-repl-turn" (text))
 (declare-function contexture-repl-send "contexture-repl-turn" ())
 (defvar contexture-repl-history-file)
 (defvar contexture-repl--messages)

@@ -15,7 +15,7 @@
 (require 'cl-lib)
 (require 'from-emacs)
 (require 'contexture)
-(require 'contexture-live-place)
+(require 'contexture-marks)
 
 (defconst bench-live-files (getenv "CONTEXTURE_STATE")
   "Beginning of the names of files.")

@@ -16,7 +16,7 @@
 (require 'from-emacs)
 (require 'contexture)
 (require 'contexture-mention)
-(require 'contexture-mode)
+(require 'contexture-marks)
 
 ;;; Loading
 

@@ -9,7 +9,7 @@
 ;;; Code:
 
 (require 'contexture-test-helper)
-(require 'contexture-agent-shell)
+(require 'contexture-agents)
 
 (defvar agent-shell-command-prefix)
 

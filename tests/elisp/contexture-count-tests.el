@@ -12,7 +12,7 @@
 (require 'contexture-repl-test-helper)
 (require 'contexture-dashboard)
 (require 'contexture-list)
-(require 'contexture-session-line)
+(require 'contexture-session)
 
 (defun contexture-count-tests--places ()
   "Return what each place shows of the count, as an alist."

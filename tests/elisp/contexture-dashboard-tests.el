@@ -12,7 +12,6 @@
 
 (require 'contexture-test-helper)
 (require 'contexture-dashboard)
-(require 'contexture-explain)
 
 (defmacro contexture-dashboard-tests--with (&rest body)
   "Run BODY with a server of its own, whose clock stands still."

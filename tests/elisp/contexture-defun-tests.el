@@ -11,7 +11,7 @@
 ;;; Code:
 
 (require 'contexture-test-helper)
-(require 'contexture-defun)
+(require 'contexture-code)
 
 (dolist (folder (file-expand-wildcards "/usr/share/emacs/site-lisp/elpa/*-mode-[0-9]*"))
   (add-to-list 'load-path folder))

@@ -6,7 +6,6 @@
 
 (require 'contexture-test-helper)
 (require 'contexture-doctor)
-(require 'contexture-info)
 (require 'lisp-mnt)
 
 (defun contexture-doctor-test-run (&optional address)

@@ -11,11 +11,8 @@
 ;;; Code:
 
 (require 'contexture-test-helper)
-(require 'contexture-list-item)
-(require 'contexture-list-order)
-(require 'contexture-sets)
+(require 'contexture-list)
 (require 'contexture-sources)
-(require 'contexture-tree)
 (require 'dired-aux)
 (require 'rect)
 

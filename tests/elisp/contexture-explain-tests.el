@@ -12,7 +12,7 @@
 (require 'contexture-dashboard-tests
          (expand-file-name "contexture-dashboard-tests"
                            (file-name-directory (or load-file-name buffer-file-name))))
-(require 'contexture-explain)
+(require 'contexture-dashboard)
 
 (defun contexture-explain-tests--text ()
   "Return what the account shows, with its header line, or nil."

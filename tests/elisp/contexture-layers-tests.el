@@ -12,11 +12,9 @@
 
 (require 'contexture-test-helper)
 (require 'contexture-list)
-(require 'contexture-mode)
-(require 'contexture-preview)
-(require 'contexture-sets)
+(require 'contexture-marks)
 (require 'contexture-repl)
-(require 'contexture-layers)
+(require 'contexture)
 (require 'contexture-gptel)
 
 (defvar gptel-model)

@@ -13,7 +13,6 @@
 
 (require 'contexture-test-helper)
 (require 'contexture-lisp)
-(require 'contexture-lisp-repl)
 (require 'contexture-menu)
 
 (defvar inferior-lisp-program)
@@ -37,7 +36,6 @@
   "Call FUNCTION of the client under test, without its prefix, with ARGUMENTS."
   (apply (intern (format "%s-%s" contexture-lisp-real-name function)) arguments))
 
-(require (intern (format "contexture-%s" contexture-lisp-real-name)))
 (require contexture-lisp-real-name)
 (setq inferior-lisp-program "sbcl --noinform --no-sysinit --no-userinit"
       slime-repl-history-file nil

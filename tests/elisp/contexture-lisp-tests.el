@@ -14,8 +14,6 @@
 (require 'contexture-test-helper)
 (require 'contexture-lisp)
 (require 'contexture-menu)
-(require 'contexture-slime)
-(require 'contexture-sly)
 
 (ert-deftest contexture-lisp-does-without-clients ()
   (should-not (featurep 'slime))
@@ -69,14 +67,14 @@
 
 (ert-deftest contexture-lisp-commands-are-autoloaded ()
   (let ((commands '("add-symbol" "add-history" "add-error" "add-inspector" "add-note")))
-    (dolist (feature '("slime" "sly"))
-      (with-temp-buffer
-        (insert-file-contents (locate-library (format "contexture-%s.el" feature)))
+    (with-temp-buffer
+      (insert-file-contents (locate-library "contexture-lisp.el"))
+      (dolist (feature '("slime" "sly"))
         (dolist (what commands)
           (should (save-excursion
                     (search-forward
-                     (format ";;;###autoload (autoload 'contexture-%s-%s \"contexture-%s\" nil t)"
-                             feature what feature)
+                     (format ";;;###autoload (autoload 'contexture-%s-%s \"contexture-lisp\" nil t)"
+                             feature what)
                      nil t))))))))
 
 (defun contexture-lisp-tests--slime ()

@@ -9,9 +9,7 @@
 ;;; Code:
 
 (require 'contexture-test-helper)
-(require 'contexture-list-item)
-(require 'contexture-list-order)
-(require 'contexture-sets)
+(require 'contexture-list)
 
 (defun contexture-list-tests--add (content &rest metadata)
   "Add CONTENT with METADATA to the context \"m\"."

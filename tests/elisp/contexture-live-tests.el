@@ -10,8 +10,8 @@
 ;;; Code:
 
 (require 'contexture-test-helper)
-(require 'contexture-live-place)
-(require 'contexture-sets)
+(require 'contexture-marks)
+(require 'contexture-list)
 
 (defvar contexture-live-tests--lines
   '("first" "second" "third" "fourth" "fifth" "sixth" "seventh" "eighth")

@@ -12,15 +12,11 @@
 (require 'contexture-test-helper)
 (require 'contexture-dashboard)
 (require 'contexture-doctor)
-(require 'contexture-explain)
-(require 'contexture-info)
 (require 'contexture-list)
 (require 'contexture-mention)
 (require 'contexture-repl)
-(require 'contexture-session-show)
-(require 'contexture-session-views)
-(require 'contexture-sets)
-(require 'contexture-visible)
+(require 'contexture-session)
+(require 'contexture-rpc)
 
 (defmacro contexture-packages-real-deftest (package what &rest body)
   "Define a test of BODY that needs PACKAGE; WHAT completes its name."

@@ -11,7 +11,7 @@
 ;;; Code:
 
 (require 'contexture-repl-test-helper)
-(require 'contexture-session-views)
+(require 'contexture-session)
 (require 'contexture-dashboard)
 
 (defun contexture-repl-manage-tests--at-once ()

@@ -9,7 +9,7 @@
 ;;; Code:
 
 (require 'contexture-test-helper)
-(require 'contexture-repl-markdown)
+(require 'contexture-repl-view)
 
 (defun contexture-repl-markdown-tests--draw (&rest pieces)
   "Draw PIECES in this buffer."

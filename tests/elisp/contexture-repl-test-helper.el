@@ -12,7 +12,6 @@
 
 (require 'contexture-test-helper)
 (require 'contexture-repl)
-(require 'contexture-repl-code)
 
 (defmacro contexture-repl-test-with (answers &rest body)
   "Run BODY in the buffer of the session \"talk\" with a model that says ANSWERS.

@@ -11,11 +11,6 @@
 
 (require 'contexture-test-helper)
 (require 'contexture-session)
-(require 'contexture-session-edit)
-(require 'contexture-menu)
-(require 'contexture-session-import)
-(require 'contexture-session-show)
-(require 'contexture-session-line)
 (require 'contexture-menu)
 
 (defmacro contexture-session-tests--with (&rest body)

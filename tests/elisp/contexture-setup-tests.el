@@ -5,7 +5,7 @@
 ;;; Code:
 
 (require 'contexture-test-helper)
-(require 'contexture-setup)
+(require 'contexture-doctor)
 
 (defmacro contexture-setup-tests--with (&rest body)
   "Run BODY with a home folder of its own, which is the current one."

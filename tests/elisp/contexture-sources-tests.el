@@ -10,9 +10,8 @@
 (require 'flymake)
 (require 'grep)
 (require 'ibuffer)
-(require 'contexture-sets)
+(require 'contexture-list)
 (require 'contexture-sources)
-(require 'contexture-tree)
 
 (defmacro contexture-test-choosing (choice &rest body)
   "Run BODY with every completion answered by CHOICE.

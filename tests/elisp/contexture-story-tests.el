@@ -19,14 +19,12 @@
 
 (require 'contexture-test-helper)
 (require 'contexture-repl-test-helper)
-(require 'contexture-preview)
-(require 'contexture-symbol)
+(require 'contexture-list)
+(require 'contexture-sources)
 (require 'contexture-repl)
-(require 'contexture-layers)
+(require 'contexture)
 (require 'contexture-gptel)
-(require 'contexture-lisp-repl)
-(require 'contexture-slime)
-(require 'contexture-sly)
+(require 'contexture-lisp)
 
 (defvar gptel-backend)
 (defvar gptel-mode)

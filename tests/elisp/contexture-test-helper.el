@@ -16,9 +16,8 @@
 (require 'contexture)
 (require 'contexture-ert)
 (require 'contexture-list)
-(require 'contexture-mode)
-(require 'contexture-preview)
-(require 'contexture-symbol)
+(require 'contexture-marks)
+(require 'contexture-sources)
 
 (defvar contexture-doctor-timeout)
 ;; These suites run beside others, and with a server that was built to debug.

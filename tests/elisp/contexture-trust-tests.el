@@ -10,7 +10,6 @@
 ;;; Code:
 
 (require 'contexture-repl-test-helper)
-(require 'contexture-trust)
 (require 'contexture-doctor)
 
 (defmacro contexture-trust-test-with (answers &rest body)

@@ -11,17 +11,12 @@
 
 (require 'contexture-repl-test-helper)
 (require 'contexture-dashboard)
-(require 'contexture-explain)
-(require 'contexture-info)
-(require 'contexture-sets)
+(require 'contexture-doctor)
+(require 'contexture-list)
 (require 'contexture-session)
-(require 'contexture-session-edit)
-(require 'contexture-session-show)
-(require 'contexture-session-views)
 (require 'contexture-lisp)
 (require 'contexture-provider)
-(require 'contexture-symbol)
-(require 'contexture-trust)
+(require 'contexture-sources)
 
 (defconst contexture-visible-tests--hidden
   '(#x1 #x7 ?\n ?\t ?\r #x1b #x1f #x7f #x80 #x85 #x9b #x9f #xad #x34f #x378 #x61c #x115f

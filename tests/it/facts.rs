@@ -50,7 +50,7 @@ fn the_reference_names_the_defaults_of_sessions() {
 
 #[test]
 fn emacs_knows_the_strategies_and_the_defaults_of_sessions() {
-    let source = page("elisp/contexture-session-edit.el");
+    let source = page("elisp/contexture-session.el");
     let settings = between(&source, "(defconst contexture-session--more-settings", "\n\n");
     let names = strategy::names();
     let strategies = between(settings, "(:strategy ", ")\n    (:");

@@ -1,0 +1,1102 @@
+;;; contexture-code.el --- Definitions, and changes of code in its place  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; `contexture-defun-at-point' finds the definition, section, block or cell
+;; around point, in all modes in the same way.  The second half shows how a
+;; buffer would change, in the buffer itself, until you accept or reject it.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'diff-mode)
+(require 'ediff)
+(require 'rx)
+(require 'contexture-rpc)
+(eval-when-compile (require 'subr-x))
+
+(declare-function add-log-current-defun "add-log" ())
+(declare-function treesit-defun-at-point "ext:treesit" ())
+(declare-function treesit-node-children "ext:treesit" (node &optional named))
+(declare-function treesit-node-end "ext:treesit.c" (node))
+(declare-function treesit-node-parent "ext:treesit.c" (node))
+(declare-function treesit-node-start "ext:treesit.c" (node))
+(declare-function treesit-node-type "ext:treesit.c" (node))
+(declare-function treesit-parent-until "ext:treesit" (node pred &optional include-node))
+(declare-function treesit-parser-list "ext:treesit.c" (&optional buffer language tag))
+
+;;; Sections, blocks and cells
+
+;; What `contexture-defun-at-point' takes for a definition in text that
+;; headings divide: a source block, or the section with its heading.  And
+;; the cells of code that lines of "# %%" divide.
+
+(defconst contexture-defun-prose--modes
+  '(org-mode markdown-mode markdown-ts-mode gfm-mode)
+  "Major modes of text that headings divide.")
+
+(defconst contexture-defun-prose--files
+  "\\.\\(?:md\\|markdown\\|mkd\\|Rmd\\|qmd\\|org\\)\\'"
+  "Regexp for files of such text, for an Emacs without their modes.")
+
+(defun contexture-defun-prose--here-p ()
+  "Return non-nil if this buffer's text is divided by headings."
+  (or (apply #'derived-mode-p contexture-defun-prose--modes)
+      (and (not (derived-mode-p 'prog-mode))
+           (string-match-p contexture-defun-prose--files (or buffer-file-name "")))))
+
+(defun contexture-defun-prose--org-p ()
+  "Return non-nil if this buffer's text is Org's."
+  (or (derived-mode-p 'org-mode)
+      (string-suffix-p ".org" (or buffer-file-name ""))))
+
+(defun contexture-defun-prose--at-point ()
+  "Return the block or section around point as (BEG END NAME KIND), or nil."
+  (if (contexture-defun-prose--org-p)
+      (or (contexture-defun-prose--block "^[ \t]*#\\+begin_\\([a-z]+\\)\\(.*\\)$"
+                                   (lambda ()
+                                     (concat "^[ \t]*#\\+end_" (match-string 1))))
+          (contexture-defun-prose--section "^\\(\\*+\\)[ \t]+\\(.+?\\)[ \t]*$"))
+    (or (contexture-defun-prose--block
+         "^[ \t]*\\(\\(?:```\\|~~~\\)[`~]*\\)[ \t]*\\(.*\\)$"
+         (lambda () (concat "^[ \t]*" (regexp-quote (match-string 1)) "[`~]*[ \t]*$")))
+        (contexture-defun-prose--section "^\\(#+\\)[ \t]+\\(.+?\\)[ \t#]*$"))))
+
+(defun contexture-defun-prose--block (opening closing)
+  "Return the block around point whose first line matches OPENING, or nil.
+CLOSING is called after that matched, and returns the regexp of its end."
+  (save-excursion
+    (let ((here (line-beginning-position)) (case-fold-search t) found)
+      (goto-char (point-min))
+      (while (and (not found) (re-search-forward opening nil t)
+                  (<= (line-beginning-position) here))
+        (let ((start (line-beginning-position))
+              (language (string-trim (match-string-no-properties 2))))
+          (when (re-search-forward (funcall closing) nil t)
+            (forward-line)
+            (when (> (point) here)
+              (setq found (list (contexture-defun-prose--keywords-above start) (point)
+                                (contexture-defun-prose--block-name start language)
+                                :block))))))
+      found)))
+
+(defun contexture-defun-prose--keywords-above (start)
+  "Return where the keywords of Org above the block at START begin."
+  (save-excursion
+    (goto-char start)
+    (when (contexture-defun-prose--org-p)
+      (while (and (zerop (forward-line -1))
+                  (looking-at-p "[ \t]*#\\+\\(?:name\\|header\\|caption\\|attr_\\w+\\)"))
+        (setq start (point))))
+    start))
+
+(defun contexture-defun-prose--block-name (start language)
+  "Return the name of the block at START, or else its LANGUAGE, or nil."
+  (save-excursion
+    (goto-char (contexture-defun-prose--keywords-above start))
+    (cond ((re-search-forward "#\\+name:[ \t]*\\(.+?\\)[ \t]*$" start t)
+           (match-string-no-properties 1))
+          ((string-match "[[:alnum:]_+-]+" language) (match-string 0 language)))))
+
+(defun contexture-defun-prose--section (heading)
+  "Return the section around point, whose first line matches HEADING, or nil.
+The match has two groups: one as long as the heading is deep, and its text."
+  (save-excursion
+    (end-of-line)
+    (let (case-fold-search)
+      (when (contexture-defun-prose--heading heading #'re-search-backward)
+        (let ((start (point))
+              (depth (length (match-string 1)))
+              (name (match-string-no-properties 2)))
+          (end-of-line)
+          (while (and (contexture-defun-prose--heading heading #'re-search-forward)
+                      (> (length (match-string 1)) depth)))
+          (unless (eobp) (forward-line 0))
+          (list start (point) name :section))))))
+
+(defun contexture-defun-prose--heading (heading search)
+  "Go to the next match of HEADING that is in no block; SEARCH finds it.
+Return nil, at the end of the text, if there is none."
+  (let (found)
+    (while (and (not found) (funcall search heading nil 'move))
+      (setq found (save-match-data
+                    (save-excursion
+                      (forward-line 0)
+                      (not (contexture-defun-prose--fenced-p))))))
+    found))
+
+(defun contexture-defun-prose--fenced-p ()
+  "Return non-nil if this line, which looks like a heading, is in a block."
+  (unless (contexture-defun-prose--org-p)     ; in Org an asterisk always begins a heading
+    (let ((here (point)) (inside nil))
+      (goto-char (point-min))
+      (while (re-search-forward "^[ \t]*\\(?:```\\|~~~\\)" here t)
+        (setq inside (not inside)))
+      inside)))
+
+(defun contexture-defun-prose--cell ()
+  "Return the cell around point, between lines of \"# %%\", or nil."
+  (let ((mark "^[ \t]*\\(?:#\\|//\\|--\\|;;\\|%\\)[ \t]*%%[ \t]*\\(.*\\)$"))
+    (save-excursion
+      (end-of-line)
+      (when (re-search-backward mark nil t)
+        (let ((start (point)) (name (string-trim (match-string-no-properties 1))))
+          (end-of-line)
+          (if (re-search-forward mark nil t) (forward-line 0) (goto-char (point-max)))
+          (list start (point) (and (not (string-empty-p name)) name) :block))))))
+
+;;; The definition around point
+
+;; `contexture-defun-at-point' finds what a programmer calls a definition:
+;; with its decorators, attributes and documentation comment, its name and
+;; its kind.  A tree-sitter parser knows best where a definition is; else
+;; the major mode, if it has rules of its own; else a line that looks like
+;; the head of a definition, with the lines indented below it.  In Org and
+;; Markdown it is a source block or the section with its heading, and in
+;; code that is divided by "# %%" the cell.
+
+;;;; Heads
+
+(defconst contexture-defun--modifiers
+  (rx (* (or (seq (or "export" "default" "public" "private" "protected" "internal"
+                      "static" "final" "abstract" "async" "unsafe" "const" "virtual"
+                      "inline" "override" "open" "sealed" "data" "partial" "declare"
+                      "synchronized" "native" "constexpr" "explicit" "friend" "local"
+                      "readonly" "typedef")
+                  symbol-end)
+             (seq "extern" (? (+ blank) "\"" (* (not (any "\""))) "\""))
+             (seq "pub" (? "(" (* (not (any ")\n"))) ")"))
+             (seq "template" (* blank) "<" (* (not (any ">\n"))) ">"))
+         (+ blank)))
+  "Regexp for the words that may come before the keyword of a definition.")
+
+(defconst contexture-defun--name
+  (rx (? (any "#~*")) (any alpha "_$") (* (any alnum "_$?!")) (* (or "::" "." ":")
+                                                                 (any alpha "_$")
+                                                                 (* (any alnum "_$?!"))))
+  "Regexp for a name.")
+
+(defconst contexture-defun--keyword-kinds
+  '(("def" . :function) ("defp" . :function) ("fn" . :function) ("func" . :function)
+    ("fun" . :function) ("function" . :function) ("sub" . :function)
+    ("proc" . :function) ("procedure" . :function)
+    ("class" . :class) ("object" . :class) ("record" . :class) ("contract" . :class)
+    ("struct" . :struct) ("union" . :struct) ("enum" . :enum)
+    ("interface" . :interface) ("protocol" . :interface)
+    ("trait" . :trait) ("impl" . :impl)
+    ("module" . :module) ("mod" . :module) ("namespace" . :module)
+    ("type" . :type) ("macro_rules!" . :macro) ("macro" . :macro))
+  "Alist from a keyword that begins a definition to the definition's kind.")
+
+(defconst contexture-defun--keyword-head
+  (concat "[ \t]*" contexture-defun--modifiers
+          (regexp-opt (mapcar #'car contexture-defun--keyword-kinds) "\\(")
+          "\\*?\\(?:[ \t]+\\|[ \t]*<[^>\n]*>[ \t]*\\)"
+          "\\(?:<[^>\n]*>[ \t]*\\|class[ \t]+\\|([^()\n]*)[ \t]*\\)?" ; Go's receiver
+          "\\(" contexture-defun--name "\\)")
+  "Regexp for a head with a keyword; its groups are the keyword and the name.")
+
+(defconst contexture-defun--value-head
+  (concat "[ \t]*" contexture-defun--modifiers "\\(?:\\(?:const\\|let\\|var\\)[ \t]+\\)?"
+          "\\(" contexture-defun--name "\\)"
+          "[ \t]*\\(?::[^=\n]*\\)?[=:][ \t]*\\(?:async[ \t]+\\)?"
+          "\\(?:function\\_>\\|(.*=>\\|([ \t]*$\\|<[^>\n]*>(.*\\(?:=>\\|(\\)[ \t]*"
+          "\\|[[:alpha:]_$][[:alnum:]_$]*[ \t]*=>\\)")
+  "Regexp for a function that is the value of a name; its group is the name.")
+
+(defconst contexture-defun--call-head
+  (concat "[ \t]*" contexture-defun--modifiers
+          "\\(?:\\(?:get\\|set\\|function\\)[ \t]+\\)?"
+          "\\(?:[][:alnum:]_$<>,:.?&*[ \t]*[]>[:alnum:]_&*][ \t*&]+\\)?"
+          "\\(" contexture-defun--name "\\)[ \t]*\\(?:<[^>\n]*>\\)?(")
+  "Regexp for a head without keyword, such as a method's; its group is the name.")
+
+(defconst contexture-defun--no-names
+  '("if" "for" "while" "switch" "catch" "with" "return" "else" "do" "match" "foreach"
+    "using" "lock" "new" "await" "throw" "typeof" "elif" "until" "unless" "case"
+    "super" "sizeof" "defer" "go" "select" "loop" "assert" "function" "print")
+  "Words that may precede a parenthesis without being a function's name.")
+
+(defconst contexture-defun--lisp-head
+  (rx (* blank) "(" (group (* (any alnum "_:/.-")) "def" (* (any alnum "_!*?-")))
+      (+ (any " \t\n"))
+      (* (or (seq "^" (+ (not (any " \n"))) (+ blank))))
+      (* (any "('")) (group (+ (not (any " \t\n()\"")))))
+  "Regexp for a definition in a Lisp; its groups are the operator and the name.")
+
+(defun contexture-defun--head-here ()
+  "Return (NAME . KIND) if a definition's head begins on this line, or nil."
+  (save-excursion
+    (save-match-data
+      (let ((case-fold-search nil))
+        (forward-line 0)
+        (cond ((looking-at contexture-defun--lisp-head)
+               (cons (match-string-no-properties 2)
+                     (contexture-defun--lisp-kind (match-string 1))))
+              ((looking-at contexture-defun--keyword-head)
+               (contexture-defun--keyword-found))
+              ((looking-at contexture-defun--value-head)
+               (cons (match-string-no-properties 1) :function))
+              ((looking-at contexture-defun--call-head)
+               (contexture-defun--call-found)))))))
+
+(defun contexture-defun--keyword-found ()
+  "Return (NAME . KIND) of the head with a keyword that was just matched."
+  (let* ((keyword (match-string 1))
+         (name (match-string-no-properties 2))
+         (kind (cdr (assoc keyword contexture-defun--keyword-kinds)))
+         (line (buffer-substring-no-properties (point) (line-end-position))))
+    (cond ((and (eq kind :impl) (string-match "[ \t]for[ \t]+\\([^ {\n]+\\)" line))
+           (cons (match-string 1 line) kind))
+          ((and (eq kind :type)
+                (string-match "\\_<\\(struct\\|interface\\)\\_>" line))
+           (cons name (intern (concat ":" (match-string 1 line)))))
+          ((and (equal keyword "func") (string-match "\\`[ \t]*func[ \t]*(" line))
+           (cons name :method))
+          ;; "struct point p = …" and "struct point;" define no type.
+          ((and (memq kind '(:struct :enum :class :module))
+                (string-match-p "\\`[^{]*[;=]" line))
+           nil)
+          ((and (memq kind '(:struct :enum)) (string-match-p "(" line)) ; a function
+           (and (looking-at contexture-defun--call-head)
+                (contexture-defun--call-found)))
+          (t (cons name kind)))))
+
+(defun contexture-defun--call-found ()
+  "Return (NAME . KIND) of the head without keyword that was just matched.
+Nil if its parentheses are those of a call."
+  (let ((name (match-string-no-properties 1))
+        (line (buffer-substring-no-properties (point) (match-end 1))))
+    (unless (or (member name contexture-defun--no-names)
+                (string-match-p "\\_<\\(?:return\\|else\\|new\\|throw\\|await\\|case\\)\\_>"
+                                line))
+      (goto-char (1- (match-end 0)))
+      (and (ignore-errors (forward-list) t)
+           (looking-at-p "[^;{}()=,\"']*{")
+           (cons name :function)))))
+
+(defun contexture-defun--lisp-kind (operator)
+  "Return the kind of what OPERATOR, the name of a macro of a Lisp, defines."
+  (pcase operator
+    ((rx (or "macro" "syntax")) :macro)
+    ((rx "test") :test)
+    ((rx (or "method" "generic" "multi")) :method)
+    ((rx (or "class" "struct" "record" "type")) :class)
+    ((rx "protocol") :interface)
+    ((rx (or "package" "module" "library")) :module)
+    ((rx (or "var" "const" "param" "custom" "face" "group" "global")) :variable)
+    ((or "def" "defonce") :variable)
+    (_ :function)))
+
+;;;; What belongs to a definition, above it
+
+(defconst contexture-defun--annotation
+  (rx (* blank) (or (seq "@" (any alpha "_")) "#[" "#![" "[["
+                    (seq "template" (* blank) "<")
+                    (seq "[" (any upper))))
+  "Regexp for the beginning of a decorator, an attribute or a template's head.")
+
+(defconst contexture-defun--comment
+  (rx (* blank) (or "//" "/*" "*/" "* " "*\n"
+                    (seq "#" (or (any " #'\n") eol)) (seq (+ ";") (or (any " #\n") eol))
+                    "--" "%"))
+  "Regexp for a line that is a comment in most languages.")
+
+(defun contexture-defun--comment-line-p ()
+  "Return non-nil if this line is nothing but a comment."
+  (save-excursion
+    (forward-line 0)
+    (skip-chars-forward " \t")
+    (cond ((eolp) nil)
+          ((looking-at-p "#!") nil)
+          ((looking-at-p ";;;;? [^#]") nil) ; a heading
+          ((nth 3 (syntax-ppss)) nil)
+          ((nth 4 (syntax-ppss)))
+          ((derived-mode-p 'prog-mode)
+           (or (and comment-start-skip (looking-at-p comment-start-skip))
+               (and (looking-at-p "//\\|/\\*")
+                    (forward-comment 1))))
+          (t (forward-line 0)
+             (looking-at-p contexture-defun--comment)))))
+
+(defun contexture-defun--annotation-start ()
+  "Return where the annotation that ends on this line begins, or nil."
+  (save-excursion
+    (end-of-line)
+    (skip-chars-backward " \t")
+    (when (memq (char-before) '(?\) ?\]))
+      (ignore-errors (backward-list)))
+    (forward-line 0)
+    (and (looking-at-p contexture-defun--annotation) (point))))
+
+(defun contexture-defun--grow (start)
+  "Return where comments and annotations directly above START begin."
+  (save-excursion
+    (goto-char start)
+    (forward-line 0)
+    (let ((start (point)))
+      (while (and (zerop (forward-line -1))
+                  (let ((above (or (contexture-defun--annotation-start)
+                                   (and (contexture-defun--comment-line-p) (point)))))
+                    (when (and above (< above start))
+                      (setq start above)
+                      (goto-char above)))))
+      (goto-char start)
+      (when (looking-at-p ";;;###") (forward-line)) ; a cookie with no comment above it
+      (point))))
+
+(defun contexture-defun--skip-preamble ()
+  "Go from a comment or annotation to the definition directly below it.
+Stay if there is none."
+  (let ((here (point)) found)
+    (forward-line 0)
+    (while (and (not (eobp))
+                (or (contexture-defun--comment-line-p)
+                    (looking-at-p contexture-defun--annotation)))
+      (setq found t)
+      (if (looking-at-p contexture-defun--annotation)
+          (contexture-defun--skip-annotation)
+        (forward-line)))
+    (if (and found (not (looking-at-p "[ \t]*$")))
+        (back-to-indentation)
+      (goto-char here))))
+
+(defun contexture-defun--skip-annotation ()
+  "Go to the line after the annotation that begins on this line."
+  (let ((eol (line-end-position)))
+    (back-to-indentation)
+    (ignore-errors
+      (skip-chars-forward "^([<\n")
+      (unless (eolp) (forward-list)))
+    (goto-char (max (point) eol))
+    (if (< (point) (line-end-position)) (goto-char eol))
+    (forward-line)))
+
+;;;; By the lines' indentation
+
+(defun contexture-defun--blank-p ()
+  "Return non-nil if the indentation of this line says nothing.
+Such a line is blank, a label, or a directive of C's preprocessor."
+  (save-excursion
+    (forward-line 0)
+    (looking-at-p
+     (rx (* blank)
+         (or eol
+             (seq (or "public" "private" "protected" "signals") (* (any " a-z")) ":"
+                  (* blank) eol)
+             (seq "#" (* blank) (or "if" "ifdef" "ifndef" "else" "elif" "endif" "define"
+                                    "undef" "pragma" "include")
+                  symbol-end))))))
+
+(defun contexture-defun--closer-p ()
+  "Return non-nil if this line begins with what closes a block."
+  (save-excursion
+    (back-to-indentation)
+    (looking-at-p "[])}]\\|\\(?:end\\|done\\|fi\\|esac\\)\\_>")))
+
+(defun contexture-defun--opener-p ()
+  "Return non-nil if this line continues a head that began above it."
+  (save-excursion
+    (back-to-indentation)
+    (looking-at-p "{\\|where\\_>")))
+
+(defun contexture-defun--end-by-indentation ()
+  "Return where the definition whose head begins on this line ends."
+  (save-excursion
+    (if (save-excursion (back-to-indentation) (eq (char-after) ?\())
+        (progn (back-to-indentation)
+               (ignore-errors (forward-list))
+               (min (point-max) (1+ (line-end-position))))
+      (let* ((depth (current-indentation))
+             (end (progn (forward-line) (point))))
+        (while (and (not (eobp))
+                    (or (contexture-defun--blank-p)
+                        (> (current-indentation) depth)
+                        ;; GNU style: the brace of a function is below its head.
+                        (and (= (current-indentation) depth)
+                             (or (contexture-defun--closer-p)
+                                 (contexture-defun--opener-p))
+                             (not (contexture-defun--done-p end depth)))))
+          (let ((blank (contexture-defun--blank-p)))
+            (forward-line)
+            (unless blank (setq end (point)))))
+        end))))
+
+(defun contexture-defun--body-p (end)
+  "Return non-nil if the lines from here to END may be a definition.
+Outside of a mode for programs they may be prose."
+  (or (derived-mode-p 'prog-mode)
+      (and (not (derived-mode-p 'text-mode))
+           (or (> end (line-beginning-position 2))
+               (looking-at-p ".*[]}{;][ \t]*$")))))
+
+(defun contexture-defun--done-p (end depth)
+  "Return non-nil if the line before END closes a definition at DEPTH.
+A line that also opens a block, such as \") {\", does not."
+  (save-excursion
+    (goto-char end)
+    (forward-line -1)
+    (and (= (current-indentation) depth)
+         (contexture-defun--closer-p)
+         (not (looking-at-p ".*[[({:][ \t]*$")))))
+
+(defun contexture-defun--by-indentation ()
+  "Return the smallest definition around point that indentation shows, or nil.
+It is a list of its beginning, end, name and kind."
+  (save-excursion
+    (let ((here (if (contexture-defun--blank-p) (point) (line-beginning-position)))
+          (limit most-positive-fixnum)
+          found)
+      (forward-line 0)
+      (while (and (contexture-defun--blank-p) (not (bobp)))
+        (forward-line -1))
+      (while (and (not found) (>= limit 0))
+        (let ((depth (current-indentation)))
+          (when (and (not (contexture-defun--blank-p))
+                     (or (< depth limit)
+                         ;; The lines of a head may end with a closer at its depth.
+                         (and (= depth limit) (< limit most-positive-fixnum))))
+            (when-let* ((head (contexture-defun--head-here))
+                        (end (contexture-defun--end-by-indentation)))
+              (when (and (> end here) (contexture-defun--body-p end))
+                (setq found (list (point) end (car head) (cdr head)))))
+            (unless found
+              (setq limit (if (or (contexture-defun--closer-p)
+                                  (contexture-defun--opener-p))
+                              depth
+                            (1- depth))))))
+        (when (and (not found) (/= 0 (forward-line -1)))
+          (setq limit -1)))
+      found)))
+
+;;;; By the mode
+
+(defconst contexture-defun--treesit-p
+  (and (fboundp 'treesit-defun-at-point) (fboundp 'treesit-parent-until)
+       (fboundp 'treesit-parser-list) (fboundp 'treesit-node-children)
+       (fboundp 'treesit-node-parent) (fboundp 'treesit-node-type)
+       (fboundp 'treesit-node-start) (fboundp 'treesit-node-end))
+  "Non-nil if this Emacs has tree-sitter, as Emacs 29 and later may.")
+
+(defun contexture-defun--by-parser ()
+  "Return (BEG END) of the definition that tree-sitter sees, or nil."
+  (when (and contexture-defun--treesit-p (treesit-parser-list))
+    (let ((node (ignore-errors (treesit-defun-at-point))))
+      (while (and node (contexture-defun--plain-value-p node))
+        (setq node (treesit-parent-until
+                    node (lambda (it)
+                           (string-match-p
+                            (rx (or "function" "method" "class" "lexical") (* anything)
+                                (or "declaration" "definition" "declara"))
+                            (treesit-node-type it))))))
+      (and node (list (treesit-node-start node) (treesit-node-end node))))))
+
+(defun contexture-defun--plain-value-p (node)
+  "Return non-nil if NODE, in a function, declares a value that is no function."
+  (and (member (treesit-node-type node) '("lexical_declaration" "variable_declaration"))
+       (not (member (treesit-node-type (treesit-node-parent node))
+                    '("program" "export_statement")))
+       (not (cl-some
+             (lambda (child)
+               (cl-some (lambda (it)
+                          (string-match-p "function" (treesit-node-type it)))
+                        (treesit-node-children child t)))
+             (treesit-node-children node t)))))
+
+(defun contexture-defun--lisp-p ()
+  "Return non-nil if this buffer's mode is one of a Lisp."
+  (or (derived-mode-p 'emacs-lisp-mode 'lisp-data-mode 'lisp-mode 'scheme-mode
+                      'clojure-mode)))
+
+(defun contexture-defun--by-mode ()
+  "Return (BEG END) of the definition that the mode's own rules find, or nil."
+  (when (or (contexture-defun--lisp-p)
+            (and (local-variable-p 'beginning-of-defun-function)
+                 (not (derived-mode-p 'js-mode))))
+    (when-let* ((bounds (or (bounds-of-thing-at-point 'defun)
+                            (contexture-defun--by-motion))))
+      (save-excursion
+        (goto-char (car bounds))
+        (skip-chars-forward " \t\n" (cdr bounds))
+        (unless (= (point) (cdr bounds))
+          (list (point) (cdr bounds)))))))
+
+(defun contexture-defun--by-motion ()
+  "Return the bounds of the definition that begins before point, or nil.
+`bounds-of-thing-at-point' does not find a Python class with methods,
+since it goes back from the end of the class to a method."
+  (let ((here (point)))
+    (save-excursion
+      (end-of-line)
+      (when (and (ignore-errors (beginning-of-defun))
+                 (not (looking-at-p "[ \t]*$")))
+        (let ((start (point)))
+          (ignore-errors (end-of-defun))
+          (when (and (<= start (save-excursion (goto-char here) (line-end-position)))
+                     (< here (point)))
+            (cons start (point))))))))
+
+(defun contexture-defun--mode-name ()
+  "Return the name that the mode has for the definition around point, or nil."
+  (require 'add-log)
+  (when-let* ((name (ignore-errors (add-log-current-defun))))
+    (substring-no-properties name)))
+
+;;;; The definition
+
+(defconst contexture-defun--containers
+  '(:class :struct :interface :trait :impl :enum :module)
+  "Kinds of definitions whose names go before those inside.")
+
+;;;###autoload
+(defun contexture-defun-at-point ()
+  "Return the definition around point as a plist, or nil if there is none.
+Its keys are :beg and :end, its bounds; :name, a string or nil; and
+:kind, such as `:function', `:method', `:class', `:section' or `:block'."
+  (save-excursion
+    (save-match-data
+      (pcase (if (contexture-defun-prose--here-p)
+                 (contexture-defun-prose--at-point)
+               (or (contexture-defun--in-code) (contexture-defun-prose--cell)))
+        (`(,beg ,end ,name ,kind)
+         (list :beg beg :end end :name name :kind kind))))))
+
+(defun contexture-defun--in-code ()
+  "Return the definition around point as (BEG END NAME KIND), or nil."
+  (contexture-defun--skip-preamble)
+  (let* ((shown (unless (contexture-defun--lisp-p)
+                  (contexture-defun--by-indentation)))
+         (known (or (contexture-defun--by-parser) (contexture-defun--by-mode)))
+         ;; Modes overlook functions that are values, and methods in some languages.
+         (bounds (if (or (null known)
+                         (and shown (> (nth 0 shown) (nth 0 known))
+                              (<= (nth 1 shown) (1+ (nth 1 known)))))
+                     shown
+                   known)))
+    (when bounds
+      (contexture-defun--describe (nth 0 bounds) (nth 1 bounds) shown))))
+
+(defun contexture-defun--describe (beg end shown)
+  "Return the definition from BEG to END with its name and kind.
+SHOWN is the value of `contexture-defun--by-indentation' there."
+  (let* ((head (contexture-defun--first-line beg end))
+         (here (or (save-excursion (goto-char head) (contexture-defun--head-here))
+                   (and shown (= (nth 0 shown) (line-beginning-position))
+                        (nthcdr 2 shown))))
+         (outer (contexture-defun--outer head))
+         (kind (or (cdr here) :definition)))
+    (list (contexture-defun--grow beg)
+          (save-excursion
+            (goto-char end)
+            (if (bolp) end (min (point-max) (1+ (line-end-position)))))
+          (if (car here)
+              (contexture-defun--full-name (car here) outer)
+            (save-excursion
+              (goto-char head)
+              (back-to-indentation)
+              (contexture-defun--mode-name)))
+          (if (and (eq kind :function) (not (eq (nth 3 outer) :module))
+                   (memq (nth 3 outer) contexture-defun--containers))
+              :method
+            kind))))
+
+(defun contexture-defun--first-line (beg end)
+  "Return the first line from BEG to END that is no comment or annotation."
+  (save-excursion
+    (goto-char beg)
+    (forward-line 0)
+    (let ((start (point)))
+      (contexture-defun--skip-preamble)
+      (if (< (point) end) (line-beginning-position) start))))
+
+(defun contexture-defun--outer (head)
+  "Return the definition that indentation shows around the line at HEAD."
+  (save-excursion
+    (goto-char head)
+    (let ((depth (current-indentation)))
+      (when (> depth 0)
+        (while (and (zerop (forward-line -1))
+                    (or (contexture-defun--blank-p)
+                        (>= (current-indentation) depth))))
+        (contexture-defun--by-indentation)))))
+
+(defun contexture-defun--full-name (name outer)
+  "Return NAME with the names of what is around it, as in \"Class.method\".
+OUTER is the definition around it."
+  (if (memq (nth 3 outer) contexture-defun--containers)
+      (concat (save-excursion
+                (goto-char (nth 0 outer))
+                (contexture-defun--full-name
+                 (nth 2 outer) (contexture-defun--outer (point))))
+              "." name)
+    name))
+
+;;; Review a proposed change at its place
+
+;; Shows how a buffer would change, in the buffer itself: lines that would
+;; go are coloured, and lines that would come stand below them, also while
+;; the new text still comes in.  The buffer changes only when you accept,
+;; all of the change or a part of it, and one undo reverts that.
+
+(cl-defstruct (contexture-review (:constructor contexture-review--make)
+                                 (:conc-name contexture-review--) (:copier nil))
+  "A change that is proposed for the lines below PLACE, an overlay.
+BEFORE and AFTER are the texts of these lines around the part that would
+be replaced; TEXT is the new text of that part, as far as it has come.
+PARTS are overlays of the parts that are neither accepted nor rejected.
+STATE is `coming', `ready' or `ended'.  SHOWN is the time when it was
+drawn last, ACCEPTED the number of parts that were accepted.  AGAIN is a
+function to ask once more with a remark; CANCEL stops what comes."
+  place before after (text "") parts (state 'coming) (shown 0) (accepted 0) again cancel)
+
+(defconst contexture-review--draw-seconds 0.2
+  "Minimum number of seconds between two drawings of a change that comes.")
+
+(defvar contexture-review--all nil
+  "Changes that are proposed, in all buffers, the newest last.")
+
+(defvar contexture-review-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "C-c C-c") #'contexture-review-accept)
+    (define-key map (kbd "C-c C-k") #'contexture-review-reject)
+    (define-key map (kbd "C-c C-a") #'contexture-review-accept-part)
+    (define-key map (kbd "C-c C-d") #'contexture-review-reject-part)
+    (define-key map (kbd "C-c C-n") #'contexture-review-next)
+    (define-key map (kbd "C-c C-p") #'contexture-review-previous)
+    (define-key map (kbd "C-c C-e") #'contexture-review-ediff)
+    (define-key map (kbd "C-c C-r") #'contexture-review-again)
+    map)
+  "Keymap of the lines for which a change is proposed.")
+
+;;;; Beginning and ending
+
+(defun contexture-review--check ()
+  "Signal an error unless this buffer can be changed."
+  (barf-if-buffer-read-only)
+  (when (buffer-base-buffer)
+    (contexture--user-error "%s shows a part of %s; ask for the change there"
+                            (buffer-name) (buffer-name (buffer-base-buffer)))))
+
+(cl-defun contexture-review--begin (beg end &key again cancel)
+  "Begin to propose a change of the text from BEG to END in this buffer.
+AGAIN is a function that asks once more, with a remark; CANCEL one that
+stops what comes.  `contexture-review--show' shows the change."
+  (contexture-review--check)
+  (save-excursion
+    (save-restriction
+      (widen)
+      (let ((from (progn (goto-char beg) (line-beginning-position)))
+            (to (progn (goto-char end)
+                       (if (and (bolp) (> end beg)) end
+                         (min (point-max) (1+ (line-end-position)))))))
+        (when (cl-some (lambda (it) (overlay-get it 'contexture-review))
+                       (overlays-in from (max to (1+ from))))
+          (user-error "A change of these lines is proposed already; accept or reject it first"))
+        (let* ((place (make-overlay from to nil t nil))
+               (review (contexture-review--make
+                        :place place :again again :cancel cancel
+                        :before (buffer-substring-no-properties from beg)
+                        :after (buffer-substring-no-properties end to))))
+          (overlay-put place 'contexture-review review)
+          (overlay-put place 'keymap contexture-review-map)
+          (overlay-put place 'priority 100)
+          (setq contexture-review--all (append contexture-review--all (list review)))
+          (contexture-review--title review "Waiting for the change")
+          review)))))
+
+(defun contexture-review--open ()
+  "Return the changes that are proposed, in buffers that live."
+  (setq contexture-review--all
+        (cl-remove-if-not #'contexture-review--buffer contexture-review--all)))
+
+(defun contexture-review--buffer (review)
+  "Return the buffer of REVIEW, or nil if it was killed."
+  (overlay-buffer (contexture-review--place review)))
+
+(defun contexture-review--bounds (review)
+  "Return the bounds of the text that REVIEW would replace."
+  (let ((place (contexture-review--place review)))
+    (cons (+ (overlay-start place) (length (contexture-review--before review)))
+          (- (overlay-end place) (length (contexture-review--after review))))))
+
+(defun contexture-review--end (review)
+  "Show REVIEW no more."
+  (setf (contexture-review--state review) 'ended)
+  (setq contexture-review--all (delq review contexture-review--all))
+  (mapc #'delete-overlay (contexture-review--parts review))
+  (delete-overlay (contexture-review--place review)))
+
+(defun contexture-review--drop-in (beg end)
+  "Show no more changes of the text from BEG to END in this buffer."
+  (dolist (overlay (overlays-in beg (max end (1+ beg))))
+    (when-let* ((review (overlay-get overlay 'contexture-review)))
+      (contexture-review--end review))))
+
+(defun contexture-review--ended-p (review)
+  "Return non-nil if REVIEW was accepted or rejected, or its buffer killed."
+  (or (eq (contexture-review--state review) 'ended)
+      (not (contexture-review--buffer review))))
+
+;;;; Showing
+
+(defun contexture-review--show (review text &optional complete)
+  "Show TEXT as what REVIEW proposes; COMPLETE means that no more comes.
+Return non-nil if anything would change."
+  (unless (contexture-review--ended-p review)
+    (setf (contexture-review--text review) text)
+    (when (or complete
+              (> (float-time) (+ (contexture-review--shown review)
+                                 contexture-review--draw-seconds)))
+      (setf (contexture-review--shown review) (float-time))
+      (with-current-buffer (contexture-review--buffer review)
+        (save-excursion
+          (save-restriction
+            (widen)
+            (contexture-review--draw review complete)))))))
+
+(defun contexture-review--draw (review complete)
+  "Draw the parts of REVIEW; COMPLETE means that no more comes."
+  (let* ((place (contexture-review--place review))
+         (old (buffer-substring-no-properties (overlay-start place) (overlay-end place)))
+         (parts (contexture-review--differences review old complete)))
+    (mapc #'delete-overlay (contexture-review--parts review))
+    (setf (contexture-review--parts review)
+          (mapcar (lambda (part) (contexture-review--draw-part review part)) parts))
+    (when complete
+      (setf (contexture-review--state review) 'ready))
+    (contexture-review--title
+     review (concat (contexture--count (length parts) "change")
+                    (if complete " proposed" " so far")))
+    (when (and complete (null parts))
+      (contexture-review--end review)
+      (contexture--message "%s already has that text" (buffer-name)))
+    parts))
+
+(defun contexture-review--differences (review old complete)
+  "Return how REVIEW would change OLD, the text of its lines.
+While it is not COMPLETE, more of the end may still come."
+  (let* ((text (contexture-review--text review))
+         (new (concat (contexture-review--before review)
+                      (if complete text
+                        (substring text 0 (or (cl-position ?\n text :from-end t) 0)))
+                      (and complete (contexture-review--after review))))
+         (parts (contexture-review--compare old new))
+         (lines (cl-count ?\n (contexture-review--ended old))))
+    (if complete parts
+      (delq nil (mapcar (lambda (part) (contexture-review--so-far part lines)) parts)))))
+
+(defun contexture-review--so-far (part lines)
+  "Return PART of a text that still comes, or nil; the old text has LINES lines.
+At its end, only as many lines go as have come."
+  (pcase-let ((`(,line ,count . ,text) part))
+    (cond ((< (+ line count) lines) part)
+          ((not (string-empty-p text))
+           (cons line (cons (min count (cl-count ?\n text)) text))))))
+
+(defun contexture-review--ended (text)
+  "Return TEXT with a newline at its end."
+  (if (or (string-empty-p text) (string-suffix-p "\n" text)) text (concat text "\n")))
+
+(defun contexture-review--compare (old new)
+  "Return the differences of OLD and NEW, each (LINE COUNT . TEXT).
+COUNT lines after the first LINE lines of OLD are replaced by TEXT."
+  (let ((coding-system-for-write 'utf-8-emacs-unix)
+        (coding-system-for-read 'utf-8-emacs-unix)
+        (file (make-temp-file "contexture-old"))
+        (lines (split-string new "\n")))
+    (unwind-protect
+        (with-temp-buffer
+          (write-region (contexture-review--ended old) nil file nil 'silent)
+          (insert (contexture-review--ended new))
+          (let ((status (call-process-region nil nil diff-command t t nil
+                                             "-a" file "-")))
+            (unless (memql status '(0 1))
+              (contexture--user-error "%s failed: %s" diff-command
+                                      (string-trim (buffer-string)))))
+          (contexture-review--read-differences lines))
+      (delete-file file))))
+
+(defun contexture-review--read-differences (lines)
+  "Return the differences that this buffer has from diff.
+LINES are the lines of the new text."
+  (goto-char (point-min))
+  (let (found)
+    (while (re-search-forward
+            "^\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?\\([acd]\\)\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?$"
+            nil t)
+      (let* ((number (lambda (group) (and (match-string group)
+                                          (string-to-number (match-string group)))))
+             (from (funcall number 1)) (to (or (funcall number 2) from))
+             (first (funcall number 4)) (last (or (funcall number 5) first))
+             (kind (match-string 3)))
+        (push (cons (if (equal kind "a") from (1- from))
+                    (cons (if (equal kind "a") 0 (1+ (- to from)))
+                          (if (equal kind "d") ""
+                            (mapconcat (lambda (line) (concat line "\n"))
+                                       (cl-subseq lines (1- first) last) ""))))
+              found)))
+    (nreverse found)))
+
+(defun contexture-review--draw-part (review part)
+  "Draw PART of REVIEW, a difference, and return its overlay."
+  (pcase-let* ((`(,line ,count . ,text) part)
+               (end (overlay-end (contexture-review--place review)))
+               (from (progn (goto-char (overlay-start (contexture-review--place review)))
+                            (forward-line line)
+                            (point)))
+               (to (progn (when (> count 0) (forward-line count))
+                          (min (point) end)))
+               (overlay (make-overlay from to nil t nil)))
+    ;; The last line of a buffer may have no newline.
+    (let ((bare (and (= to (point-max)) (> to (point-min))
+                     (not (eq (char-before to) ?\n)))))
+      (when (and bare (string-empty-p text)
+                 (> from (overlay-start (contexture-review--place review))))
+        (move-overlay overlay (cl-decf from) to))
+      (overlay-put overlay 'contexture-new
+                   (if (not bare) text
+                     (concat (and (= from to) (not (string-empty-p text)) "\n")
+                             (string-remove-suffix "\n" text))))
+      (overlay-put overlay 'after-string
+                   (propertize (if bare (concat "\n" (string-remove-suffix "\n" text)) text)
+                               'face 'diff-added)))
+    (overlay-put overlay 'contexture-old (buffer-substring-no-properties from to))
+    (overlay-put overlay 'face 'diff-removed)
+    (overlay-put overlay 'priority 101)
+    overlay))
+
+(defun contexture-review--title (review text)
+  "Show TEXT and the keys above REVIEW."
+  (let ((keys (if (eq (contexture-review--state review) 'ready)
+                  "C-c C-c accept, C-c C-k reject, C-c C-a/C-d a part, C-c C-r again"
+                "C-c C-k stops it")))
+    (overlay-put (contexture-review--place review) 'before-string
+                 (propertize (format "%s  %s\n" text keys) 'face 'shadow))))
+
+;;;; Commands
+
+(defun contexture-review--here ()
+  "Return the proposed change at point, or the only one of this buffer."
+  (let ((here (cl-remove-if-not
+               (lambda (review) (eq (contexture-review--buffer review) (current-buffer)))
+               (contexture-review--open))))
+    (or (cl-find-if (lambda (review)
+                      (let ((place (contexture-review--place review)))
+                        (<= (overlay-start place) (point) (overlay-end place))))
+                    here)
+        (and (null (cdr here)) (car here))
+        (user-error "No change is proposed here"))))
+
+(defun contexture-review--part (review)
+  "Return the part of REVIEW at point, or the next one."
+  (unless (eq (contexture-review--state review) 'ready)
+    (user-error "The change is still coming"))
+  (let ((parts (contexture-review--parts review)))
+    (or (cl-find-if (lambda (part) (>= (overlay-end part) (point))) parts)
+        (car parts))))
+
+(defun contexture-review--apply (parts)
+  "Put the new text of PARTS in place, as one change."
+  (dolist (part parts)
+    (unless (equal (overlay-get part 'contexture-old)
+                   (buffer-substring-no-properties (overlay-start part)
+                                                   (overlay-end part)))
+      (goto-char (overlay-start part))
+      (user-error "You have changed these lines since; undo that, or reject the change")))
+  (undo-boundary)
+  (atomic-change-group
+    (dolist (part (reverse parts))
+      (contexture-review--replace (overlay-start part) (overlay-end part)
+                                 (overlay-get part 'contexture-new))))
+  (undo-boundary))
+
+(defun contexture-review--replace (beg end text)
+  "Replace the text from BEG to END with TEXT; keep markers and point."
+  (let ((source (generate-new-buffer " *contexture replacement*")))
+    (unwind-protect
+        (progn
+          (with-current-buffer source (insert text))
+          (save-restriction
+            (widen)
+            (narrow-to-region beg end)
+            ;; This keeps markers and point where the text is the same.
+            (replace-buffer-contents source 1)))
+      (kill-buffer source))))
+
+(defun contexture-review--drop (review part)
+  "Take PART out of REVIEW, which ends with its last one."
+  (setf (contexture-review--parts review) (delq part (contexture-review--parts review)))
+  (delete-overlay part)
+  (if-let* ((left (length (contexture-review--parts review)))
+            ((> left 0)))
+      (progn
+        (contexture-review--title review (concat (contexture--count left "change") " left"))
+        (goto-char (overlay-start (contexture-review--part review))))
+    (contexture-review--end review)
+    (contexture--message
+     "Accepted %s in %s, which is not saved; undo reverts it"
+     (contexture--count (contexture-review--accepted review) "change") (buffer-name))))
+
+(defun contexture-review-accept ()
+  "Make the change that is proposed at point, or what is left of it."
+  (interactive "*")
+  (let* ((review (contexture-review--here))
+         (parts (and (contexture-review--part review) (contexture-review--parts review))))
+    (contexture-review--apply parts)
+    (contexture-review--end review)
+    (contexture--message "Accepted %s in %s, which is not saved; undo reverts it"
+                         (contexture--count (length parts) "change") (buffer-name))))
+
+(defun contexture-review-reject ()
+  "Drop the change that is proposed at point; stop it if it still comes."
+  (interactive)
+  (let* ((review (contexture-review--here))
+         (cancel (and (eq (contexture-review--state review) 'coming)
+                      (contexture-review--cancel review))))
+    (contexture-review--end review)
+    (when cancel (funcall cancel))
+    (contexture--message "Rejected the change")))
+
+(defun contexture-review-accept-part ()
+  "Make the part of the proposed change at point, or the next one."
+  (interactive "*")
+  (let* ((review (contexture-review--here))
+         (part (contexture-review--part review)))
+    (contexture-review--apply (list part))
+    (cl-incf (contexture-review--accepted review))
+    (contexture-review--drop review part)))
+
+(defun contexture-review-reject-part ()
+  "Drop the part of the proposed change at point, or the next one."
+  (interactive)
+  (let ((review (contexture-review--here)))
+    (contexture-review--drop review (contexture-review--part review))))
+
+(defun contexture-review--places ()
+  "Return the places of all parts, as markers, those of this buffer first."
+  (let ((here (current-buffer)) places)
+    (dolist (review (contexture-review--open))
+      (dolist (part (or (contexture-review--parts review)
+                        (list (contexture-review--place review))))
+        (push (set-marker (make-marker) (overlay-start part) (overlay-buffer part))
+              places)))
+    (sort (nreverse places)
+          (lambda (one other)
+            (let ((mine (eq (marker-buffer one) here)))
+              (and (eq mine (eq (marker-buffer other) here))
+                   (eq (marker-buffer one) (marker-buffer other))
+                   (< one other)))))))
+
+(defun contexture-review-next (&optional back)
+  "Go to the next part of a proposed change, also in another buffer.
+With BACK, go to the previous one."
+  (interactive)
+  (let* ((places (contexture-review--places))
+         (mine (cl-remove-if-not (lambda (it) (eq (marker-buffer it) (current-buffer)))
+                                 places))
+         (place (or (if back (cl-find-if (lambda (it) (< it (point))) (reverse mine))
+                      (cl-find-if (lambda (it) (> it (point))) mine))
+                    (cl-find-if-not (lambda (it) (memq it mine)) places)
+                    (if back (car (last mine)) (car mine))
+                    (user-error "No change is proposed"))))
+    (pop-to-buffer (marker-buffer place))
+    (goto-char place)))
+
+(defun contexture-review-previous ()
+  "Go to the previous part of a proposed change, also in another buffer."
+  (interactive)
+  (contexture-review-next t))
+
+(defun contexture-review-again (remark)
+  "Drop the change that is proposed at point, and ask again with REMARK."
+  (interactive (progn (contexture-review--here)
+                      (list (read-string "Ask again, with the remark: "))))
+  (let* ((review (contexture-review--here))
+         (again (or (contexture-review--again review)
+                    (user-error "Nobody can be asked for this change again"))))
+    (when (string-blank-p remark)
+      (user-error "Say what should be different"))
+    (funcall again remark)))
+
+;;;; Ediff
+
+(defvar contexture-repl-compare-function #'contexture-review--compare-buffers
+  "Function that shows a proposed change beside the buffer.
+It is called with the buffer, a buffer with its proposed text, and a
+function without arguments to call when the user is done.")
+
+(defun contexture-review-ediff ()
+  "Show the change that is proposed at point with Ediff.
+There, \\`b' accepts one difference; after \\`q' you are asked about the
+rest.  No file is saved."
+  (interactive "*")
+  (let* ((review (contexture-review--here))
+         (bounds (progn (contexture-review--part review)
+                        (contexture-review--bounds review)))
+         (text (contexture-review--text review))
+         (beg (copy-marker (car bounds))) (end (copy-marker (cdr bounds) t)))
+    (contexture-review--end review)
+    (let* ((buffer (current-buffer))
+           (proposal (contexture-review--make-proposal beg end text))
+           (done (lambda ()
+                   (when (buffer-live-p buffer)
+                     (with-current-buffer buffer
+                       (contexture-review--decide beg end text)))
+                   (when (buffer-live-p proposal) (kill-buffer proposal)))))
+      (funcall contexture-repl-compare-function buffer proposal done))))
+
+(defun contexture-review--make-proposal (beg end text)
+  "Return a copy of this buffer with TEXT in place of BEG to END."
+  (let ((mode major-mode)
+        (whole (save-restriction
+                 (widen)
+                 (concat (buffer-substring-no-properties (point-min) beg)
+                         text
+                         (buffer-substring-no-properties end (point-max)))))
+        (proposal (generate-new-buffer
+                   (format "*contexture: proposal for %s*" (buffer-name)))))
+    (with-current-buffer proposal
+      (insert whole)
+      (delay-mode-hooks (ignore-errors (funcall mode)))
+      (set-buffer-modified-p nil)
+      (setq buffer-read-only t))
+    proposal))
+
+(defun contexture-review--compare-buffers (buffer proposal done)
+  "Show with Ediff how PROPOSAL differs from BUFFER, then call DONE.
+Restore the windows before that call."
+  (let* ((windows (current-window-configuration))
+         (after (lambda ()
+                  (when (frame-live-p (window-configuration-frame windows))
+                    (set-window-configuration windows))
+                  (funcall done))))
+    (with-current-buffer buffer (widen))
+    (ediff-buffers
+     buffer proposal
+     (list (lambda ()
+             (add-hook 'ediff-quit-hook
+                       (lambda () (contexture--later after))
+                       t t))))))
+
+(defun contexture-review--decide (beg end text)
+  "Ask whether to put TEXT in place of BEG to END in this buffer, and do so.
+Changes accepted in Ediff are there already."
+  (cond ((equal text (buffer-substring-no-properties beg end))
+         (contexture--message "Applied all changes to %s" (buffer-name)))
+        ((y-or-n-p (contexture--format "Accept the change of %s? " (buffer-name)))
+         (undo-boundary)
+         (contexture-review--replace beg end text)
+         (undo-boundary)
+         (contexture--message "Accepted the change in %s, which is not saved; undo reverts it"
+                              (buffer-name)))
+        (t (contexture--message "%s is unchanged" (buffer-name)))))
+
+(provide 'contexture-code)
+;;; contexture-code.el ends here
