@@ -322,13 +322,45 @@ A key whose value is nil counts as absent."
                   id)))
   "Regexps for the beginning of a line up to its id, or that of another call.")
 
+(defconst contexture-ert--first-id 7000000
+  "Number after which calls are numbered where they are recorded or replayed.
+So a number in the data that is the id of a call is known as one.  In a
+recording, such a number is this one and the number of the call.")
+
+(defun contexture-ert--number-calls (connection)
+  "Have CONNECTION number its calls from `contexture-ert--first-id' on."
+  ;; No function of jsonrpc.el sets it.
+  (setf (slot-value connection '-next-request-id) contexture-ert--first-id))
+
 (defun contexture-ert--renumbered (line ids)
   "Return LINE with the ids of calls replaced by those that IDS has for them.
-The rest of LINE stays as it is, byte for byte."
-  (dolist (regexp contexture-ert--id-regexps line)
-    (when-let* ((new (and (string-match regexp line)
-                          (cdr (assoc (read (match-string 1 line)) ids)))))
-      (setq line (replace-match (format "%S" new) t t line 1)))))
+Ids in the data are replaced, too.  The rest of LINE stays as it is, byte
+for byte."
+  (let ((head (cl-loop for regexp in contexture-ert--id-regexps
+                       when (string-match regexp line)
+                       collect (cons (match-beginning 1) (match-end 1))))
+        (from 0))
+    (concat
+     (cl-loop for (start . end) in head
+              for id = (substring line start end)
+              for new = (cdr (assoc (read id) ids))
+              concat (substring line from start)
+              concat (if new (format "%S" new) id)
+              do (setq from end))
+     (replace-regexp-in-string
+      "\\b7[0-9]\\{6\\}\\b"
+      (lambda (digits) (contexture-ert--renumbered-datum digits ids))
+      (substring line from) t t))))
+
+(defun contexture-ert--renumbered-datum (digits ids)
+  "Return what stands, by IDS, for DIGITS, perhaps the id of a call in data."
+  (let* ((first contexture-ert--first-id)
+         (id (string-to-number digits))
+         (recorded (cdr (assoc id ids)))
+         (played (cdr (assoc (- id first) ids))))
+    (cond ((and recorded (< recorded first)) (number-to-string (+ first recorded)))
+          ((and played (> played first)) (number-to-string played))
+          (t digits))))
 
 (defun contexture-ert--say (process message)
   "Send MESSAGE, a property list, to PROCESS."

@@ -358,6 +358,7 @@ STEPWISE and other KEYS are as in `contexture-ert-with-replay'."
          (contexture-ert--serve-exchange exchange socket)
          (setq contexture--connection
                (contexture--new-connection (list :unix socket)))
+         (contexture-ert--number-calls contexture--connection)
          (prog1 (funcall function)
            (contexture-ert--let-through exchange)
            (contexture-ert--check-played exchange)))))))
@@ -414,6 +415,7 @@ begin with the keywords of `contexture-ert-with-server'."
 KEYS are those of `contexture-ert-with-server'."
   (apply #'contexture-ert--call-with-server
          (lambda ()
+           (contexture-ert--number-calls (contexture-current-connection))
            (prog1 (let ((contexture--live-off t)) (funcall function))
              (contexture-ert--record file)))
          keys))

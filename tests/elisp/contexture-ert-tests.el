@@ -459,6 +459,28 @@ Fail unless that Emacs ends by itself."
     (should (string-search "> (:id 1 :method \"add-item\"" (car texts)))
     (should (equal (delete-dups texts) (list (car texts))))))
 
+;; Each run makes another number of calls that no recording has.
+(ert-deftest contexture-ert-ids-in-data-are-numbered-too ()
+  (contexture-ert-with-files nil
+    (let ((file (concat contexture-ert-directory "x.sexp")) texts)
+      (cl-flet ((talk (pings)
+                  (dotimes (_ pings) (contexture-request 'ping))
+                  (let* ((id (contexture-request-async
+                              'add-item '(:manager "m" :content "a")))
+                         (text (format "call %d" id))
+                         (metadata (list :call id :size 7 :list (list id 7)))
+                         (item (contexture-request
+                                'add-item (list :manager "m" :content text
+                                                :metadata metadata))))
+                    (should (equal (plist-get item :content) text))
+                    (should (equal (plist-get item :metadata) metadata)))))
+        (dotimes (pings 3)
+          (contexture-ert-with-recording file (talk pings))
+          (push (contexture-ert-tests--text file) texts)
+          (contexture-ert-with-replay file (talk (* 2 pings))))
+        (should (string-search ":call 7000001 :size 7" (car texts)))
+        (should (equal (delete-dups texts) (list (car texts))))))))
+
 (ert-deftest contexture-ert-recordings-have-no-news-from-before-the-subscription ()
   (contexture-ert-with-files nil
     (let ((file (concat contexture-ert-directory "x.sexp")))
