@@ -568,6 +568,23 @@ Its keys are :beg and :end, its bounds; :name, a string or nil; and
         (`(,beg ,end ,name ,kind)
          (list :beg beg :end end :name name :kind kind))))))
 
+(defun contexture-defun--named (name)
+  "Return the bounds of the definitions of NAME in this buffer, as pairs.
+NAME may be a full name, such as \"Class.method\"."
+  (save-excursion
+    (goto-char (point-min))
+    (let ((case-fold-search nil)
+          (last (car (last (split-string name "\\."))))
+          found)
+      (while (search-forward last nil t)
+        (when-let* ((head (car (contexture-defun--head-here)))
+                    ((member head (list name last)))
+                    (definition (contexture-defun-at-point))
+                    ((member name (list head (plist-get definition :name)))))
+          (push (cons (plist-get definition :beg) (plist-get definition :end)) found))
+        (forward-line))
+      (nreverse (delete-dups found)))))
+
 (defun contexture-defun--in-code ()
   "Return the definition around point as (BEG END NAME KIND), or nil."
   (contexture-defun--skip-preamble)
@@ -653,8 +670,10 @@ be replaced; TEXT is the new text of that part, as far as it has come.
 PARTS are overlays of the parts that are neither accepted nor rejected.
 STATE is `coming', `ready' or `ended'.  SHOWN is the time when it was
 drawn last, ACCEPTED the number of parts that were accepted.  AGAIN is a
-function to ask once more with a remark; CANCEL stops what comes."
-  place before after (text "") parts (state 'coming) (shown 0) (accepted 0) again cancel)
+function to ask once more with a remark; CANCEL stops what comes.  DECIDED
+is a function to call once the user has decided about all parts."
+  place before after (text "") parts (state 'coming) (shown 0) (accepted 0) again cancel
+  decided)
 
 (defconst contexture-review--draw-seconds 0.2
   "Minimum number of seconds between two drawings of a change that comes.")
@@ -684,10 +703,11 @@ function to ask once more with a remark; CANCEL stops what comes."
     (contexture--user-error "%s shows a part of %s; ask for the change there"
                             (buffer-name) (buffer-name (buffer-base-buffer)))))
 
-(cl-defun contexture-review--begin (beg end &key again cancel)
+(cl-defun contexture-review--begin (beg end &key again cancel decided)
   "Begin to propose a change of the text from BEG to END in this buffer.
 AGAIN is a function that asks once more, with a remark; CANCEL one that
-stops what comes.  `contexture-review--show' shows the change."
+stops what comes; DECIDED one to call once the user has decided.
+`contexture-review--show' shows the change."
   (contexture-review--check)
   (save-excursion
     (save-restriction
@@ -701,7 +721,7 @@ stops what comes.  `contexture-review--show' shows the change."
           (user-error "A change of these lines is proposed already; accept or reject it first"))
         (let* ((place (make-overlay from to nil t nil))
                (review (contexture-review--make
-                        :place place :again again :cancel cancel
+                        :place place :again again :cancel cancel :decided decided
                         :before (buffer-substring-no-properties from beg)
                         :after (buffer-substring-no-properties end to))))
           (overlay-put place 'contexture-review review)
@@ -732,6 +752,12 @@ stops what comes.  `contexture-review--show' shows the change."
   (setq contexture-review--all (delq review contexture-review--all))
   (mapc #'delete-overlay (contexture-review--parts review))
   (delete-overlay (contexture-review--place review)))
+
+(defun contexture-review--tell (review)
+  "Tell who proposed REVIEW, once, that the user has decided."
+  (when-let* ((decided (contexture-review--decided review)))
+    (setf (contexture-review--decided review) nil)
+    (funcall decided)))
 
 (defun contexture-review--drop-in (beg end)
   "Show no more changes of the text from BEG to END in this buffer."
@@ -865,7 +891,9 @@ LINES are the lines of the new text."
                      (concat (and (= from to) (not (string-empty-p text)) "\n")
                              (string-remove-suffix "\n" text))))
       (overlay-put overlay 'after-string
-                   (propertize (if bare (concat "\n" (string-remove-suffix "\n" text)) text)
+                   (propertize (contexture--visible
+                                (if bare (concat "\n" (string-remove-suffix "\n" text)) text)
+                                t)
                                'face 'diff-added)))
     (overlay-put overlay 'contexture-old (buffer-substring-no-properties from to))
     (overlay-put overlay 'face 'diff-removed)
@@ -942,7 +970,8 @@ LINES are the lines of the new text."
     (contexture-review--end review)
     (contexture--message
      "Accepted %s in %s, which is not saved; undo reverts it"
-     (contexture--count (contexture-review--accepted review) "change") (buffer-name))))
+     (contexture--count (contexture-review--accepted review) "change") (buffer-name))
+    (contexture-review--tell review)))
 
 (defun contexture-review-accept ()
   "Make the change that is proposed at point, or what is left of it."
@@ -952,7 +981,8 @@ LINES are the lines of the new text."
     (contexture-review--apply parts)
     (contexture-review--end review)
     (contexture--message "Accepted %s in %s, which is not saved; undo reverts it"
-                         (contexture--count (length parts) "change") (buffer-name))))
+                         (contexture--count (length parts) "change") (buffer-name))
+    (contexture-review--tell review)))
 
 (defun contexture-review-reject ()
   "Drop the change that is proposed at point; stop it if it still comes."
@@ -962,7 +992,8 @@ LINES are the lines of the new text."
                       (contexture-review--cancel review))))
     (contexture-review--end review)
     (when cancel (funcall cancel))
-    (contexture--message "Rejected the change")))
+    (contexture--message "Rejected the change")
+    (contexture-review--tell review)))
 
 (defun contexture-review-accept-part ()
   "Make the part of the proposed change at point, or the next one."
@@ -1048,7 +1079,8 @@ rest.  No file is saved."
            (done (lambda ()
                    (when (buffer-live-p buffer)
                      (with-current-buffer buffer
-                       (contexture-review--decide beg end text)))
+                       (contexture-review--decide beg end text)
+                       (contexture-review--tell review)))
                    (when (buffer-live-p proposal) (kill-buffer proposal)))))
       (funcall contexture-repl-compare-function buffer proposal done))))
 

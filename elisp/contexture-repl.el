@@ -1057,17 +1057,9 @@ defines %s; copy or insert the code" name))
 (defun contexture-repl--definitions-in (buffer name)
   "Return the definitions of NAME in BUFFER, each (PLACE . ORIGIN)."
   (with-current-buffer buffer
-    (save-excursion
-      (save-restriction
-        (widen)
-        (goto-char (point-min))
-        (let ((case-fold-search nil) found)
-          (while (search-forward name nil t)
-            (when-let* (((equal name (car (contexture-defun--head-here))))
-                        (bounds (contexture--defun-bounds)))
-              (push (contexture-repl--definition-at bounds) found))
-            (forward-line))
-          (nreverse found))))))
+    (save-restriction
+      (widen)
+      (mapcar #'contexture-repl--definition-at (contexture-defun--named name)))))
 
 (defun contexture-repl--definition-at (bounds)
   "Return (PLACE . ORIGIN) for the definition between BOUNDS in this buffer."

@@ -401,17 +401,21 @@ ALL, the prefix argument, add all errors as one item."
 
 (defun contexture-sources--add-error ()
   "Add the error at point, with its file and line."
-  (pcase-let* ((position (or (contexture-sources--error-position)
-                             (user-error "There is no error here; \
-with a prefix argument, this adds all errors")))
-               (`(,file . ,line) (contexture-sources--error-place position)))
-    (contexture--add
-     (contexture-sources--params
-      :error :compilation (contexture-sources--error-text position)
-      (append (contexture--plist :filename file
-                                 :start-line line :end-line line)
-              (contexture-sources--buffer-metadata :project :buffer :mode)
-              '(:language "text"))))))
+  (contexture--add
+   (contexture-sources--error-params
+    (or (contexture-sources--error-position)
+        (user-error "There is no error here; \
+with a prefix argument, this adds all errors")))))
+
+(defun contexture-sources--error-params (position)
+  "Return parameters that add the error on the line of POSITION."
+  (pcase-let ((`(,file . ,line) (contexture-sources--error-place position)))
+    (contexture-sources--params
+     :error :compilation (contexture-sources--error-text position)
+     (append (contexture--plist :filename file
+                                :start-line line :end-line line)
+             (contexture-sources--buffer-metadata :project :buffer :mode)
+             '(:language "text")))))
 
 (defun contexture-sources--add-errors ()
   "Add all errors of this buffer as one item."

@@ -72,9 +72,16 @@
                        (file-in-directory-p file project))
              collect buffer)))
 
+(defun contexture-tools-emacs--path (file)
+  "Return the full name of FILE, or signal an error if it is on another machine.
+That does not reach the machine."
+  (when (file-remote-p file)
+    (error "%s is on another machine" file))
+  (expand-file-name file (contexture-tools-emacs--project)))
+
 (defun contexture-tools-emacs--buffer (file)
   "Return the buffer that visits FILE, or signal an error."
-  (let ((name (expand-file-name file (contexture-tools-emacs--project))))
+  (let ((name (contexture-tools-emacs--path file)))
     (or (cl-find-if (lambda (buffer)
                       (with-current-buffer buffer
                         (or (equal name buffer-file-name)

@@ -11,7 +11,7 @@
 
 ;; A tool is a function of Emacs that models may call.
 ;; `contexture-define-tool' defines one; contexture-tools-emacs.el has
-;; those that Emacs brings.  Each is off until `contexture-tools' names a
+;; those that read in Emacs, contexture-tools-change.el those that change.  Each is off until `contexture-tools' names a
 ;; place for it.  This file tells the server which tools are on, calls
 ;; them when a model does, and sends back what they return.  The server
 ;; asks before a model calls a tool that changes something.
@@ -74,10 +74,11 @@ plist has `:type', which is `string' (the default), `integer' or
 `boolean', and `:optional'.  An optional argument that the model leaves
 out is nil.
 
-EFFECT is `:reads' or `:changes'.  A tool that changes something needs
-the user's approval for each call, unless it is allowed by name.  One
-that reads needs none, and is called again if the user's typing
-interrupts it, so it must not change anything.
+EFFECT is `:reads', `:changes' or `:proposes'.  A tool that changes
+something needs the user's approval for each call, unless it is allowed
+by name.  One that reads needs none, and is called again if the user's
+typing interrupts it, so it must not change anything.  One that proposes
+asks the user itself, and changes nothing before that.
 
 FUNCTION returns the result, a string, or signals an error, which the
 model is told.  If ASYNC is non-nil, FUNCTION has one more argument, the
@@ -93,8 +94,8 @@ While FUNCTION runs, `contexture-tool-project' is the folder of the
 session's project.  Models cannot call the tool before `contexture-tools'
 has it."
   (declare (indent 1))
-  (unless (memq effect '(:reads :changes))
-    (error "The effect of a tool must be `:reads' or `:changes', not %S" effect))
+  (unless (memq effect '(:reads :changes :proposes))
+    (error "The effect of a tool must be `:reads', `:changes' or `:proposes', not %S" effect))
   (setq contexture-tools--defined
         (cons (contexture-tools--make-tool
                :name name :function function :arguments arguments :effect effect
@@ -111,6 +112,11 @@ has it."
            :key #'contexture-tools--tool-name :test #'equal))
 
 ;;;; Turning on and off
+
+(defun contexture-tools--load ()
+  "Define the tools that Emacs brings."
+  (require 'contexture-tools-emacs)
+  (require 'contexture-tools-change))
 
 (defun contexture-tools--places (tool)
   "Return the places where TOOL is on, as in `contexture-tools'."
@@ -133,7 +139,7 @@ everywhere, (session . ID) or (project . FOLDER).  To keep this, customize
 `contexture-tools'."
   (interactive
    (progn
-     (require 'contexture-tools-emacs)
+     (contexture-tools--load)
      (let ((tool (completing-read
                   "Tool that models may call: "
                   (cons "all that read" (mapcar #'contexture-tools--tool-name
@@ -215,7 +221,7 @@ What an earlier server wanted is over."
 
 (defun contexture-tools--tell (connection)
   "Tell the server of CONNECTION which tools are on."
-  (require 'contexture-tools-emacs)
+  (contexture-tools--load)
   (if contexture-tools
       (contexture-watch #'contexture-tools--told)
     (contexture-unwatch #'contexture-tools--told))
@@ -235,7 +241,8 @@ What an earlier server wanted is over."
   (list :name (contexture-tools--tool-name tool)
         :description (contexture-tools--tool-description tool)
         :schema (contexture-tools--schema tool)
-        :effect (contexture-tools--tool-effect tool)
+        ;; The server does not ask where Emacs does.
+        :effect (if (eq (contexture-tools--tool-effect tool) :changes) :changes :reads)
         :touches (contexture-tools--tool-touches tool)
         :seconds (contexture-tools--tool-seconds tool)
         :sessions (cl-loop for place in places

@@ -9,107 +9,49 @@
 
 ;;; Code:
 
-(require 'contexture-repl-test-helper)
-(require 'contexture-tools-emacs)
-
-(defmacro contexture-tools-tests--with (answers &rest body)
-  "Run BODY with a model that says ANSWERS, in a session with a project.
-The tools that BODY defines are forgotten after it."
-  (declare (indent 1) (debug t))
-  `(let ((contexture-tools nil)
-         (contexture-tools--defined contexture-tools--defined)
-         (contexture-tools--calls (make-hash-table)))
-     (contexture-repl-test--with-model ,answers
-       (lambda ()
-         (contexture-request 'open-session
-                             (list :name "talk" :project contexture-test-directory))
-         (unwind-protect (progn ,@body)
-           (contexture-unwatch #'contexture-tools--told))))))
-
-(defun contexture-tools-tests--offered ()
-  "Return the names of the tools that the server knows, once it knows what Emacs told."
-  (contexture-test-until (null contexture-tools--timer))
-  (mapcar (lambda (tool) (plist-get tool :name)) (contexture-request 'list-tools)))
-
-(defun contexture-tools-tests--on (&rest tools)
-  "Turn TOOLS on everywhere, and wait until the server knows."
-  (dolist (tool tools)
-    (contexture-tools-on tool t))
-  (contexture-tools-tests--offered))
-
-(defun contexture-tools-tests--ask (&rest params)
-  "Ask the model, with PARAMS; return the outcome and the text of each call of a tool."
-  (let (answer)
-    (contexture-request-async 'chat `(:content "x" ,@params)
-                              :success (lambda (result) (setq answer result)))
-    (contexture-test-until answer)
-    (mapcar (lambda (call)
-              (list (contexture--name (plist-get call :outcome)) (plist-get call :text)))
-            (plist-get answer :tool-calls))))
-
-(defun contexture-tools-tests--calling (tool &optional arguments)
-  "Return the answers of a model that calls TOOL with ARGUMENTS, and then ends."
-  `(((call ,tool ,(or arguments "{}"))) ("Done.")))
-
-(defun contexture-tools-tests--call (number tool &optional project)
-  "Let the server's call NUMBER of TOOL for PROJECT arrive."
-  (contexture-tools--told 'tool-called (list :call number :tool tool :arguments "{}"
-                                             :project project)))
-
-(defun contexture-tools-tests--seen (function &rest arguments)
-  "Return what FUNCTION, a tool, returns for ARGUMENTS in the test's project."
-  (let ((contexture-tool-project contexture-test-directory))
-    (apply function arguments)))
-
-(defun contexture-tools-tests--seen-later (function &rest arguments)
-  "Return what FUNCTION, an asynchronous tool, tells for ARGUMENTS."
-  (let (told)
-    (apply #'contexture-tools-tests--seen function
-           (lambda (text &optional problem) (setq told (list text problem))) arguments)
-    (contexture-test-until told)
-    (or (car told) (cadr told))))
+(require 'contexture-tools-test-helper)
 
 ;;;; Turning on and off
 
 (ert-deftest contexture-tools-are-off-until-they-are-turned-on ()
-  (contexture-tools-tests--with nil
-    (should-not (contexture-tools-tests--offered))
+  (contexture-tools-test-with nil
+    (should-not (contexture-tools-test-offered))
     (contexture-define-tool "change_it" #'ignore nil :changes)
-    (should-not (contexture-tools-tests--offered))
+    (should-not (contexture-tools-test-offered))
     (contexture-tools-on t (cons 'session "ses-1"))
-    (should (member "read_buffer" (contexture-tools-tests--offered)))
-    (should-not (member "change_it" (contexture-tools-tests--offered)))
+    (should (member "read_buffer" (contexture-tools-test-offered)))
+    (should-not (member "change_it" (contexture-tools-test-offered)))
     (contexture-tools-on "change_it" (cons 'project contexture-test-directory))
-    (let ((tool (cl-find "change_it" (progn (contexture-tools-tests--offered)
+    (let ((tool (cl-find "change_it" (progn (contexture-tools-test-offered)
                                             (contexture-request 'list-tools))
                          :key (lambda (it) (plist-get it :name)) :test #'equal)))
       (should (equal (plist-get tool :projects) (list contexture-test-directory)))
       (should-not (plist-get tool :sessions))
       (should-not (plist-get tool :everywhere)))
     (contexture-tools-off (list t (cons 'session "ses-1")))
-    (should (equal (contexture-tools-tests--offered) '("change_it")))
+    (should (equal (contexture-tools-test-offered) '("change_it")))
     (contexture-tools-off)
-    (should-not (contexture-tools-tests--offered))
+    (should-not (contexture-tools-test-offered))
     (contexture-test-user-error "There is no tool none" (contexture-tools-on "none" t))
     (should-error (contexture-define-tool "x" #'ignore nil :eats))))
 
 (ert-deftest contexture-tools-are-told-to-a-new-server ()
-  (contexture-tools-tests--with nil
-    (should (contexture-tools-tests--on "read_buffer"))
+  (contexture-tools-test-with nil
+    (should (contexture-tools-test-on "read_buffer"))
     (contexture-ert-kill-server)
-    (contexture-test-until (equal (contexture-tools-tests--offered) '("read_buffer")))))
+    (contexture-test-until (equal (contexture-tools-test-offered) '("read_buffer")))))
 
 ;;;; Calls
 
 (ert-deftest contexture-tools-read-what-is-not-saved ()
-  (contexture-tools-tests--with
-      (contexture-tools-tests--calling "read_buffer" "{\"file\": \"a.txt\", \"first\": 2}")
+  (contexture-tools-test-with
+      (contexture-tools-test-calling "read_buffer" "{\"file\": \"a.txt\", \"first\": 2}")
     (contexture-test-visiting (contexture-test-file "a.txt" "one" "two")
       (goto-char (point-max))
       (insert "three é\n")
       (narrow-to-region (point-min) (1+ (point-min)))
-      (contexture-tools-tests--on t)
-      (should (equal (contexture-tools-tests--ask)
+      (contexture-tools-test-on t)
+      (should (equal (contexture-tools-test-ask)
                      '(("done" "a.txt, lines 2 to 4 of 4, not saved:\ntwo\nthree é\n"))))
       (should (equal (buffer-string) "o"))
       (set-buffer-modified-p nil))))
@@ -121,21 +63,21 @@ The tools that BODY defines are forgotten after it."
                        (list #'identity "{}" "The argument where is missing")
                        (list #'identity "{\"where\": 7}" "must be a string")
                        (list (lambda (_) (read-string "Where? ")) "{\"where\": \"x\"}" "")))
-    (contexture-tools-tests--with (contexture-tools-tests--calling "look" arguments)
+    (contexture-tools-test-with (contexture-tools-test-calling "look" arguments)
       (contexture-define-tool "look" function '((where "A place")) :reads
         :description "Looks.")
-      (contexture-tools-tests--on "look")
-      (pcase-let ((`((,outcome ,text)) (contexture-tools-tests--ask)))
+      (contexture-tools-test-on "look")
+      (pcase-let ((`((,outcome ,text)) (contexture-tools-test-ask)))
         (should (equal outcome "failed"))
         (should (string-search why text))))))
 
 (ert-deftest contexture-tools-that-change-something-ask-in-the-conversation ()
-  (let ((answers (contexture-tools-tests--calling "change_it" "{\"to\": \"z\"}"))
+  (let ((answers (contexture-tools-test-calling "change_it" "{\"to\": \"z\"}"))
         (changed nil))
-    (contexture-tools-tests--with (append answers answers answers)
+    (contexture-tools-test-with (append answers answers answers)
       (contexture-define-tool "change_it" (lambda (to) (push to changed) "ok")
         '((to "What it becomes")) :changes :description "Changes it." :touches "all of it")
-      (contexture-tools-tests--on "change_it")
+      (contexture-tools-test-on "change_it")
       (contexture-repl-test-open "talk")
       (dolist (decision '(refuse once))
         (contexture-repl-test-type "Change it")
@@ -156,13 +98,13 @@ The tools that BODY defines are forgotten after it."
       (should (string-search "change_it: allowed once" (contexture-repl-test-shown))))))
 
 (ert-deftest contexture-tools-that-go-on-are-ended-with-the-turn ()
-  (contexture-tools-tests--with '(((call "wait" "{}")))
+  (contexture-tools-test-with '(((call "wait" "{}")))
     (let (startedp endedp done)
       (contexture-define-tool "wait" (lambda (tell)
                                        (setq startedp tell)
                                        (lambda () (setq endedp t)))
         nil :reads :description "Waits." :async t)
-      (contexture-tools-tests--on "wait")
+      (contexture-tools-test-on "wait")
       (let ((id (contexture-request-async 'chat '(:content "x")
                                           :error (lambda (problem) (setq done problem)))))
         (contexture-test-until startedp)
@@ -174,13 +116,13 @@ The tools that BODY defines are forgotten after it."
       (contexture-test-settle))))
 
 (ert-deftest contexture-tools-let-the-user-type ()
-  (contexture-tools-tests--with nil
+  (contexture-tools-test-with nil
     (let ((calls 0)
           (contexture-tools--pause 0))
       (contexture-define-tool "look" (lambda () (cl-incf calls) "dark") nil :reads
         :description "Looks.")
-      (contexture-tools-tests--on "look")
-      (contexture-tools-tests--call 1 "look")
+      (contexture-tools-test-on "look")
+      (contexture-tools-test-call 1 "look")
       (let ((call (gethash 1 contexture-tools--calls))
             (unread-command-events '(?a)))
         (cancel-timer (contexture-tools--call-timer call))
@@ -191,14 +133,14 @@ The tools that BODY defines are forgotten after it."
       (should (= calls 1)))))
 
 (ert-deftest contexture-tools-leave-nothing-behind ()
-  (contexture-tools-tests--with nil
-    (contexture-tools-tests--on t)
+  (contexture-tools-test-with nil
+    (contexture-tools-test-on t)
     (contexture-test-settle)
     (let ((buffers (length (buffer-list)))
           (processes (length (process-list)))
           (timers (length (contexture-test-timers))))
       (dotimes (number 1000)
-        (contexture-tools-tests--call number (if (cl-evenp number) "list_buffers" "none")
+        (contexture-tools-test-call number (if (cl-evenp number) "list_buffers" "none")
                                       contexture-test-directory))
       (contexture-test-until (zerop (hash-table-count contexture-tools--calls)))
       (contexture-test-settle)
@@ -238,7 +180,7 @@ The tools that BODY defines are forgotten after it."
      (contexture-test-visiting
          (contexture-test-file "a.el" "(defun my-a ()" "  \"Say a.\"" "  (car '(1)))"
                                "(defvar my-b (my-a))")
-       (let ((seen #'contexture-tools-tests--seen))
+       (let ((seen #'contexture-tools-test-seen))
          (should (equal (funcall seen #'contexture-tools-emacs--outline "a.el")
                         "4: Variables/my-b\n1: my-a"))
          (should (string-search "(defun car" (funcall seen #'contexture-tools-emacs--definitions
@@ -247,7 +189,7 @@ The tools that BODY defines are forgotten after it."
                                 (funcall seen #'contexture-tools-emacs--definitions
                                          "no-such-thing" "a.el" nil)))
          (should (string-match-p "car: (LIST)"
-                                 (contexture-tools-tests--seen-later
+                                 (contexture-tools-test-seen-later
                                   #'contexture-tools-emacs--documentation "car" "a.el" 3)))
          (let ((told (funcall seen #'contexture-tools-emacs--describe "car")))
            (should (string-prefix-p "Function (car LIST):\nReturn the car of LIST." told)))
@@ -262,7 +204,7 @@ The tools that BODY defines are forgotten after it."
   (contexture-test-in-directory
    (lambda ()
      (contexture-test-visiting (contexture-test-file "a.txt" "one" "two")
-       (let ((seen #'contexture-tools-tests--seen))
+       (let ((seen #'contexture-tools-test-seen))
          (should (string-search "report nothing"
                                 (funcall seen #'contexture-tools-emacs--diagnostics nil)))
          (let ((buffer (current-buffer)))
@@ -287,15 +229,15 @@ The tools that BODY defines are forgotten after it."
      (contexture-test-file "a.txt" "one" "two")
      (contexture-test-file "b.txt" "none")
      (dolist (case '(("^on|^no" "a.txt:1:one" "b.txt:1:none") ("xyz" "nothing matches")))
-       (let ((seen (contexture-tools-tests--seen-later
+       (let ((seen (contexture-tools-test-seen-later
                     #'contexture-tools-emacs--search (car case))))
          (dolist (part (cdr case))
            (should (string-search part seen)))))
      (should (string-match-p "[Uu]nmatched"
-                             (contexture-tools-tests--seen-later
+                             (contexture-tools-test-seen-later
                               #'contexture-tools-emacs--search "(")))
      (let ((before (process-list)))
-       (funcall (contexture-tools-tests--seen #'contexture-tools-emacs--search
+       (funcall (contexture-tools-test-seen #'contexture-tools-emacs--search
                                               #'ignore "one"))
        (contexture-test-until (equal (process-list) before))))))
 
