@@ -111,6 +111,7 @@ again."
   (prefix-map nil :documentation "Function returning the keymap behind its prefix.")
   (repl-hook nil :documentation "Hook that runs in new REPLs.")
   (event-hook nil :documentation "Hook that runs with a message before it is handled.")
+  (close-hook nil :documentation "Hook that runs with a connection that closes.")
   (autodoc nil :documentation "Function returning whether argument lists are shown; \
 it also switches them."))
 
@@ -1155,6 +1156,7 @@ variable of its mode non-nil when the mode is turned off, so reset it."
    :prefix-map (lambda () slime-prefix-map)
    :repl-hook 'slime-repl-mode-hook
    :event-hook 'slime-event-hooks
+   :close-hook 'slime-net-process-close-hooks
    :autodoc #'contexture-slime--autodoc)
   "SLIME's names and functions, for the code shared with SLY.")
 
@@ -1259,6 +1261,7 @@ With SWITCH, a list of one element, turn them on or off."
    :prefix-map (lambda () sly-prefix-map)
    :repl-hook 'sly-mrepl-hook
    :event-hook 'sly-event-hooks
+   :close-hook 'sly-net-process-close-hooks
    :autodoc #'contexture-sly--autodoc)
   "SLY's names and functions, for the code shared with SLIME.")
 

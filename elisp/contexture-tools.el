@@ -11,10 +11,12 @@
 
 ;; A tool is a function of Emacs that models may call.
 ;; `contexture-define-tool' defines one; contexture-tools-emacs.el has
-;; those that read in Emacs, contexture-tools-change.el those that change.  Each is off until `contexture-tools' names a
-;; place for it.  This file tells the server which tools are on, calls
-;; them when a model does, and sends back what they return.  The server
-;; asks before a model calls a tool that changes something.
+;; those that read in Emacs, contexture-tools-change.el those that
+;; change, contexture-tools-lisp.el those in a Lisp image.  Each is off
+;; until `contexture-tools' names a place for it.  This file tells the
+;; server which tools are on, calls them when a model does, and sends back
+;; what they return.  The server asks before a model calls a tool that
+;; changes something.
 ;;
 ;; A tool that reads is interrupted when the user types, and called again
 ;; soon after: it never keeps Emacs from its user.
@@ -116,7 +118,9 @@ has it."
 (defun contexture-tools--load ()
   "Define the tools that Emacs brings."
   (require 'contexture-tools-emacs)
-  (require 'contexture-tools-change))
+  (require 'contexture-tools-change)
+  (when (or (featurep 'slime) (featurep 'sly))
+    (require 'contexture-tools-lisp)))
 
 (defun contexture-tools--places (tool)
   "Return the places where TOOL is on, as in `contexture-tools'."
@@ -222,6 +226,8 @@ What an earlier server wanted is over."
 (defun contexture-tools--tell (connection)
   "Tell the server of CONNECTION which tools are on."
   (contexture-tools--load)
+  (dolist (hook '(slime-connected-hook sly-connected-hook))
+    (add-hook hook #'contexture-tools--changed))
   (if contexture-tools
       (contexture-watch #'contexture-tools--told)
     (contexture-unwatch #'contexture-tools--told))

@@ -163,7 +163,7 @@ NAME is \"contexture\" by default."
       (let ((archive (contexture-dist-test-pack "dist" name)))
         (should (equal
                  (sort (cl-remove-if-not
-                        (lambda (file) (string-suffix-p ".el" file))
+                        (lambda (file) (string-match-p "\\.\\(el\\|lisp\\)\\'" file))
                         (cl-remove "contexture-autoloads.el"
                                    (contexture-dist-test-recipe name) :test #'equal))
                        #'string<)
@@ -171,7 +171,7 @@ NAME is \"contexture\" by default."
                                                            "tar" "tf" archive)
                                                           "\n" t)
                                 for base = (file-name-nondirectory file)
-                                when (and (string-suffix-p ".el" base)
+                                when (and (string-match-p "\\.\\(el\\|lisp\\)\\'" base)
                                           (not (string-suffix-p "-pkg.el" base)))
                                 collect base)
                        #'string<)))))))

@@ -81,8 +81,8 @@
   "Return the folder in which Debian's package has SLIME, or nil."
   (car (file-expand-wildcards "/usr/share/emacs/site-lisp/elpa/slime-[0-9]*")))
 
-(defun contexture-lisp-tests--run (client folder)
-  "Run contexture-lisp-real with CLIENT, which is in FOLDER."
+(defun contexture-lisp-tests--run (client folder &optional file)
+  "Run FILE, contexture-lisp-real by default, with CLIENT, which is in FOLDER."
   (unless (executable-find "sbcl")
     (ert-skip "There is no sbcl"))
   (let* ((own (make-temp-file "contexture-lisp" t)) ; the Lisp's files, too
@@ -99,20 +99,31 @@
                                   nil t nil "-Q" "--batch"
                                   `(,@(cl-loop for folder in folders
                                                append (list "-L" folder))
-                                    "-l" "contexture-lisp-real"
-                                    "-f" "ert-run-tests-batch-and-exit")))
+                                    "-l" ,(or file "contexture-lisp-real")
+                                    "--eval" ,(format "(ert-run-tests-batch-and-exit %S)"
+                                                      (concat "^" (or file "contexture-lisp-real"))))))
             (ert-fail (buffer-string))))
       (delete-directory own t))))
 
-(ert-deftest contexture-lisp-works-with-slime-itself ()
+(defun contexture-lisp-tests--run-slime (&optional file)
+  "Run FILE with SLIME."
   (contexture-lisp-tests--run
    "slime" (or (contexture-lisp-tests--slime)
-               (ert-skip "There is no SLIME (Debian: slime, cl-swank, sbcl)"))))
+               (ert-skip "There is no SLIME (Debian: slime, cl-swank, sbcl)"))
+   file))
 
-(ert-deftest contexture-lisp-works-with-sly-itself ()
+(defun contexture-lisp-tests--run-sly (&optional file)
+  "Run FILE with SLY."
   (contexture-lisp-tests--run
    "sly" (or (getenv "SLY_DIR")
-             (ert-skip "SLY_DIR names no checkout of SLY"))))
+             (ert-skip "SLY_DIR names no checkout of SLY"))
+   file))
+
+(ert-deftest contexture-lisp-works-with-slime-itself ()
+  (contexture-lisp-tests--run-slime))
+
+(ert-deftest contexture-lisp-works-with-sly-itself ()
+  (contexture-lisp-tests--run-sly))
 
 ;; With keys, a screen, and a model that says what is written: connecting,
 ;; streaming, completing, interrupting, quitting and connecting again.
@@ -130,4 +141,5 @@
         (unless (equal 0 (call-process script nil t nil contexture-ert-directory))
           (ert-fail (buffer-string)))))))
 
+(provide 'contexture-lisp-tests)
 ;;; contexture-lisp-tests.el ends here

@@ -1,0 +1,351 @@
+;;;; contexture-tools.lisp --- What tools of models do in a Lisp image
+
+;; Copyright (C) 2026 The Contexture authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;; contexture-tools-lisp.el sends this text to an image when a model first calls a tool there. For
+;; SLIME, it puts swank in place of slynk before.
+;;
+;; What a model wrote comes as strings. Where they are only looked up, no reader macro of the image
+;; is in force and *READ-EVAL* is off. Nothing here opens the debugger.
+
+(defpackage :contexture-tools
+  (:use :cl)
+  (:export #:call #:stop))
+
+(in-package :contexture-tools)
+
+(defconstant +longest+ 16000
+  "Maximum number of characters of each text that a model is shown.")
+
+(defvar *number* nil
+  "Number of the call that this thread carries out.")
+
+(defvar *calls* '()
+  "Alist from the numbers of the calls that run to their threads.")
+
+(defvar *lock* (slynk-backend:make-lock :name "contexture calls"))
+
+(defvar *failures*)
+(setf (documentation '*failures* 'variable)
+      "What failed in the tests that this thread runs, the last first; unbound if it runs none.")
+
+(defvar *values* '()
+  "Values of the last form that a model evaluated, to inspect.")
+
+(defmacro with-lock (&body body)
+  `(slynk-backend:call-with-lock-held *lock* (lambda () ,@body)))
+
+;;; Texts
+
+(defun call-with-text (function)
+  "Return what FUNCTION writes to the stream that it is called with, cut where it is too long."
+  (let* ((kept (make-string-output-stream)) (length 0)
+         (stream (slynk-backend:make-output-stream
+                  (lambda (text)
+                    (write-string text kept :end (max 0 (min (length text) (- +longest+ length))))
+                    (incf length (length text))))))
+    (unwind-protect (funcall function stream)
+      (finish-output stream)
+      (when (> length +longest+)
+        (format kept "~&... (~d of ~d characters)" +longest+ length)))
+    (get-output-stream-string kept)))
+
+(defmacro with-text ((stream) &body body)
+  `(call-with-text (lambda (,stream) ,@body)))
+
+(defun text-of (object)
+  "Return OBJECT as the Lisp prints it, without what is too long or too deep."
+  (let ((*print-length* 200) (*print-level* 12) (*print-lines* 200) (*print-circle* t)
+        (*print-pretty* t) (*print-readably* nil))
+    (with-text (stream) (prin1 object stream))))
+
+(defun first-line (text)
+  (string-trim " " (subseq text 0 (position #\Newline text))))
+
+;;; Calls
+
+(defun call (number package what &rest arguments)
+  "Carry out the call NUMBER: WHAT with ARGUMENTS, strings, in PACKAGE.
+Return a list of a keyword, the result and what was printed."
+  (let* ((result nil)
+         (output (with-text (stream)
+                   (with-lock (push (cons number (slynk-backend:current-thread)) *calls*))
+                   (unwind-protect
+                        (setf result (guarded number stream
+                                              (lambda ()
+                                                (in-package-named package what arguments))))
+                     (with-lock (setf *calls* (delete number *calls* :key #'car)))))))
+    (append result (list output))))
+
+(defun in-package-named (package what arguments)
+  "Call the function WHAT of this package with ARGUMENTS in PACKAGE."
+  (let* ((*package* (or (find-package package) (find-package (string-upcase package))
+                        (refuse "There is no package ~a" package)))
+         (slynk::*buffer-package* *package*)
+         (slynk::*buffer-readtable* (slynk::guess-buffer-readtable (package-name *package*))))
+    (apply (find-symbol (string-upcase what) :contexture-tools) arguments)))
+
+(defun guarded (number stream function)
+  "Return a list of :ok and what FUNCTION returns; it writes to STREAM, and reads nothing.
+In place of a debugger, return :failed and what went wrong; if it is stopped, :stopped and where.
+If it refuses something, return :refused and why."
+  (let* ((outer (compute-restarts))
+         (nothing (make-concatenated-stream))
+         (both (make-two-way-stream nothing stream))
+         (*standard-input* nothing) (*standard-output* stream) (*error-output* stream)
+         (*trace-output* stream) (*query-io* both) (*debug-io* both) (*terminal-io* both))
+    (catch 'end
+      (let ((*number* number))
+        (slynk-backend:call-with-debugger-hook
+         (lambda (condition hook)
+           (declare (ignore hook))
+           (let ((problem (problem condition outer)) (next (next-check condition)))
+             (unless next (throw 'end (list :failed problem)))
+             (push problem *failures*)
+             (invoke-restart next)))
+         (lambda () (list :ok (funcall function))))))))
+
+(defun refuse (control &rest arguments)
+  "End this call, which cannot be carried out, with a reason in words."
+  (throw 'end (list :refused (apply #'format nil control arguments))))
+
+(defun stop (number)
+  "End the call NUMBER where it is."
+  (let ((thread (with-lock (cdr (assoc number *calls*)))))
+    (when thread
+      (slynk-backend:interrupt-thread
+       thread
+       (lambda ()
+         (when (eql number *number*)
+           (throw 'end (list :stopped (backtrace)))))))
+    (and thread t)))
+
+(defun problem (condition outer)
+  "Return CONDITION with the restarts that are not OUTER ones and the backtrace, as text."
+  (format nil "~a~%  [~a]~%~@[~%Restarts:~%~{  ~a~%~}~]~%~a"
+          (cut (slynk::safe-condition-message condition))
+          (type-of condition)
+          (mapcar (lambda (restart)
+                    (format nil "[~a] ~a" (restart-name restart)
+                            (ignore-errors (princ-to-string restart))))
+                  (set-difference (compute-restarts condition) outer))
+          (backtrace)))
+
+(defun cut (text)
+  (with-text (stream) (write-string text stream)))
+
+(defun backtrace ()
+  "Return the frames of this thread down to the call, as text."
+  (let ((frames (slynk-backend:call-with-debugging-environment
+                 (lambda () (mapcar #'second (slynk:backtrace 0 60))))))
+    (flet ((own-p (frame) (search "CONTEXTURE-TOOLS:" frame)))
+      ;; Frames of this file are at the top as well.
+      (loop while (and frames (own-p (first frames))) do (pop frames))
+      (format nil "Backtrace:~%~:{  ~d: ~a~%~}"
+              (loop for frame in (subseq frames 0 (position-if #'own-p frames))
+                    for number from 0 below 30
+                    collect (list number (first-line frame)))))))
+
+;;; Evaluating
+
+(defun evaluate (text)
+  "Evaluate the forms in TEXT, one after the other; return the values of the last as text."
+  (let ((*readtable* slynk::*buffer-readtable*))
+    (with-input-from-string (stream text)
+      (loop for form = (read stream nil stream)
+            until (eq form stream)
+            do (setf *values* (multiple-value-list (eval form))))))
+  (format nil "~:[; No values~;~:*~{=> ~a~^~%~}~]" (mapcar #'text-of *values*)))
+
+;;; Compiling
+
+(defun compile-text (text buffer position file)
+  "Compile TEXT, which is at POSITION of BUFFER, a name, and FILE, or nil, and load it."
+  (report (slynk:compile-string-for-emacs text buffer `((:position ,position)) file nil)))
+
+(defun compile-whole (file)
+  "Compile FILE and load it."
+  (let* ((result (slynk:compile-file-for-emacs file nil))
+         (fasl (sixth result)))
+    (when (and (third result) fasl)
+      (load fasl))
+    (report result)))
+
+(defun report (result)
+  "Return RESULT, of a compilation, as text."
+  (destructuring-bind (notes successp &rest more) (rest result)
+    (declare (ignore more))
+    (format nil "~:[It did not compile.~;Compiled and loaded.~]~{~a~}"
+            successp
+            (loop for note in notes
+                  collect (format nil "~%~@[~a: ~]~(~a~): ~a~@[~%~a~]"
+                                  (place (getf note :location)) (getf note :severity)
+                                  (cut (getf note :message))
+                                  (getf note :source-context))))))
+
+;;; Testing
+
+
+(defun next-check (condition)
+  "Return the restart by which FiveAM goes on with its next check after CONDITION, or nil."
+  (and (boundp '*failures*)
+       (find-if (lambda (restart)
+                  (let ((name (restart-name restart)))
+                    (and (member name '("IGNORE-FAILURE" "IGNORE") :test #'string=)
+                         (eq (symbol-package name) (find-package :fiveam)))))
+                (compute-restarts condition))))
+
+(defun test (system folder)
+  "Test the ASDF system with the name SYSTEM, which may be in FOLDER.
+Return what came of it, and each failure that its framework let be known."
+  (flet ((asdf (name &rest arguments)
+           (apply (or (find-symbol name (or (find-package :asdf)
+                                            (progn (require :asdf) :asdf)))
+                      (error "This ASDF has no ~a" name))
+                  arguments)))
+    (unless (asdf "FIND-SYSTEM" system nil)
+      (let ((file (first (directory (format nil "~a**/~a.asd" folder
+                                            (subseq system 0 (position #\/ system)))))))
+        (when file (asdf "LOAD-ASD" file))))
+    (let ((*failures* '())
+          (debugged (loop for name in '("*ON-FAILURE*" "*ON-ERROR*")
+                          for symbol = (and (find-package :fiveam) (find-symbol name :fiveam))
+                          when symbol collect symbol)))
+      (progv debugged (mapcar (constantly :debug) debugged)
+        (handler-bind ((warning #'muffle-warning))
+          (asdf "TEST-SYSTEM" system)))
+      (cons (format nil "The tests of ~a ended~:[~:;, with ~:*~d failure~:p~]."
+                    system (and *failures* (length *failures*)))
+            (reverse *failures*)))))
+
+;;; Looking up
+
+(defun read-safely (text)
+  "Return the form in TEXT, read without running anything."
+  (let ((*read-eval* nil) (*readtable* (copy-readtable nil)))
+    (read-from-string text)))
+
+(defun named (name)
+  "Return the symbol with NAME, which is not interned, or the function name (setf SYMBOL)."
+  (if (string-prefix-p "(" name)
+      (read-safely name)
+      (multiple-value-bind (symbol found) (slynk::parse-symbol name)
+        (if found symbol
+            (refuse "There is no symbol ~a in the package ~a" name (package-name *package*))))))
+
+(defun string-prefix-p (prefix text)
+  (eql (mismatch prefix text) (length prefix)))
+
+(defparameter *finders*
+  '(("definitions" . slynk-backend:find-definitions)
+    ("callers" . slynk-backend:who-calls)
+    ("callees" . slynk-backend:list-callees)
+    ("references" . slynk-backend:who-references)
+    ("binds" . slynk-backend:who-binds)
+    ("sets" . slynk-backend:who-sets)
+    ("macroexpands" . slynk-backend:who-macroexpands)
+    ("specializes" . slynk-backend:who-specializes))
+  "Alist from what is wanted to functions that find places by a symbol.")
+
+(defun look (what text path)
+  "Return what the image knows of TEXT; WHAT says what is wanted, PATH is that of `inspect-part'."
+  (let ((finder (cdr (assoc what *finders* :test #'string=))))
+    (handler-bind ((error (lambda (condition)
+                            (refuse "~a" (cut (slynk::safe-condition-message condition))))))
+      (cond (finder (places (funcall finder (named text))))
+            ((string= what "describe") (with-text (stream) (describe (thing text) stream)))
+            ((string= what "arglist") (text-of (slynk-backend:arglist (named text))))
+            ((string= what "apropos") (apropos-text text))
+            ((string= what "disassemble")
+             (with-text (*standard-output*) (disassemble (named text))))
+            ((string= what "macroexpand-1") (expansion (macroexpand-1 (read-safely text))))
+            ((string= what "macroexpand") (expansion (macroexpand (read-safely text))))
+            ((string= what "inspect") (inspect-part text path))
+            (t (refuse "Nothing can be looked up by ~a" what))))))
+
+(defun thing (name)
+  "Return the symbol with NAME, or else the package."
+  (let ((package (or (find-package name) (find-package (string-upcase name)))))
+    (if (and package (not (nth-value 1 (slynk::parse-symbol name))))
+        package
+        (named name))))
+
+(defun expansion (form)
+  (let ((*print-case* :downcase) (*print-gensym* nil)) (text-of form)))
+
+(defun apropos-text (text)
+  "Return the symbols whose names have TEXT and that are defined, with what they are."
+  (format nil "~:{~a: ~(~{~a~^, ~}~)~%~}"
+          (sort (loop for symbol in (remove-duplicates (apropos-list text))
+                      for kinds = (loop for (kind nil)
+                                          on (slynk-backend:describe-symbol-for-emacs symbol)
+                                        by #'cddr collect kind)
+                      when (and kinds (not (keywordp symbol)))
+                        collect (list (prin1-to-string symbol) kinds))
+                #'string< :key #'first)))
+
+(defun places (found)
+  "Return FOUND, pairs of a definition and its location, as lines of text."
+  (if (eq found :not-implemented) "This Lisp does not know that"
+      (format nil "~:[nothing is known~;~:*~{~a~%~}~]"
+              (remove-duplicates
+               (loop for (definition location) in found
+                     collect (format nil "~@[~a: ~]~a" (place location)
+                                     (first-line (text-of definition))))
+               :test #'string=))))
+
+(defun place (location)
+  "Return the file and the line of LOCATION as text, or nil."
+  (let* ((properties (and (eq (first location) :location) (rest location)))
+         (file (car (last (or (assoc :file properties) (assoc :buffer-and-file properties)))))
+         (position (second (assoc :position properties))))
+    (and file (format nil "~a~@[:~d~]" file (line-number file position)))))
+
+(defun line-number (file position)
+  "Return the line of POSITION in FILE, or nil."
+  (ignore-errors
+   (with-open-file (stream file)
+     (1+ (loop repeat (1- position)
+               for character = (read-char stream nil)
+               while character
+               count (char= character #\Newline))))))
+
+;;; Inspecting
+
+(defun inspect-part (name path)
+  "Return what the value of the variable NAME has, or a part of it by PATH, a list of numbers.
+The name * stands for what a model evaluated last."
+  (let ((object (if (string= name "*") (first *values*) (symbol-value (named name)))))
+    (call-with-inspector
+     (lambda ()
+       (let ((seen (slynk::inspect-object object)))
+         (dolist (number path)
+           (setf seen (slynk:inspect-nth-part number)))
+         (inspected-text seen))))))
+
+(defun call-with-inspector (function)
+  "Call FUNCTION with an inspector that is not the user's."
+  (let ((state (find-symbol "*ISTATE*" :slynk))) ; in SLIME
+    (if state
+        (progv (list state) '(nil) (funcall function))
+        (let ((inspector (or (funcall (find-symbol "FIND-INSPECTOR" :slynk) "contexture")
+                             (make-instance (find-symbol "INSPECTOR" :slynk)
+                                            :name "contexture"))))
+          (unwind-protect
+               (progv (mapcar (lambda (name) (find-symbol name :slynk))
+                              '("*CURRENT-INSPECTOR*" "*TARGET-INSPECTOR*"))
+                   (list inspector inspector)
+                 (funcall function))
+            (funcall (find-symbol "RESET-INSPECTOR" :slynk) inspector))))))
+
+(defun inspected-text (seen)
+  "Return SEEN, what an inspector shows, as text; numbers are before the parts."
+  (with-text (stream)
+    (format stream "~a~%" (getf seen :title))
+    (dolist (part (first (getf seen :content)))
+      (if (stringp part) (write-string part stream)
+          (destructuring-bind (kind text &optional number) part
+            (case kind
+              (:value (format stream "[~d] ~a" number text))
+              (:label (write-string text stream))))))))
