@@ -45,6 +45,10 @@
 (defvar eldoc-documentation-functions)
 (defvar flycheck-current-errors)
 (defvar imenu-create-index-function)
+(defvar imenu-extract-index-name-function)
+(defvar imenu-generic-expression)
+(defvar imenu-generic-skip-comments-and-strings)
+(defvar imenu-prev-index-position-function)
 
 (defconst contexture-tools-emacs--most-lines 200
   "Maximum number of lines of a list that a model is shown.")
@@ -64,12 +68,15 @@
 
 (defun contexture-tools-emacs--buffers ()
   "Return the buffers that visit files of the project, the last used first."
-  (let ((project (contexture-tools-emacs--project)))
+  ;; The true names of buffers are known: no file is looked at for them.
+  (let ((project (file-name-as-directory
+                  (file-truename (contexture-tools-emacs--project)))))
     (cl-loop for buffer in (buffer-list)
              for file = (buffer-local-value 'buffer-file-name buffer)
-             when (and file (not (file-remote-p file))
+             for true = (buffer-local-value 'buffer-file-truename buffer)
+             when (and file true (not (file-remote-p file))
                        (not (string-match-p epa-file-name-regexp file))
-                       (file-in-directory-p file project))
+                       (string-prefix-p project (expand-file-name true)))
              collect buffer)))
 
 (defun contexture-tools-emacs--path (file)
@@ -185,12 +192,28 @@ Return non-nil if it is there."
   "Return the definitions in the buffer that visits FILE, by Imenu."
   (require 'imenu)
   (contexture-tools-emacs--in (contexture-tools-emacs--buffer file)
-    (contexture-tools-emacs--list
-     (contexture-tools-emacs--entries (funcall imenu-create-index-function) "")
-     "Imenu knows no definitions here")))
+    ;; Imenu goes back from the end of the buffer, where it is slow to tell comments.
+    (let* ((skipp (and imenu-generic-skip-comments-and-strings
+                       imenu-generic-expression
+                       (not (and imenu-prev-index-position-function
+                                 imenu-extract-index-name-function))
+                       (eq imenu-create-index-function
+                           'imenu-default-create-index-function)))
+           (imenu-generic-skip-comments-and-strings nil)
+           (entries (contexture-tools-emacs--entries
+                     (funcall imenu-create-index-function) "")))
+      (when skipp
+        (dolist (entry (sort (copy-sequence entries) #'car-less-than-car))
+          (when (nth 8 (syntax-ppss (car entry)))
+            (setq entries (delq entry entries)))))
+      (contexture-tools-emacs--list
+       (mapcar (lambda (entry)
+                 (format "%d: %s" (line-number-at-pos (car entry)) (cdr entry)))
+               entries)
+       "Imenu knows no definitions here"))))
 
 (defun contexture-tools-emacs--entries (index prefix)
-  "Return a line for each entry of INDEX, of Imenu, with PREFIX."
+  "Return the entries of INDEX, of Imenu, each (PLACE . NAME) with PREFIX."
   (cl-loop for item in index
            for name = (concat prefix (car item))
            for place = (if (overlayp (cdr-safe item)) (overlay-start (cdr item))
@@ -198,7 +221,7 @@ Return non-nil if it is there."
            if (imenu--subalist-p item)
            append (contexture-tools-emacs--entries (cdr item) (concat name "/"))
            else if (number-or-marker-p place)
-           collect (format "%d: %s" (line-number-at-pos place) name)))
+           collect (cons place name)))
 
 (defun contexture-tools-emacs--describe (name)
   "Return what Emacs says of the function and variable of Emacs Lisp with NAME.

@@ -51,9 +51,10 @@ The tools that BODY defines are forgotten after it."
   "Return the answers of a model that calls TOOL with ARGUMENTS, and then ends."
   `(((call ,tool ,(or arguments "{}"))) ("Done.")))
 
-(defun contexture-tools-test-call (number tool &optional project)
-  "Let the server's call NUMBER of TOOL for PROJECT arrive."
-  (contexture-tools--told 'tool-called (list :call number :tool tool :arguments "{}"
+(defun contexture-tools-test-call (number tool &optional project arguments)
+  "Let the server's call NUMBER of TOOL with ARGUMENTS for PROJECT arrive."
+  (contexture-tools--told 'tool-called (list :call number :tool tool
+                                             :arguments (or arguments "{}")
                                              :project project)))
 
 (defun contexture-tools-test-seen (function &rest arguments)

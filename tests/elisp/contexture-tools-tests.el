@@ -135,18 +135,28 @@
 (ert-deftest contexture-tools-leave-nothing-behind ()
   (contexture-tools-test-with nil
     (contexture-tools-test-on t)
-    (contexture-test-settle)
-    (let ((buffers (length (buffer-list)))
-          (processes (length (process-list)))
-          (timers (length (contexture-test-timers))))
-      (dotimes (number 1000)
-        (contexture-tools-test-call number (if (cl-evenp number) "list_buffers" "none")
-                                      contexture-test-directory))
-      (contexture-test-until (zerop (hash-table-count contexture-tools--calls)))
-      (contexture-test-settle)
-      (should (= (length (buffer-list)) buffers))
-      (should (= (length (process-list)) processes))
-      (should (<= (length (contexture-test-timers)) timers)))))
+    (contexture-test-visiting (contexture-test-file "a.el" "(defun my-a ()" "  (car '(1)))")
+      (let ((calls '(("list_buffers") ("none") ("read_buffer" . "{\"file\": \"a.el\"}")
+                     ("read_buffer" . "{\"file\": \"none\"}")
+                     ("find_documentation" . "{\"symbol\": \"car\", \"file\": \"a.el\"}")
+                     ("find_definitions" . "{\"symbol\": \"car\", \"file\": \"a.el\"}")
+                     ("list_definitions" . "{\"file\": \"a.el\"}")
+                     ("describe_elisp" . "{\"name\": \"car\"}")
+                     ("search_project" . "{\"regexp\": \"my\"}") ("list_commands"))))
+        (cl-flet ((make-calls (first count)
+                    (cl-loop for number from first repeat count
+                             for (tool . arguments) = (nth (% number (length calls)) calls)
+                             do (contexture-tools-test-call
+                                 number tool contexture-test-directory arguments)
+                             ;; Not all searches at the same time.
+                             when (zerop (% number 20))
+                             do (contexture-test-until
+                                 (zerop (hash-table-count contexture-tools--calls))))
+                    (contexture-test-until (zerop (hash-table-count contexture-tools--calls)))
+                    (contexture-test-settle)))
+          ;; What is loaded for the first call of a tool may stay.
+          (make-calls 0 10)
+          (should-not (contexture-ert-leftovers (make-calls 10 1000))))))))
 
 (ert-deftest contexture-tools-results-are-cut ()
   (should (equal (contexture-tools--cut (propertize "x" 'face 'bold)) "x"))
@@ -179,7 +189,7 @@
    (lambda ()
      (contexture-test-visiting
          (contexture-test-file "a.el" "(defun my-a ()" "  \"Say a.\"" "  (car '(1)))"
-                               "(defvar my-b (my-a))")
+                               "(defvar my-b (my-a))" "(list \"" "(defun no-c ())\")")
        (let ((seen #'contexture-tools-test-seen))
          (should (equal (funcall seen #'contexture-tools-emacs--outline "a.el")
                         "4: Variables/my-b\n1: my-a"))
