@@ -614,18 +614,23 @@ ids; and the order of answers to calls that were made at the same time."
              do (push (cons id (1+ (length ids))) ids)
              collect (list (car entry)
                            (contexture-ert--renumbered
-                            (contexture-ert--without-key entry message) ids)))))
+                            (contexture-ert--plain entry message) ids)))))
 
-(defun contexture-ert--without-key (entry message)
-  "Return the line of ENTRY, which holds MESSAGE, without its request key."
-  (if (plist-member (plist-get message :params) :request-key)
-      (let ((params (contexture-ert--plist-without
-                     (plist-get message :params) :request-key)))
-        (string-trim-right
-         (car (contexture--encode
-               (plist-put (copy-sequence message) :params params)))
-         "\n"))
-    (cadr entry)))
+(defun contexture-ert--plain (entry message)
+  "Return the line of ENTRY, which holds MESSAGE, without what time decides.
+These are its request key, and whether a notification tells of this
+client's changes only: the server may join it with others."
+  (cond
+   ((plist-member (plist-get message :params) :request-key)
+    (let ((params (contexture-ert--plist-without
+                   (plist-get message :params) :request-key)))
+      (string-trim-right
+       (car (contexture--encode
+             (plist-put (copy-sequence message) :params params)))
+       "\n")))
+   ((equal (plist-get message :method) "context-changed")
+    (replace-regexp-in-string " :own t))\\'" "))" (cadr entry)))
+   (t (cadr entry))))
 
 ;;;; Order
 
