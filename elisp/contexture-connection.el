@@ -178,8 +178,10 @@ non-blocking, cat fails while it is empty.")
   "Return COMMAND such that writing to it never breaks the pipe.
 Unlike an interactive Emacs, a batch Emacs does not ignore SIGPIPE: it
 would end if it wrote just after the server died."
-  (if (and noninteractive (file-executable-p (car command))
-           (file-executable-p "/bin/sh"))
+  (unless (executable-find (car command)) ; a fork that cannot run it dies at once
+    (signal 'file-missing
+            (list "Searching for program" "No such program" (car command))))
+  (if (and noninteractive (file-executable-p "/bin/sh"))
       (append (list "/bin/sh" "-c" contexture--outliving "sh") command)
     command))
 

@@ -198,7 +198,7 @@ A real server gets MESSAGE instead, if there is one."
       (setf (contexture-ert--handler-real handler)
             (make-process
              :name "contexture-ert-server" :connection-type 'pipe
-             :command (contexture-ert--handler-command handler)
+             :command (contexture--unbroken (contexture-ert--handler-command handler))
              :coding 'binary :noquery t :sentinel #'ignore
              :stderr (contexture--log-pipe)
              :filter (lambda (process chunk)

@@ -230,6 +230,19 @@
         (contexture-request 'ping))
       (should-not contexture--connection))))
 
+;; What was forked for it would die at once, and writing to it end a batch Emacs.
+(ert-deftest contexture-rpc-forks-nothing-for-a-program-that-went-away ()
+  (contexture-test-with-server
+    (contexture-request 'ping)
+    (let ((connection contexture--connection))
+      (dolist (program '("/nonexistent/contexture" "no-such-program-here"))
+        (oset connection target (list program))
+        (should-error (contexture--open (oref connection target)) :type 'file-missing))
+      (contexture-test-kill-server)
+      (contexture-request-async 'ping)
+      (contexture-test-until (string-search "No such program" (or (oref connection reason) "")))
+      (should-not (oref connection process)))))
+
 (ert-deftest contexture-rpc-finds-the-server-built-beside-it ()
   (let* ((root (make-temp-file "contexture" t))
          (contexture--directory (concat root "/elisp/"))
