@@ -263,7 +263,8 @@ fn the_sources_hold_nothing_else() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_str().unwrap();
-            let known = [".md", ".rs", ".sql", ".txt"].iter().any(|end| name.ends_with(end));
+            let known =
+                [".md", ".rs", ".sql", ".txt", ".zst"].iter().any(|end| name.ends_with(end));
             match path.is_dir() {
                 true => folders.push(path),
                 false => assert!(known && !name.starts_with(['.', '#']), "{}", path.display()),

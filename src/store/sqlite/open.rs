@@ -1,11 +1,13 @@
 //! Opens the database, sets its modes, and migrates its format.
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
+use rusqlite::backup::Backup;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
+use ruzstd::decoding::StreamingDecoder;
 
 use super::super::StoreError;
 use super::super::folder::Files;
@@ -29,6 +31,9 @@ const SCHEMA: &[&str] = &[
     include_str!("../schema/010.sql"),
     include_str!("../schema/011.sql"),
 ];
+/// Database that the migrations make of nothing, compressed by zstd. A new store in memory is a copy of
+/// it, because the migrations would take most of a server's start. A test compares the two.
+const EMPTY: &[u8] = include_bytes!("../schema/empty.db.zst");
 /// Size of the write-ahead log, in bytes, above which a checkpoint follows the commit: 1000 pages,
 /// SQLite's own default.
 const LONGEST_WAL: u64 = 1000 * 4096;
@@ -58,7 +63,18 @@ impl SqliteStore {
     /// [`StoreError::Open`] when memory runs out.
     pub fn in_memory() -> Result<Self, StoreError> {
         let path = Path::new(":memory:");
-        Self::prepare(Connection::open_in_memory().map_err(|e| open_error(path, &e))?, path)
+        let mut image = Vec::new();
+        StreamingDecoder::new(EMPTY)
+            .map_err(io::Error::other)
+            .and_then(|mut empty| empty.read_to_end(&mut image))
+            .map_err(|e| StoreError::Open { path: path.to_owned(), cause: e.to_string() })?;
+        let empty = image_connection(image, path)?;
+        let copy = || -> Result<Connection, rusqlite::Error> {
+            let mut db = Connection::open_in_memory()?;
+            Backup::new(&empty, &mut db)?.step(-1)?;
+            Ok(db)
+        };
+        Self::prepare(copy().map_err(|e| open_error(path, &e))?, path)
     }
 
     /// Opens a database in memory from its bytes. `path` is only named in errors.
@@ -118,7 +134,7 @@ impl SqliteStore {
         self.keeper.as_mut().is_some_and(|keeper| keeper.wal_bytes() > LONGEST_WAL)
     }
 
-    fn prepare(mut db: Connection, path: &Path) -> Result<Self, StoreError> {
+    pub(super) fn prepare(mut db: Connection, path: &Path) -> Result<Self, StoreError> {
         db.set_prepared_statement_cache_capacity(64);
         let set_up = |db: &mut Connection| -> Result<i64, rusqlite::Error> {
             db.pragma_update(None, "locking_mode", "EXCLUSIVE")?;

@@ -1,6 +1,8 @@
 //! Tests of cases that the engine's tests cannot reach: a database that is damaged, has another
 //! format, or cannot be written.
 
+use std::path::Path;
+
 use super::*;
 use crate::context::change::Slot;
 use crate::context::item::{Item, ItemId, Kind};
@@ -35,6 +37,41 @@ fn fill_first_format(store: &mut SqliteStore) {
     let named = Change { method: "save-set".into(), set, ..Change::default() };
     store.record("m", &named).unwrap();
     store.remember("key", "outcome").unwrap();
+}
+
+/// Returns all that a database has: its format, its tables, and their rows.
+fn all_of(db: &Connection) -> Vec<String> {
+    let rows = |sql: &str| -> Vec<String> {
+        let mut statement = db.prepare(sql).unwrap();
+        let columns = statement.column_count();
+        let row = |row: &rusqlite::Row| {
+            let values = (0..columns).map(|i| row.get::<_, rusqlite::types::Value>(i));
+            Ok(format!("{:?}", values.collect::<Result<Vec<_>, _>>()?))
+        };
+        statement.query_map([], row).unwrap().map(Result::unwrap).collect()
+    };
+    let mut all = rows("SELECT user_version FROM pragma_user_version");
+    all.extend(rows("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid"));
+    let mut names = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").unwrap();
+    for name in names.query_map([], |row| row.get::<_, String>(0)).unwrap() {
+        all.extend(rows(&format!("SELECT * FROM {}", name.unwrap())));
+    }
+    all
+}
+
+/// With `CONTEXTURE_WRITE_EMPTY` in its environment, makes the file anew: after a new migration.
+#[test]
+fn an_empty_store_is_what_the_migrations_make() {
+    let migrated = Connection::open_in_memory().unwrap();
+    let mut migrated = SqliteStore::prepare(migrated, Path::new(":memory:")).unwrap();
+    if std::env::var_os("CONTEXTURE_WRITE_EMPTY").is_some() {
+        let image = migrated.db.serialize(rusqlite::MAIN_DB).unwrap();
+        let level = ruzstd::encoding::CompressionLevel::Fastest;
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/store/schema/empty.db.zst");
+        std::fs::write(path, ruzstd::encoding::compress_to_vec(&*image, level)).unwrap();
+    }
+    let empty = SqliteStore::in_memory().unwrap();
+    assert_eq!(all_of(&empty.db), all_of(&migrated.db), "CONTEXTURE_WRITE_EMPTY=1 makes it anew");
 }
 
 #[test]
