@@ -681,6 +681,10 @@ is a function to call once the user has decided about all parts."
 (defvar contexture-review--all nil
   "Changes that are proposed, in all buffers, the newest last.")
 
+(defvar contexture-review-accepted-functions nil
+  "Functions that run after a change was accepted, in its buffer.
+Each is called with a marker at the beginning of its lines.")
+
 (defvar contexture-review-map
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "C-c C-c") #'contexture-review-accept)
@@ -967,11 +971,17 @@ LINES are the lines of the new text."
       (progn
         (contexture-review--title review (concat (contexture--count left "change") " left"))
         (goto-char (overlay-start (contexture-review--part review))))
+    (contexture-review--finish review (contexture-review--accepted review))))
+
+(defun contexture-review--finish (review count)
+  "End REVIEW, of which COUNT changes were accepted, and say so."
+  (let ((place (copy-marker (overlay-start (contexture-review--place review)))))
     (contexture-review--end review)
-    (contexture--message
-     "Accepted %s in %s, which is not saved; undo reverts it"
-     (contexture--count (contexture-review--accepted review) "change") (buffer-name))
-    (contexture-review--tell review)))
+    (contexture--message "Accepted %s in %s, which is not saved; undo reverts it"
+                         (contexture--count count "change") (buffer-name))
+    (contexture-review--tell review)
+    (when (> count 0)
+      (run-hook-with-args 'contexture-review-accepted-functions place))))
 
 (defun contexture-review-accept ()
   "Make the change that is proposed at point, or what is left of it."
@@ -979,10 +989,7 @@ LINES are the lines of the new text."
   (let* ((review (contexture-review--here))
          (parts (and (contexture-review--part review) (contexture-review--parts review))))
     (contexture-review--apply parts)
-    (contexture-review--end review)
-    (contexture--message "Accepted %s in %s, which is not saved; undo reverts it"
-                         (contexture--count (length parts) "change") (buffer-name))
-    (contexture-review--tell review)))
+    (contexture-review--finish review (length parts))))
 
 (defun contexture-review-reject ()
   "Drop the change that is proposed at point; stop it if it still comes."

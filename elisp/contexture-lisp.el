@@ -64,6 +64,9 @@
 (autoload 'contexture-add-compilation "contexture-sources" nil t)
 (autoload 'contexture-sources--buffer-metadata "contexture-sources")
 (autoload 'contexture-sources--params "contexture-sources")
+(autoload 'contexture-defun-at-point "contexture-code")
+(autoload 'contexture-repl-code--session "contexture-repl")
+(autoload 'contexture-repl-code--submit "contexture-repl")
 
 ;;; Add what a running Lisp knows
 
@@ -81,6 +84,14 @@ It is a string for `kbd', and is bound while `contexture-slime-mode' or
 `contexture-sly-mode' is on.  After a change, turn the mode off and on
 again."
   :type 'string
+  :group 'contexture)
+
+(defcustom contexture-lisp-compile 'ask
+  "Whether a definition is compiled once you accepted a change of it.
+It is compiled in the Lisp that SLIME or SLY is connected to."
+  :type '(choice (const :tag "Ask" ask)
+                 (const :tag "Always" t)
+                 (const :tag "Never" nil))
   :group 'contexture)
 
 (cl-defstruct (contexture-lisp--client (:constructor contexture-lisp--make-client)
@@ -397,6 +408,7 @@ FEATURE, NAME and CLIENT are as in `contexture-lisp--define-commands'."
   (let ((map (make-sparse-keymap)))
     (pcase-dolist (`(,name ,key . ,_) contexture-lisp--commands)
       (define-key map key (contexture-lisp--command feature name)))
+    (define-key map "x" #'contexture-lisp-explain-error)
     map))
 
 (defmacro contexture-lisp--define-commands (feature name client)
@@ -438,6 +450,23 @@ client's name as shown to the user.  CLIENT is the variable with the
                                     (list sly slime)
                                   (list slime sly))))))
 
+(defun contexture-lisp--offer-compiling (place)
+  "Offer to compile the definition at PLACE, of this buffer, that was changed."
+  (when-let* ((contexture-lisp-compile)
+              ((derived-mode-p 'lisp-mode))
+              (client (car (contexture-lisp--clients)))
+              (definition (save-excursion (goto-char place) (contexture-defun-at-point))))
+    (when (or (eq contexture-lisp-compile t)
+              (y-or-n-p (contexture--format "Compile %s? " (plist-get definition :name))))
+      (let ((feature (contexture-lisp--client-feature client)))
+        (cl-progv (list (intern (format "%s-dispatching-connection" feature)))
+            (list (contexture-lisp--connection client))
+          (save-excursion
+            (goto-char place)
+            (funcall (intern (format "%s-compile-defun" feature)))))))))
+
+(add-hook 'contexture-review-accepted-functions #'contexture-lisp--offer-compiling)
+
 (defun contexture-lisp-connected-p ()
   "Return non-nil if SLIME or SLY is connected to a Lisp."
   (and (contexture-lisp--clients) t))
@@ -469,6 +498,32 @@ With a prefix argument, add that many."
 With a prefix argument, add that many frames."
   (interactive)
   (contexture-lisp--dispatch 'add-error))
+
+;;;###autoload
+(defun contexture-lisp-explain-error ()
+  "Have a model explain the error of the Lisp debugger.
+Add it to the context of the buffer with its source as
+`contexture-lisp-add-error' does, and ask in the session there.  In a
+debugger, explain its error."
+  (interactive)
+  (contexture-lisp--add-error
+   (or (cl-find-if (lambda (client)
+                     (derived-mode-p (contexture-lisp--client-debugger-mode client)))
+                   (contexture-lisp--clients))
+       (car (contexture-lisp--clients))
+       (user-error "Neither SLIME nor SLY is connected to a Lisp"))
+   nil #'contexture-lisp--ask-about-error))
+
+(defconst contexture-lisp--error-question
+  "Explain the error in the Lisp debugger: what causes it, and how I mend it."
+  "What `contexture-lisp-explain-error' asks.")
+
+(defun contexture-lisp--ask-about-error (&rest _)
+  "Ask about the error that was added to this buffer's context."
+  (let ((session (contexture-repl-code--session)))
+    (with-current-buffer session
+      (contexture-repl-code--submit contexture-lisp--error-question nil))
+    (display-buffer session)))
 
 ;;;###autoload
 (defun contexture-lisp-add-inspector ()
@@ -823,8 +878,9 @@ The conversation shows the items of that directory's project."
 
 ;;;; Errors
 
-(defun contexture-lisp--add-error (client frames)
-  "Add the error of a debugger of CLIENT, with FRAMES frames."
+(defun contexture-lisp--add-error (client frames &optional then)
+  "Add the error of a debugger of CLIENT, with FRAMES frames; then call THEN.
+THEN is called in the buffer to whose context it was added."
   (let* ((frames (if (natnump frames) frames contexture-lisp--frames))
          (debugger (contexture-lisp--debugger client))
          (facts (with-current-buffer debugger
@@ -850,7 +906,7 @@ The conversation shows the items of that directory's project."
                (lambda (locals)
                  (contexture-lisp--send-error
                   client facts (contexture-lisp--with-locals kept locals)
-                  more)))))))))))
+                  more then)))))))))))
 
 (defun contexture-lisp--debugger (client)
   "Return the debugger of CLIENT: this buffer, or the only one that is open."
@@ -930,29 +986,50 @@ are ignored."
           (truncate-string-to-width (plist-get variable :value)
                                     contexture-lisp--longest-value nil nil t)))
 
-(defun contexture-lisp--send-error (client facts frames more)
-  "Add the error with FACTS and FRAMES from CLIENT.
+(defun contexture-lisp--in-source (client place function)
+  "Call FUNCTION, in a debugger of CLIENT in the buffer of PLACE, a frame."
+  (let* ((file (plist-get place :file))
+         (source (and file (derived-mode-p (contexture-lisp--client-debugger-mode client))
+                      (or (find-buffer-visiting file) (get-buffer file)))))
+    (if (null source) (funcall function)
+      (with-current-buffer source
+        (let ((contexture-manager (if (local-variable-p 'contexture-manager)
+                                      contexture-manager
+                                    (default-toplevel-value 'contexture-manager))))
+          (funcall function))))))
+
+(defun contexture-lisp--send-error (client facts frames more &optional then)
+  "Add the error with FACTS and FRAMES from CLIENT; call THEN if it is non-nil.
 MORE non-nil means that there are more frames."
-  (let ((place (cl-find-if (lambda (frame) (plist-get frame :file)) frames))
-        (definitions (contexture-lisp--definitions-text frames))
-        (connection (plist-get facts :connection)))
-    (contexture--add
-     (contexture-sources--params
-      :error :debugger (concat (contexture-lisp--error-text facts frames more)
-                               definitions)
-      (append
-       (contexture--plist
-        :filename (let ((file (plist-get place :file)))
-                    (and file (file-name-absolute-p file) file))
-        :start-line (plist-get place :line)
-        :end-line (plist-get place :line)
-        :condition (plist-get facts :message)
-        :condition-type (plist-get facts :type)
-        :restarts (plist-get facts :restarts)
-        :frames (mapcar #'contexture-lisp--frame-facts frames)
-        :lisp (contexture-lisp--implementation client connection)
-        :buffer (plist-get facts :buffer))
-       '(:language "text"))))))
+  (let* ((place (cl-find-if (lambda (frame) (plist-get frame :file)) frames))
+         (definitions (contexture-lisp--definitions-text frames))
+         (connection (plist-get facts :connection))
+         (params
+          (contexture-sources--params
+           :error :debugger (concat (contexture-lisp--error-text facts frames more)
+                                    definitions)
+           (append
+            (contexture--plist
+             :filename (let ((file (plist-get place :file)))
+                         (and file (file-name-absolute-p file) file))
+             :start-line (plist-get place :line)
+             :end-line (plist-get place :line)
+             :condition (plist-get facts :message)
+             :condition-type (plist-get facts :type)
+             :restarts (plist-get facts :restarts)
+             :frames (mapcar #'contexture-lisp--frame-facts frames)
+             :lisp (contexture-lisp--implementation client connection)
+             :buffer (plist-get facts :buffer))
+            '(:language "text")))))
+    (contexture-lisp--in-source
+     client place
+     (lambda ()
+       (let ((buffer (current-buffer)))
+         (contexture--add
+          params nil
+          (and then (lambda (&rest _)
+                      (when (buffer-live-p buffer)
+                        (with-current-buffer buffer (funcall then)))))))))))
 
 (defun contexture-lisp--error-text (facts frames more)
   "Return the error with FACTS, a plist, and FRAMES as readable text.

@@ -100,6 +100,7 @@ type a prefix argument before any of them."
    [("z s" "definition" contexture-lisp-add-symbol)]
    [("z h" "REPL history" contexture-lisp-add-history)]
    [("z e" "error" contexture-lisp-add-error)]
+   [("z x" "explain error" contexture-lisp-explain-error)]
    [("z i" "inspector" contexture-lisp-add-inspector)]
    [("z n" "compiler note" contexture-lisp-add-note)]]
   (interactive)

@@ -420,8 +420,26 @@ EVENT is the click, if there was one."
            (with-temp-buffer
              (insert arguments)
              (condition-case nil
-                 (let ((inhibit-message t)) (json-pretty-print-buffer) (buffer-string))
+                 (let ((inhibit-message t))
+                   (json-pretty-print-buffer)
+                   (contexture-repl--break-lines)
+                   (buffer-string))
                (error arguments))))))
+
+(defun contexture-repl--break-lines ()
+  "Show the line ends in the strings of this buffer, which is JSON, as such.
+Quotes in strings stay escaped, so that no text can look like more arguments."
+  (let ((column 0))
+    (goto-char (point-min))
+    (while (re-search-forward "\\\\\\(.\\)" nil t)
+      (when (equal (match-string 1) "n")
+        (let ((from (match-beginning 0)) (to (point)))
+          (save-excursion
+            (beginning-of-line)
+            (when (looking-at " *\"[^\"\\]*\": \"")
+              (setq column (- (match-end 0) (point)))))
+          (delete-region from to)
+          (insert "\n" (make-string column ?\s)))))))
 
 (defun contexture-repl--one-line (text &optional width)
   "Return the beginning of TEXT on one line of at most WIDTH columns."

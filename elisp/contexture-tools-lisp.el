@@ -21,7 +21,7 @@
 ;;; Code:
 
 (require 'contexture-lisp)
-(require 'contexture-tools)
+(require 'contexture-tools-change)
 (eval-when-compile (require 'subr-x))
 
 (defconst contexture-tools-lisp--longest 20000
@@ -106,6 +106,10 @@ Return a function that stops the call."
   "End CALL with the image's ANSWER, or prepare the image for it."
   (pcase answer
     (:missing (contexture-tools-lisp--prepare call))
+    (`(:ok (,result . ,failures) ,output)
+     (contexture-tools-lisp--finish
+      call (contexture-tools-lisp--text output (string-join (cons result failures) "\n\n"))
+      nil failures))
     (`(:ok ,result ,output)
      (contexture-tools-lisp--finish call (contexture-tools-lisp--text output result)))
     (`(:failed ,problem ,output)
@@ -184,7 +188,7 @@ Return a function that stops the call."
 (defun contexture-tools-lisp--evaluate (done form package &optional seconds)
   "Evaluate FORM in PACKAGE; call DONE with the values and the output.
 It may take SECONDS."
-  (contexture-tools-lisp--start done (min 600 (max 1 (or seconds 30)))
+  (contexture-tools-lisp--start done (contexture-tools-lisp--limit seconds 30)
                                 package "EVALUATE" form))
 
 (defun contexture-tools-lisp--look (done what name package &optional path)
@@ -195,6 +199,83 @@ WHAT says what is wanted; PATH leads to a part of what is inspected."
   (contexture-tools-lisp--start
    done 30 package "LOOK" what name
    `(cl:list ,@(mapcar #'string-to-number (split-string (or path ""))))))
+
+(defun contexture-tools-lisp--compile (done file &optional definition form package)
+  "Compile FILE, or its DEFINITION, or FORM in PACKAGE.
+Call DONE with the notes."
+  (cond (form (contexture-tools-lisp--start
+               done 120 (or package (error "Name the package of the form"))
+               "COMPILE-TEXT" form "lisp_compile" 1 nil))
+        ((null file) (error "Name a file, or give a form"))
+        (definition
+         (with-current-buffer (contexture-tools-emacs--buffer file)
+           (contexture-tools-lisp--compile-definition done definition)))
+        (t (contexture-tools-lisp--start done 120 "COMMON-LISP-USER" "COMPILE-WHOLE"
+                                         (contexture-tools-lisp--saved file)))))
+
+(defun contexture-tools-lisp--compile-definition (done name)
+  "Compile the definition of NAME in this buffer, as it is now.
+Call DONE with the notes."
+  (save-restriction
+    (widen)
+    (pcase (contexture-defun--named name)
+      (`((,beg . ,end))
+       (contexture-tools-lisp--start
+        done 120 (contexture-tools-lisp--package-at beg) "COMPILE-TEXT"
+        (buffer-substring-no-properties beg end) (buffer-name) beg buffer-file-name))
+      ('nil (error "%s is not defined in this file" name))
+      (_ (error "%s is defined more than once in this file; compile the file" name)))))
+
+(defun contexture-tools-lisp--package-at (position)
+  "Return the name of the package in which POSITION of this buffer is read."
+  (save-excursion
+    (goto-char position)
+    (if (re-search-backward
+         "^(\\(?:cl:\\)?in-package[ \t\n]+\\(?:#?:\\|\"\\)?\\([^\") \t\n]+\\)" nil t)
+        (match-string-no-properties 1)
+      "COMMON-LISP-USER")))
+
+(defun contexture-tools-lisp--saved (file)
+  "Return the name of FILE, of the project, if it is saved."
+  (let* ((name (contexture-tools-change--file file))
+         (buffer (find-buffer-visiting name)))
+    (cond ((and buffer (buffer-modified-p buffer))
+           (error "%s is not saved in Emacs; compile a definition, or have the user save it" file))
+          ((not (file-readable-p name)) (error "There is no file %s" file)))
+    name))
+
+(defun contexture-tools-lisp--test (done system &optional seconds)
+  "Run the tests of SYSTEM, of ASDF; call DONE with what failed.
+They may take SECONDS.  Failures become items of the project's context."
+  (unless (string-match-p "\\`[[:alnum:]+_-][[:alnum:]./+_-]*\\'" system)
+    (error "This is no name of a system: %s" system))
+  (let ((project (contexture-tools-emacs--project)))
+    (contexture-tools-lisp--start
+     (lambda (text &optional problem failures)
+       (if problem (funcall done nil problem)
+         (contexture-tools-lisp--put project system text failures
+                                     (apply-partially done text))))
+     (contexture-tools-lisp--limit seconds 300) "COMMON-LISP-USER" "TEST" system project)))
+
+(defun contexture-tools-lisp--limit (seconds default)
+  "Return SECONDS, which a model asked for, within limits, or DEFAULT."
+  (min 600 (max 1 (or seconds default))))
+
+(defun contexture-tools-lisp--put (project system text failures then)
+  "Show TEXT, of the tests of SYSTEM in PROJECT; make items of FAILURES; call THEN."
+  (with-current-buffer (get-buffer-create (format "*contexture: tests of %s*" system))
+    (let ((inhibit-read-only t))
+      (special-mode)
+      (setq default-directory project)
+      (erase-buffer)
+      (insert (contexture--visible text t)))
+    (contexture-tools-change--put
+     (mapcar (lambda (failure)
+               (contexture-sources--params
+                :error :tool failure
+                (list :system system :project project :language "text")))
+             failures)
+     then)))
 
 ;;;; The tools
 
@@ -222,6 +303,27 @@ or inspect (of a variable's value; * is the value of the last lisp_evaluate)")
   :description "Evaluates forms in the running Lisp image, and returns the output and the \
 values of the last one, or the condition with restarts and backtrace.  (trace f) and (untrace) \
 work: traces are part of the output."
+  :touches "all that the Lisp can"
+  :async t :seconds 660)
+
+(contexture-define-tool "lisp_compile" #'contexture-tools-lisp--compile
+  '((file "File of the project, unless there is a form" :optional t)
+    (definition "Name of a definition in the file, which need not be saved; all of the file \
+if left out" :optional t)
+    (form "Form to compile in place of a file" :optional t)
+    (package "Name of the form's package" :optional t))
+  :changes
+  :description "Compiles a file, a definition or a form, loads it into the running Lisp image, \
+and returns the compiler's notes."
+  :touches "all that the Lisp can"
+  :async t :seconds 180)
+
+(contexture-define-tool "lisp_test" #'contexture-tools-lisp--test
+  '((system "Name of the ASDF system")
+    (seconds "Time limit, 300 if left out, 600 at most" :type integer :optional t))
+  :changes
+  :description "Runs the tests of a system in the running Lisp image, by asdf:test-system, and \
+returns their output and what failed, with backtraces."
   :touches "all that the Lisp can"
   :async t :seconds 660)
 

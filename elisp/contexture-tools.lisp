@@ -24,6 +24,9 @@
 (defvar *calls* '()
   "Alist from the numbers of the calls that run to their threads.")
 
+(defvar *stopped* '()
+  "Numbers of calls that were stopped before they began.")
+
 (defvar *lock* (slynk-backend:make-lock :name "contexture calls"))
 
 (defvar *failures*)
@@ -97,13 +100,17 @@ If it refuses something, return :refused and why."
          (*trace-output* stream) (*query-io* both) (*debug-io* both) (*terminal-io* both))
     (catch 'end
       (let ((*number* number))
+        (when (member number *stopped*)
+          (throw 'end (list :stopped "It had not begun.")))
         (slynk-backend:call-with-debugger-hook
          (lambda (condition hook)
            (declare (ignore hook))
-           (let ((problem (problem condition outer)) (next (next-check condition)))
-             (unless next (throw 'end (list :failed problem)))
-             (push problem *failures*)
-             (invoke-restart next)))
+           (unless (boundp '*failures*)
+             (throw 'end (list :failed (problem condition outer))))
+           ;; The restarts are ASDF's and the framework's.
+           (push (problem condition (compute-restarts condition)) *failures*)
+           (let ((next (next-check condition)))
+             (if next (invoke-restart next) (throw 'tests nil))))
          (lambda () (list :ok (funcall function))))))))
 
 (defun refuse (control &rest arguments)
@@ -111,15 +118,16 @@ If it refuses something, return :refused and why."
   (throw 'end (list :refused (apply #'format nil control arguments))))
 
 (defun stop (number)
-  "End the call NUMBER where it is."
+  "End the call NUMBER where it is, or once it begins."
   (let ((thread (with-lock (cdr (assoc number *calls*)))))
-    (when thread
-      (slynk-backend:interrupt-thread
-       thread
-       (lambda ()
-         (when (eql number *number*)
-           (throw 'end (list :stopped (backtrace)))))))
-    (and thread t)))
+    (flet ((end ()
+             (if (eql number *number*)
+                 (throw 'end (list :stopped (backtrace)))
+                 (push number *stopped*))))
+      (if thread
+          (slynk-backend:interrupt-thread thread #'end)
+          (end)))
+    nil))
 
 (defun problem (condition outer)
   "Return CONDITION with the restarts that are not OUTER ones and the backtrace, as text."
@@ -160,13 +168,21 @@ If it refuses something, return :refused and why."
 
 ;;; Compiling
 
+(defmacro quietly (&body body)
+  "Evaluate BODY without what compilers print beside their notes."
+  `(let* ((*standard-output* (make-broadcast-stream))
+          (*error-output* *standard-output*))
+     ,@body))
+
 (defun compile-text (text buffer position file)
   "Compile TEXT, which is at POSITION of BUFFER, a name, and FILE, or nil, and load it."
-  (report (slynk:compile-string-for-emacs text buffer `((:position ,position)) file nil)))
+  (report (quietly
+            (slynk:compile-string-for-emacs text buffer `((:position ,position)) file nil))))
 
 (defun compile-whole (file)
   "Compile FILE and load it."
-  (let* ((result (slynk:compile-file-for-emacs file nil))
+  (let* ((result (quietly
+                   (slynk:compile-file-for-emacs file nil)))
          (fasl (sixth result)))
     (when (and (third result) fasl)
       (load fasl))
@@ -188,36 +204,42 @@ If it refuses something, return :refused and why."
 
 
 (defun next-check (condition)
-  "Return the restart by which FiveAM goes on with its next check after CONDITION, or nil."
-  (and (boundp '*failures*)
-       (find-if (lambda (restart)
-                  (let ((name (restart-name restart)))
-                    (and (member name '("IGNORE-FAILURE" "IGNORE") :test #'string=)
-                         (eq (symbol-package name) (find-package :fiveam)))))
-                (compute-restarts condition))))
+  "Return the restart by which FiveAM goes on after CONDITION in a test, or nil."
+  (when (and (boundp '*failures*) (find-package :fiveam))
+    (or (find-restart (find-symbol "IGNORE-FAILURE" :fiveam) condition)
+        (find 'ignore (compute-restarts condition) :key #'restart-name :from-end t))))
+
+(defun asdf (name &rest arguments)
+  "Call the function with NAME of ASDF with ARGUMENTS."
+  (require :asdf)
+  (apply (find-symbol name :asdf) arguments))
 
 (defun test (system folder)
   "Test the ASDF system with the name SYSTEM, which may be in FOLDER.
-Return what came of it, and each failure that its framework let be known."
-  (flet ((asdf (name &rest arguments)
-           (apply (or (find-symbol name (or (find-package :asdf)
-                                            (progn (require :asdf) :asdf)))
-                      (error "This ASDF has no ~a" name))
-                  arguments)))
-    (unless (asdf "FIND-SYSTEM" system nil)
-      (let ((file (first (directory (format nil "~a**/~a.asd" folder
-                                            (subseq system 0 (position #\/ system)))))))
-        (when file (asdf "LOAD-ASD" file))))
-    (let ((*failures* '())
-          (debugged (loop for name in '("*ON-FAILURE*" "*ON-ERROR*")
-                          for symbol = (and (find-package :fiveam) (find-symbol name :fiveam))
-                          when symbol collect symbol)))
-      (progv debugged (mapcar (constantly :debug) debugged)
-        (handler-bind ((warning #'muffle-warning))
-          (asdf "TEST-SYSTEM" system)))
-      (cons (format nil "The tests of ~a ended~:[~:;, with ~:*~d failure~:p~]."
-                    system (and *failures* (length *failures*)))
-            (reverse *failures*)))))
+Return what came of it, and each condition and each failure of FiveAM as a text."
+  (unless (asdf "FIND-SYSTEM" system nil)
+    (let ((files (directory (merge-pathnames
+                             (make-pathname :directory '(:relative :wild-inferiors) :type "asd"
+                                            :name (subseq system 0 (position #\/ system)))
+                             (slynk-backend:filename-to-pathname folder)))))
+      (unless files (refuse "There is no system ~a in ASDF or in the project" system))
+      (asdf "LOAD-ASD" (first files))))
+  (let ((*failures* '()))
+    (catch 'tests
+      (handler-bind ((warning #'muffle-warning))
+        ;; The tests are loaded first, so that their framework is known before they run.
+        (quietly
+          (dolist (suffix '("" "/tests" "/test" "-tests" "-test"))
+            (let ((name (concatenate 'string system suffix)))
+              (when (asdf "FIND-SYSTEM" name nil)
+                (asdf "LOAD-SYSTEM" name)))))
+        (let ((debugged (and (find-package :fiveam)
+                             (list (find-symbol "*ON-FAILURE*" :fiveam)
+                                   (find-symbol "*ON-ERROR*" :fiveam)))))
+          (progv debugged (mapcar (constantly :debug) debugged)
+            (asdf "TEST-SYSTEM" system)))))
+    (cons (format nil "The tests of ~a ended with ~d failure~:p." system (length *failures*))
+          (reverse *failures*))))
 
 ;;; Looking up
 

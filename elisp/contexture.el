@@ -132,7 +132,8 @@
                    ("contexture-lisp"
                     contexture-lisp-add-symbol contexture-lisp-add-history
                     contexture-lisp-add-error contexture-lisp-add-inspector
-                    contexture-lisp-add-note contexture-slime-mode contexture-sly-mode)
+                    contexture-lisp-add-note contexture-lisp-explain-error
+                    contexture-slime-mode contexture-sly-mode)
                    ("contexture-mention"
                     contexture-mention-mode contexture-global-mention-mode)
                    ("contexture-list"

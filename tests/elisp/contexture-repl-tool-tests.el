@@ -379,5 +379,15 @@
     (contexture-request 'ping)
     (contexture-test-until (plist-get contexture-repl--tool-settings :tools))))
 
+(ert-deftest contexture-repl-tools-show-the-lines-of-an-argument ()
+  (should (equal (contexture-repl--pretty
+                  "{\"form\": \"(f \\n \\\"\\\\n\\\")\\n\\\"x\\\": 1\", \"package\": \"P\"}")
+                 "{
+  \"form\": \"(f 
+            \\\"\\\\n\\\")
+           \\\"x\\\": 1\",
+  \"package\": \"P\"
+}")))
+
 (provide 'contexture-repl-tool-tests)
 ;;; contexture-repl-tool-tests.el ends here

@@ -86,7 +86,7 @@
                 (lambda (&rest result) (setq told result))
                 "(loop (handler-case (sleep 0.001) (serious-condition () nil)))" "CL-USER"))
       (contexture-test-until told)
-      (contexture-tools-lisp-real-see (cadr told) "\\`It was stopped\\.\nBacktrace:"))
+      (contexture-tools-lisp-real-see (cadr told) "It was stopped\\.\n"))
     (should (equal (contexture-lisp-real-eval '(cl:length contexture-tools::*calls*)) 0))))
 
 (ert-deftest contexture-tools-lisp-real-outlives-the-image ()
@@ -147,6 +147,161 @@
                      ("end of file" "macroexpand" "(when")))
       (contexture-tools-lisp-real-see (apply #'contexture-tools-lisp-real-look arguments) why))
     (should-error (contexture-tools-lisp-real-look "inspect" "*x*" nil "(print 1)"))))
+
+;;;; Compiling and testing
+
+(defun contexture-tools-lisp-real-tell (function &rest arguments)
+  "Return what FUNCTION, a tool, tells for ARGUMENTS."
+  (apply #'contexture-tools-test-seen-later function arguments))
+
+(ert-deftest contexture-tools-lisp-real-compiles ()
+  (contexture-tools-lisp-real-with
+    (let ((file (contexture-test-file "odd.lisp" "(defpackage :odd (:use :cl))"
+                                      "(in-package #:odd)" "(defun odd (x)"
+                                      "  (+ x undefined-thing))" "(defun even (x) (list x)")))
+      (let ((compile (apply-partially #'contexture-tools-lisp-real-tell
+                                      #'contexture-tools-lisp--compile)))
+        (contexture-tools-lisp-real-see (funcall compile "odd.lisp")
+                                        "did not compile" "end of file\\|END-OF-FILE")
+        (contexture-test-visiting file
+          (goto-char (point-max))
+          (insert ")")
+          (should-error (funcall compile "odd.lisp"))
+          (contexture-tools-lisp-real-evaluate "(make-package :odd)")
+          (contexture-tools-lisp-real-see
+           (funcall compile "odd.lisp" "odd")
+           "\\`Compiled and loaded\\." "warning: undefined variable: .*UNDEFINED-THING")
+          (should (equal (funcall compile "odd.lisp" "even") "Compiled and loaded."))
+          (should-error (funcall compile "odd.lisp" "none"))
+          (save-buffer)
+          (contexture-tools-lisp-real-see (funcall compile "odd.lisp") "odd.lisp:4: warning: "))
+        (should (equal (contexture-tools-lisp-real-evaluate "(odd::even 1)") "=> (1)"))
+        (should (equal (funcall compile nil nil "(defun third-one () 3)" "ODD")
+                       "Compiled and loaded."))
+        (should (equal (contexture-tools-lisp-real-evaluate "(odd::third-one)") "=> 3"))
+        (should-error (funcall compile "/etc/passwd"))
+        (should-error (funcall compile nil nil "1"))))))
+
+(defconst contexture-tools-lisp-real-system
+  '(("story.asd" "(defsystem \"story\" :components ((:file \"story\"))"
+     "  :in-order-to ((test-op (test-op \"story/tests\"))))"
+     "(defsystem \"story/tests\" :depends-on (\"story\") :components ((:file \"tests\"))"
+     "  :perform (test-op (o c) (symbol-call :story-tests :run)))")
+    ("story.lisp" "(defpackage :story (:use :cl) (:export #:mean))" "(in-package :story)"
+     "(defmacro with-count ((count list) &body body)"
+     "  `(let ((,count (length ,list))) ,@body))"
+     "(defun mean (numbers)"
+     "  (with-count (count numbers)"
+     "    (/ (reduce #'+ numbers) count)))")
+    ("tests.lisp" "(defpackage :story-tests (:use :cl) (:export #:run))"
+     "(in-package :story-tests)"
+     "(defun run ()" "  (print 'testing)" "  (assert (= 2 (story:mean '(1 3))))"
+     "  (assert (= 0 (story:mean '()))))"))
+  "The files of a system with a test that fails.")
+
+(defun contexture-tools-lisp-real-decide (decision)
+  "Decide on the next question, as DECISION says."
+  (contexture-test-until contexture-repl--approvals)
+  (contexture-repl-approve decision)
+  (contexture-test-until (null contexture-repl--approvals)))
+
+(ert-deftest contexture-tools-lisp-real-story ()
+  (contexture-lisp-real-connection)
+  (contexture-tools-test-with
+      '(((call "lisp_test" (:system "story")))
+        ((call "lisp_look" (:what "definitions" :name "story:mean" :package "CL-USER")))
+        ((call "lisp_look" (:what "macroexpand-1" :name "(story::with-count (c l) c)"
+                                  :package "CL-USER")))
+        ((call "lisp_evaluate" (:form "(delete-file \"story.lisp\")" :package "CL-USER")))
+        ((call "propose_edit" (:file "story.lisp" :old "(/ (reduce #'+ numbers) count)"
+                                     :new "(if (zerop count) 0 (/ (reduce #'+ numbers) count))")))
+        ((call "lisp_compile" (:file "story.lisp" :definition "mean")))
+        ((call "lisp_test" (:system "story")))
+        ("All is green."))
+    (pcase-dolist (`(,name . ,lines) contexture-tools-lisp-real-system)
+      (apply #'contexture-test-file name lines))
+    (contexture-tools-test-on t "lisp_test" "lisp_evaluate" "lisp_compile" "propose_edit")
+    (contexture-repl-test-open "talk")
+    (contexture-repl-test-type "Mend the tests of story")
+    (contexture-repl-send)
+    (let ((talk (current-buffer))
+          (contexture-lisp-compile nil))
+      (contexture-tools-lisp-real-decide 'once)
+      (contexture-tools-lisp-real-decide 'refuse)
+      (contexture-test-until (contexture-review--open))
+      (with-current-buffer (find-buffer-visiting
+                            (expand-file-name "story.lisp" contexture-test-directory))
+        (contexture-review-accept)
+        (with-current-buffer talk
+          (contexture-tools-lisp-real-decide 'once)
+          (contexture-tools-lisp-real-decide 'once)
+          (contexture-repl-test-wait))
+        (should (buffer-modified-p))
+        (set-buffer-modified-p nil)
+        (kill-buffer))
+      (let ((results (cl-loop for message in (plist-get (car (last (contexture-ert-shown)))
+                                                        :messages)
+                              when (eq (plist-get message :role) 'tool)
+                              collect (plist-get message :content))))
+        (should (= (length results) 7))
+        (cl-mapc #'contexture-tools-lisp-real-see results
+                 '("TESTING" "story\\.lisp:5: (DEFUN" "(let ((c (length l)))" "did not allow it"
+                   "accepted the change" "\\`Compiled and loaded" "ended with 0 failures"))
+        (contexture-tools-lisp-real-see (car results) "ended with 1 failure" "DIVISION-BY-ZERO"
+                                        "Backtrace:" "(STORY-TESTS:RUN)")
+        ;; The failure of the first run left the context with the second.
+        (with-current-buffer "*contexture: tests of story*"
+          (should-not (contexture-test-items))
+          (kill-buffer))))))
+
+(ert-deftest contexture-tools-lisp-real-makes-items-of-failures ()
+  (contexture-lisp-real-connection)
+  (contexture-tools-test-with nil
+    (contexture-test-file "sad.asd" "(defsystem \"sad\""
+                          "  :perform (test-op (o c) (error \"So ~a\" 'sad)))")
+    (contexture-tools-lisp-real-see
+     (contexture-tools-lisp-real-tell #'contexture-tools-lisp--test "sad")
+     "ended with 1 failure" "So SAD\n  \\[SIMPLE-ERROR\\]" "Backtrace:")
+    (with-current-buffer "*contexture: tests of sad*"
+      (should (cdr contexture-tools-change--items))
+      (let ((item (car (contexture-test-items))))
+        (should (eq (plist-get item :type) :error))
+        (should (string-prefix-p "So SAD\n" (plist-get item :content))))
+      (kill-buffer))
+    (contexture-tools-lisp-real-see
+     (contexture-tools-lisp-real-tell #'contexture-tools-lisp--test "no-such-system")
+     "There is no system no-such-system")
+    (dolist (name '("../x" "a*" "#.(print 1)" "" "a b"))
+      (should-error (contexture-tools-lisp-real-tell #'contexture-tools-lisp--test name)))))
+
+(ert-deftest contexture-tools-lisp-real-offers-to-compile-what-was-accepted ()
+  (contexture-tools-lisp-real-with
+    (contexture-test-visiting (contexture-test-file "seven.lisp" "(in-package :cl-user)" ""
+                                                    "(defun seven ()" "  6)")
+      (let ((asked nil))
+        (cl-letf (((symbol-function 'y-or-n-p)
+                   (lambda (prompt) (push prompt asked) t)))
+          (contexture-review--show
+           (contexture-review--begin (- (point-max) 3) (- (point-max) 2)) "7" t)
+          (contexture-review-accept))
+        (should (equal asked '("Compile seven? ")))
+        (contexture-test-until
+         (equal (contexture-tools-lisp-real-evaluate "(and (fboundp 'seven) (seven))") "=> 7"))))))
+
+(ert-deftest contexture-tools-lisp-real-explains-the-error-of-the-debugger ()
+  (contexture-lisp-real-connection)
+  (contexture-tools-test-with '(("A string is no number."))
+    (contexture-test-visiting (concat contexture-lisp-real-file ".lisp")
+      (contexture-lisp-real-type "(shapes::mean '(1 2 \"x\"))" #'contexture-lisp-real-debugger)
+      (unwind-protect
+          (with-current-buffer (contexture-lisp-real-debugger)
+            (contexture-lisp-explain-error)
+            (contexture-test-until (contexture-ert-shown)))
+        (contexture-lisp-real-abort))
+      (should (equal (plist-get (car (contexture-ert-shown)) :prompt)
+                     contexture-lisp--error-question))
+      (contexture-tools-lisp-real-see (plist-get (car (contexture-test-items)) :content)
+                                      "\\`The value\n  \"x\"" "SHAPES::MEAN"))))
 
 ;;;; What a model writes
 
