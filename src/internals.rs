@@ -44,7 +44,7 @@ pub mod curation {
         pub use crate::curation::summary::{Extractive, Source, Summary, summarize};
     }
     pub mod unit {
-        pub use crate::curation::unit::{Folded, History, Unit};
+        pub use crate::curation::unit::{Folded, History, Unit, Words};
     }
     pub mod window {
         pub use crate::curation::window::{Request, build};
@@ -71,8 +71,11 @@ pub mod recorded {
     pub use crate::recorded::*;
 }
 pub mod retrieval {
+    pub mod index {
+        pub use crate::retrieval::index::Index;
+    }
     pub mod scan {
-        pub use crate::retrieval::scan::*;
+        pub use crate::retrieval::scan::scores;
     }
     pub mod words {
         pub use crate::retrieval::words::stems;

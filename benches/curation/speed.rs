@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use contexture::internals::curation::ledger::Ledger;
 use contexture::internals::curation::strategy::{ALL, Aim};
-use contexture::internals::curation::unit::History;
+use contexture::internals::curation::unit::{History, Words};
 use contexture::internals::session::message::Role;
 
 use crate::coding::{self, Phrasing};
@@ -15,7 +15,8 @@ use crate::table::print;
 const MESSAGES: usize = 10_000;
 const BUDGET: u64 = 96_000;
 const RUNS: usize = 40;
-const RUNS_WITH_QUERY: usize = 6;
+const RUNS_UNREAD: usize = 6;
+const QUERY: &str = "why does the request timeout of the parser fail?";
 
 pub(crate) fn measure() -> anyhow::Result<()> {
     let log = long_log()?;
@@ -24,23 +25,29 @@ pub(crate) fn measure() -> anyhow::Result<()> {
     let mut rows = vec![row("finding the units", RUNS, "–", || {
         black_box(history());
     })];
-    let whole = history();
+    let words = Words::default();
+    let whole = History { words: Some(&words), ..history() };
     for strategy in ALL {
-        for query in [None, Some("why does the request timeout of the parser fail?")] {
-            let runs = if query.is_some() { RUNS_WITH_QUERY } else { RUNS };
+        for query in [None, Some(QUERY)] {
             let name = format!(
                 "`{}`{}",
                 strategy.name(),
                 if query.is_some() { " with a query" } else { "" }
             );
-            let ranks = query.is_some() || strategy.name() == "query";
-            let target = if ranks { "–" } else { "p95 ≤ 10 ms" };
-            rows.push(row(&name, runs, target, || {
+            rows.push(row(&name, RUNS, "p95 ≤ 10 ms", || {
                 black_box(
                     strategy.project(&whole, &Aim { budget: BUDGET, query, similarity: None }),
                 );
             }));
         }
+    }
+    for (name, is_kept) in [("`query`, its first", true), ("`query`, without kept words", false)] {
+        rows.push(row(name, RUNS_UNREAD, "–", || {
+            let words = Words::default();
+            let words = Some(&words).filter(|_| is_kept);
+            let aim = Aim { budget: BUDGET, query: Some(QUERY), similarity: None };
+            black_box(ALL[1].project(&History { words, ..history() }, &aim));
+        }));
     }
     let title = format!(
         "Speed: {} messages, {:.1} MB, {} tokens, budget {BUDGET}",

@@ -69,7 +69,7 @@ pub(crate) fn build(
     material: Material,
     purpose: Purpose,
 ) -> Result<Built, AgentError> {
-    let Material { context, messages, summary, items, previous, vectors } = material;
+    let Material { context, messages, summary, items, previous, vectors, words } = material;
     let SessionContext { settings, costs, .. } = context;
     let measure = &costs.measure;
     let budget = Budget::default().within(costs.model.limit).usable();
@@ -84,6 +84,7 @@ pub(crate) fn build(
         (None, None) => strategy::ALL[0],
     };
     let mut history = History::new(messages.iter().map(|message| &**message).collect(), measure);
+    history.words = words.as_deref();
     let room = given.unwrap_or(settings.turn.max_tokens);
     history.folded = summary.as_ref().and_then(|summary| folded(&history, summary, room));
     sections.summary = summary.as_ref().map(counted);

@@ -143,6 +143,7 @@ impl Curate<'_> {
             items: Vec::new(),
             previous: None,
             vectors: Arc::default(),
+            words: None,
         };
         let built = window::build(&*counter, material, purpose)?;
         Ok(Curated::of(built.window))

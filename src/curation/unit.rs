@@ -4,9 +4,14 @@
 //! message and the results of its calls are therefore one unit, however far apart they are.
 
 use std::collections::HashMap;
+use std::sync::Mutex;
 
+use crate::retrieval::index::Index;
 use crate::session::message::{Message, Role};
 use crate::tokens::Measure;
+
+/// Words of messages by their numbers, which queries read. A query adds what is missing.
+pub type Words = Mutex<Index>;
 
 /// The messages in view, in the order of the log, and their units.
 pub struct History<'a> {
@@ -18,6 +23,8 @@ pub struct History<'a> {
     pub measure: &'a Measure,
     /// Messages that a summary stands in for; `None` without a summary.
     pub folded: Option<Folded>,
+    /// Words of the messages, if they are kept. Without them, each query reads all messages.
+    pub words: Option<&'a Words>,
 }
 
 /// The messages of a history that a summary stands in for. A window shows them again as far as they
@@ -66,7 +73,7 @@ impl<'a> History<'a> {
     /// Groups `messages`, which must be in the order of the log, into units.
     pub fn new(messages: Vec<&'a Message>, measure: &'a Measure) -> Self {
         let units = units(&messages, measure);
-        Self { messages, units, measure, folded: None }
+        Self { messages, units, measure, folded: None, words: None }
     }
 
     /// Returns whether a summary stands in for the message with this index.

@@ -2,9 +2,11 @@
 //! session in memory need not read its row again.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::reach::Caller;
 use super::vectors::OfSession;
+use crate::curation::unit::Words;
 use crate::ids::SessionId;
 use crate::session::Session;
 use crate::session::message::{Message, Role};
@@ -21,6 +23,8 @@ pub(super) struct Loaded {
     pub(super) session: Session,
     /// Vectors of its messages, once they were needed.
     pub(super) vectors: Option<OfSession>,
+    /// Words of its messages, which windows with a query read on their own threads.
+    pub(super) words: Arc<Words>,
 }
 
 /// The sessions in memory.

@@ -6,8 +6,10 @@ pub(crate) mod bm25;
 pub(crate) mod cosine;
 pub(crate) mod excerpt;
 pub(crate) mod fusion;
+pub(crate) mod index;
 pub(crate) mod scan;
 pub(crate) mod specifics;
+mod split;
 pub(crate) mod stop;
 #[cfg(test)]
 mod testing;

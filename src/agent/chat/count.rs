@@ -128,6 +128,8 @@ async fn say(job: &Job, material: &mut Material, message: NewMessage) -> Result<
     }
     let id = material.context.row.id;
     let number = job.ask(move |engine| Ok(engine.session(id)?.length())).await? + 1;
+    // The next message of the log may get the same number.
+    material.words = None;
     material.messages.push(without_directive(&Arc::new(message.into_message(number, 0))));
     Ok(())
 }

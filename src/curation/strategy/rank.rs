@@ -7,7 +7,7 @@ use crate::curation::unit::{History, Kept, Unit};
 use crate::retrieval::scan;
 use crate::retrieval::stop::is_stop_word;
 use crate::retrieval::words::{ends, stems, words};
-use crate::session::message::Role;
+use crate::session::message::{Message, Role};
 
 /// Share of the score of its direct neighbour that a unit has at least: an answer often repeats no
 /// word of the question before it. As a maximum and no sum, the shares keep chatter beside a hit
@@ -133,8 +133,11 @@ pub(super) fn query<'a>(history: &History<'a>, given: Option<&'a str>) -> &'a st
 /// Scores the units by BM25, relative to the best. A unit that only repeats the query is no answer
 /// and scores 0.
 fn by_words(history: &History<'_>, query: &str) -> Vec<f64> {
-    let texts = history.units.iter().map(|unit| texts(history, unit));
-    let mut scores = scan::scores(texts, &query_stems(query));
+    let query_stems = query_stems(query);
+    let mut scores = indexed(history, &query_stems).unwrap_or_else(|| {
+        let texts = |unit| history.members(unit).flat_map(texts);
+        scan::scores(history.units.iter().map(texts), &query_stems)
+    });
     for (unit, score) in history.units.iter().zip(&mut scores) {
         if *score > 0.0 && repeats(history, unit, query) {
             *score = 0.0;
@@ -156,19 +159,23 @@ fn query_stems(query: &str) -> Vec<String> {
     words.iter().flat_map(|word| stems(word)).collect()
 }
 
-/// Returns the texts of a unit, including the arguments of tool calls.
-fn texts<'a, 'b>(
-    history: &'b History<'a>,
-    unit: &'b Unit,
-) -> impl Iterator<Item = &'a str> + use<'a, 'b> {
-    history.members(unit).flat_map(|message| {
-        let arguments = message.tool_calls.iter().map(|call| &*call.arguments);
-        std::iter::once(&*message.content).chain(arguments)
-    })
+/// Scores the units by the words that are kept of their messages; `None` without such.
+fn indexed(history: &History<'_>, query: &[String]) -> Option<Vec<f64>> {
+    let mut words = history.words?.lock().ok()?;
+    let mut messages = history.messages.iter();
+    let has_all = messages.all(|message| words.add(message.number, texts(message)));
+    let numbers = |unit| history.members(unit).map(|message| message.number);
+    has_all.then(|| words.scores(history.units.iter().map(numbers), query))
+}
+
+/// Returns the texts of a message, including the arguments of tool calls.
+fn texts(message: &Message) -> impl Iterator<Item = &str> {
+    let arguments = message.tool_calls.iter().map(|call| &*call.arguments);
+    std::iter::once(&*message.content).chain(arguments)
 }
 
 fn importance(history: &History<'_>, unit: &Unit) -> f64 {
-    let any = |is: fn(&crate::session::message::Message) -> bool| history.members(unit).any(is);
+    let any = |is: fn(&Message) -> bool| history.members(unit).any(is);
     let error = f64::from(any(|message| message.signals.error));
     let operation = f64::from(any(|message| message.signals.operation));
     let user = f64::from(any(|message| message.role == Role::User));

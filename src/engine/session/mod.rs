@@ -316,7 +316,8 @@ impl Engine {
             true => learned,
             false => revision::parse_learned(&row.learned)?,
         };
-        Ok(Loaded { row, session: Session::new(log, state, number, learned), vectors: None })
+        let session = Session::new(log, state, number, learned);
+        Ok(Loaded { row, session, vectors: None, words: std::sync::Arc::default() })
     }
 
     fn session_called(&mut self, name: &str) -> Result<Option<SessionRow>, EngineError> {

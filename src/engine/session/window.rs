@@ -12,6 +12,7 @@ use crate::context::render::report::ItemVerdict;
 use crate::curation::notes::without_directive;
 use crate::curation::report::{Fingerprint, Report};
 use crate::curation::summary;
+use crate::curation::unit::Words;
 use crate::curation::window::{Window, WindowUsage};
 use crate::session::message::Message;
 use crate::session::spans::Spans;
@@ -32,6 +33,8 @@ pub struct Material {
     pub previous: Option<Fingerprint>,
     /// Vectors of messages by the model of the query's vector; empty without such a vector.
     pub vectors: Arc<MessageVectors>,
+    /// Words of the messages, if all of these are in the log.
+    pub words: Option<Arc<Words>>,
 }
 
 /// A text in place of earlier messages.
@@ -69,12 +72,13 @@ impl Engine {
         let row = &context.row;
         let managers = context.managers.clone();
         let items = self.select(&Selection { managers, ..Selection::default() })?;
-        let session = self.session(row.id)?;
+        let loaded = self.loaded(row.id)?;
+        let (session, words) = (&loaded.session, Some(Arc::clone(&loaded.words)));
         let summary = session.state().summary.as_ref().map(Summarizing::from);
         let messages = session.offered().map(without_directive).collect();
         let previous = self.windows.of(row.id).next().map(|noted| noted.fingerprint.clone());
         let vectors = Arc::default();
-        Ok(Material { context, messages, summary, items, previous, vectors })
+        Ok(Material { context, messages, summary, items, previous, vectors, words })
     }
 
     /// Records a built window, and announces it with an event if it differs from the previous one.
