@@ -407,15 +407,20 @@ ALL, the prefix argument, add all errors as one item."
         (user-error "There is no error here; \
 with a prefix argument, this adds all errors")))))
 
-(defun contexture-sources--error-params (position)
-  "Return parameters that add the error on the line of POSITION."
+(defun contexture-sources--error-params (position &optional metadata)
+  "Return parameters that add the error on the line of POSITION.
+METADATA is the value of `contexture-sources--error-metadata', if known."
   (pcase-let ((`(,file . ,line) (contexture-sources--error-place position)))
     (contexture-sources--params
      :error :compilation (contexture-sources--error-text position)
      (append (contexture--plist :filename file
                                 :start-line line :end-line line)
-             (contexture-sources--buffer-metadata :project :buffer :mode)
-             '(:language "text")))))
+             (or metadata (contexture-sources--error-metadata))))))
+
+(defun contexture-sources--error-metadata ()
+  "Return the metadata that all errors of this buffer have."
+  (append (contexture-sources--buffer-metadata :project :buffer :mode)
+          '(:language "text")))
 
 (defun contexture-sources--add-errors ()
   "Add all errors of this buffer as one item."
@@ -429,9 +434,7 @@ with a prefix argument, this adds all errors")))))
       (user-error "This buffer has no errors"))
     (contexture--add
      (contexture-sources--params
-      :error :compilation (apply #'concat texts)
-      (append (contexture-sources--buffer-metadata :project :buffer :mode)
-              '(:language "text"))))))
+      :error :compilation (apply #'concat texts) (contexture-sources--error-metadata)))))
 
 (defun contexture-sources--message-here ()
   "Return the compilation message that begins on this line, or nil.

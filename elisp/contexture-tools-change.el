@@ -28,7 +28,9 @@
 (declare-function compilation-start "compile" t t)
 (declare-function contexture--with-layers "contexture" (function &optional failure))
 (declare-function contexture-current-manager "contexture" ())
-(declare-function contexture-sources--error-params "contexture-sources" (position))
+(declare-function contexture-sources--error-metadata "contexture-sources" ())
+(declare-function contexture-sources--error-params "contexture-sources"
+                  (position &optional metadata))
 (declare-function contexture-sources--error-place "contexture-sources" (position))
 (declare-function contexture-sources--message-here "contexture-sources" ())
 (defvar compilation-disable-input)
@@ -359,7 +361,9 @@ Return a function that stops it."
   (when (> (buffer-size) (* 2 contexture-tools-change--most-kept))
     (save-excursion
       (goto-char (- (point-max) contexture-tools-change--most-kept))
-      (let ((inhibit-read-only t))
+      (let ((inhibit-read-only t)
+            ;; Else all that is kept would be searched for failures again.
+            (inhibit-modification-hooks t))
         (delete-region (point-min) (line-beginning-position))))))
 
 (defun contexture-tools-change--exited (run kind code message)
@@ -391,7 +395,8 @@ Return a function that stops it."
   "Look for failures in the output of RUN, which has ended."
   (cancel-timer (contexture-tools-change--run-timer run))
   (require 'contexture-sources)
-  (contexture-tools-change--search run (contexture-tools-change--run-from run) nil))
+  (contexture--later #'contexture-tools-change--search
+                     run (contexture-tools-change--run-from run) nil))
 
 (defconst contexture-tools-change--step 4000
   "Number of characters of output that are searched for failures at a time.")
@@ -431,8 +436,9 @@ FAILURES are the positions of those before it, the last one first."
   (narrow-to-region (contexture-tools-change--run-from run)
                     (contexture-tools-change--run-to run))
   (contexture-tools-change--put
-   (mapcar #'contexture-sources--error-params
-           (seq-take failures contexture-tools-change--most-failures))
+   (let ((metadata (and failures (contexture-sources--error-metadata))))
+     (mapcar (lambda (position) (contexture-sources--error-params position metadata))
+             (seq-take failures contexture-tools-change--most-failures)))
    (apply-partially (contexture-tools-change--run-done run)
                     (contexture-tools-change--result run failures))))
 

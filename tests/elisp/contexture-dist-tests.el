@@ -105,7 +105,7 @@ NAME is \"contexture\" by default."
     (let* ((archive (contexture-dist-test-pack "dist"))
            (base (file-name-base archive))
            (lisp (directory-files (expand-file-name "elisp" contexture-dist-test-root)
-                                  nil "\\.el\\'")))
+                                  nil "\\.\\(?:el\\|lisp\\)\\'")))
       (should (string-match-p "\\`contexture-[0-9.]+\\'" base))
       (should (equal (sort (split-string (contexture-dist-test-run "tar" "tf" archive)
                                          "\n" t)
