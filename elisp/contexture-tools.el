@@ -10,28 +10,80 @@
 ;;; Commentary:
 
 ;; A tool is a function of Emacs that models may call.
-;; `contexture-define-tool' defines one; contexture-tools-emacs.el has
-;; those that read in Emacs, contexture-tools-change.el those that
-;; change, contexture-tools-lisp.el those in a Lisp image.  Each is off
-;; until `contexture-tools' names a place for it.  This file tells the
-;; server which tools are on, calls them when a model does, and sends back
-;; what they return.  The server asks before a model calls a tool that
-;; changes something.
+;; `contexture-define-tool' defines one; each is off until
+;; `contexture-tools' names a place for it.  The first part of this file
+;; tells the server which tools are on, calls them when a model does, and
+;; sends back what they return.  The server asks before a model calls a
+;; tool that changes something.
 ;;
 ;; A tool that reads is interrupted when the user types, and called again
 ;; soon after: it never keeps Emacs from its user.
+;;
+;; The other parts have the tools that Emacs brings: those that read,
+;; those that change, and those in the Lisp image of SLIME or SLY.
 
 ;;; Code:
 
+(require 'ansi-color)
 (require 'cl-lib)
-(require 'json)
+(require 'contexture-code)
 (require 'contexture-rpc)
+(require 'epa-hook)
+(require 'json)
 (eval-when-compile (require 'subr-x))
 
-(declare-function jsonrpc-async-request "jsonrpc" (connection method params &rest args))
+(declare-function compilation--ensure-parse "compile" (limit))
+(declare-function compilation-buffer-p "compile" (buffer))
+(declare-function compilation-start "compile" t t)
 (declare-function contexture--project-root "contexture" ())
+(declare-function contexture--with-layers "contexture" (function &optional failure))
+(declare-function contexture-current-manager "contexture" ())
+(declare-function contexture-lisp--ask "contexture-lisp" (client slot &rest arguments))
+(declare-function contexture-lisp--client-close-hook "contexture-lisp" t t)
+(declare-function contexture-lisp--client-prefix "contexture-lisp" t t)
+(declare-function contexture-lisp--clients "contexture-lisp" ())
+(declare-function contexture-lisp--connection "contexture-lisp" (client))
+(declare-function contexture-sources--error-metadata "contexture-sources" ())
+(declare-function contexture-sources--error-params "contexture-sources"
+                  (position &optional metadata))
+(declare-function contexture-sources--error-place "contexture-sources" (position))
+(declare-function contexture-sources--message-here "contexture-sources" ())
+(declare-function contexture-sources--params "contexture-sources" t t)
+(declare-function flycheck-error-format-message-and-id "ext:flycheck" (err &optional include-id))
+(declare-function flycheck-error-level "ext:flycheck" t t)
+(declare-function flycheck-error-line "ext:flycheck" t t)
+(declare-function flymake-diagnostic-beg "flymake" t t)
+(declare-function flymake-diagnostic-text "flymake" t t)
+(declare-function flymake-diagnostic-type "flymake" t t)
+(declare-function flymake-diagnostics "flymake" (&optional beg end))
+(declare-function help-function-arglist "help" (def &optional preserve-names))
+(declare-function help-split-fundoc "help" (docstring def &optional section))
+(declare-function imenu--subalist-p "imenu" (item))
+(declare-function jsonrpc-async-request "jsonrpc" (connection method params &rest args))
+(declare-function xref-backend-definitions "xref" (backend identifier))
+(declare-function xref-backend-identifier-at-point "xref" (backend))
+(declare-function xref-backend-references "xref" (backend identifier))
+(declare-function xref-find-backend "xref" ())
+(declare-function xref-item-location "xref" t t)
+(declare-function xref-item-summary "xref" t t)
+(declare-function xref-location-group "xref" (location))
+(declare-function xref-location-line "xref" (location))
+(defvar compilation-disable-input)
+(defvar compilation-exit-message-function)
+(defvar compilation-filter-hook)
+(defvar compilation-finish-functions)
+(defvar compile-command)
 (defvar contexture--own-call)
 (defvar contexture-repl--session)
+(defvar eldoc-documentation-functions)
+(defvar flycheck-current-errors)
+(defvar imenu-create-index-function)
+(defvar imenu-extract-index-name-function)
+(defvar imenu-generic-expression)
+(defvar imenu-generic-skip-comments-and-strings)
+(defvar imenu-prev-index-position-function)
+
+;;; Tools, and calls of them
 
 (cl-defstruct (contexture-tools--tool (:constructor contexture-tools--make-tool)
                                       (:copier nil))
@@ -115,12 +167,11 @@ has it."
 
 ;;;; Turning on and off
 
-(defun contexture-tools--load ()
-  "Define the tools that Emacs brings."
-  (require 'contexture-tools-emacs)
-  (require 'contexture-tools-change)
-  (when (or (featurep 'slime) (featurep 'sly))
-    (require 'contexture-tools-lisp)))
+(defun contexture-tools--complete ()
+  "Define the tools in a Lisp image if there can be one."
+  (when (and (or (featurep 'slime) (featurep 'sly))
+             (not (contexture-tools--named "lisp_look")))
+    (contexture-tools-lisp--define)))
 
 (defun contexture-tools--places (tool)
   "Return the places where TOOL is on, as in `contexture-tools'."
@@ -143,7 +194,7 @@ everywhere, (session . ID) or (project . FOLDER).  To keep this, customize
 `contexture-tools'."
   (interactive
    (progn
-     (contexture-tools--load)
+     (contexture-tools--complete)
      (let ((tool (completing-read
                   "Tool that models may call: "
                   (cons "all that read" (mapcar #'contexture-tools--tool-name
@@ -225,7 +276,7 @@ What an earlier server wanted is over."
 
 (defun contexture-tools--tell (connection)
   "Tell the server of CONNECTION which tools are on."
-  (contexture-tools--load)
+  (contexture-tools--complete)
   (dolist (hook '(slime-connected-hook sly-connected-hook))
     (add-hook hook #'contexture-tools--changed))
   (if contexture-tools
@@ -399,6 +450,1230 @@ If the server was left, nobody waits for it."
     (if (<= (length text) most) (substring-no-properties text)
       (format "%s\n... (%d of %d characters)" (substring-no-properties text 0 (- most 80))
               (- most 80) (length text)))))
+
+;;; What models can read in Emacs
+
+;; What is in buffers now, definitions, references and documentation as
+;; Xref, ElDoc and Imenu know them, diagnostics, the output of
+;; compilations, a search in the project.
+;;
+;; A model sees buffers that visit files in the project of its session,
+;; and no others.  No file is opened for it: that could run code or ask
+;; the user.
+
+(defconst contexture-tools-emacs--most-lines 200
+  "Maximum number of lines of a list that a model is shown.")
+
+(defconst contexture-tools-emacs--longest-line 300
+  "Maximum number of characters of a line of a list.")
+
+;;;; What a model may see
+
+(defun contexture-tools-emacs--project ()
+  "Return the folder of the session's project, or signal an error."
+  (cond ((null contexture-tool-project)
+         (error "This session has no project, so it can see nothing in Emacs"))
+        ((file-remote-p contexture-tool-project)
+         (error "The project is on another machine"))
+        (contexture-tool-project)))
+
+(defun contexture-tools-emacs--buffers ()
+  "Return the buffers that visit files of the project, the last used first."
+  ;; The true names of buffers are known: no file is looked at for them.
+  (let ((project (file-name-as-directory
+                  (file-truename (contexture-tools-emacs--project)))))
+    (cl-loop for buffer in (buffer-list)
+             for file = (buffer-local-value 'buffer-file-name buffer)
+             for true = (buffer-local-value 'buffer-file-truename buffer)
+             when (and file true (not (file-remote-p file))
+                       (not (string-match-p epa-file-name-regexp file))
+                       (string-prefix-p project (expand-file-name true)))
+             collect buffer)))
+
+(defun contexture-tools-emacs--path (file)
+  "Return the full name of FILE, or signal an error if it is on another machine.
+That does not reach the machine."
+  (when (file-remote-p file)
+    (error "%s is on another machine" file))
+  (expand-file-name file (contexture-tools-emacs--project)))
+
+(defun contexture-tools-emacs--buffer (file)
+  "Return the buffer that visits FILE, or signal an error."
+  (let ((name (contexture-tools-emacs--path file)))
+    (or (cl-find-if (lambda (buffer)
+                      (with-current-buffer buffer
+                        (or (equal name buffer-file-name)
+                            (and buffer-file-truename
+                                 (equal name (expand-file-name buffer-file-truename))))))
+                    (contexture-tools-emacs--buffers))
+        (error "No buffer of this project visits %s; list_buffers names those that do"
+               file))))
+
+(defun contexture-tools-emacs--name (file)
+  "Return FILE, relative to the project if it is there."
+  (let ((name (file-relative-name file (contexture-tools-emacs--project))))
+    (if (string-prefix-p ".." name) file name)))
+
+(defun contexture-tools-emacs--list (lines nothing)
+  "Return LINES as a text, without those that are too many; NOTHING if none."
+  (let ((more (- (length lines) contexture-tools-emacs--most-lines)))
+    (if (null lines) nothing
+      (concat (mapconcat (lambda (line)
+                           (truncate-string-to-width
+                            line contexture-tools-emacs--longest-line nil nil t))
+                         (seq-take lines contexture-tools-emacs--most-lines) "\n")
+              (if (> more 0) (format "\n... and %d more" more) "")))))
+
+(defmacro contexture-tools-emacs--in (buffer &rest body)
+  "Run BODY in the whole of BUFFER; leave point and narrowing as they are."
+  (declare (indent 1) (debug t))
+  `(with-current-buffer ,buffer
+     (save-excursion
+       (save-restriction
+         (widen)
+         ,@body))))
+
+;;;; Buffers
+
+(defun contexture-tools-emacs--list-buffers ()
+  "List the files of the project that are open in Emacs, the last used first."
+  (contexture-tools-emacs--list
+   (mapcar (lambda (buffer)
+             (with-current-buffer buffer
+               (format "%s (%s%s)" (contexture-tools-emacs--name buffer-file-name) major-mode
+                       (if (buffer-modified-p) ", not saved" ""))))
+           (contexture-tools-emacs--buffers))
+   "no file of the project is open"))
+
+(defun contexture-tools-emacs--read-buffer (file first last)
+  "Return the lines FIRST to LAST of the buffer that visits FILE."
+  (contexture-tools-emacs--in (contexture-tools-emacs--buffer file)
+    (let* ((lines (line-number-at-pos (point-max)))
+           (first (max 1 (or first 1)))
+           (last (min lines (or last lines))))
+      (goto-char (point-min))
+      (forward-line (1- first))
+      (format "%s, lines %d to %d of %d%s:\n%s" file first last lines
+              (if (buffer-modified-p) ", not saved" "")
+              (buffer-substring-no-properties
+               (point) (max (point) (line-beginning-position (+ 2 (- last first)))))))))
+
+;;;; What Xref, Imenu and Lisp know
+
+(defun contexture-tools-emacs--goto (symbol line)
+  "Go to SYMBOL on LINE, or to its first place in the buffer if LINE is nil.
+Return non-nil if it is there."
+  (goto-char (point-min))
+  (when line (forward-line (1- line)))
+  (when (re-search-forward (concat "\\_<" (regexp-quote symbol) "\\_>")
+                           (and line (line-end-position)) t)
+    (goto-char (match-beginning 0))))
+
+(defun contexture-tools-emacs--xrefs (finder symbol file line)
+  "Return what FINDER, of Xref, finds for SYMBOL as it is used in FILE on LINE."
+  (require 'xref)
+  (contexture-tools-emacs--in (contexture-tools-emacs--buffer file)
+    (let* ((foundp (contexture-tools-emacs--goto symbol line))
+           (backend (xref-find-backend)))
+      (when (memq backend '(nil etags))
+        (error "Emacs knows no definitions in %s: it has no language server there" file))
+      (contexture-tools-emacs--list
+       (mapcar #'contexture-tools-emacs--xref
+               (funcall finder backend
+                        (or (and foundp (xref-backend-identifier-at-point backend)) symbol)))
+       (format "nothing is known of %s" symbol)))))
+
+(defun contexture-tools-emacs--xref (item)
+  "Return ITEM, of Xref, as a line."
+  (let* ((location (xref-item-location item))
+         (line (xref-location-line location)))
+    (format "%s%s: %s" (contexture-tools-emacs--name (xref-location-group location))
+            (if line (format ":%d" line) "")
+            (string-trim (xref-item-summary item)))))
+
+(defun contexture-tools-emacs--definitions (symbol file line)
+  "Return where SYMBOL, as it is used in FILE on LINE, is defined."
+  (contexture-tools-emacs--xrefs #'xref-backend-definitions symbol file line))
+
+(defun contexture-tools-emacs--references (symbol file line)
+  "Return where SYMBOL, as it is used in FILE on LINE, is used."
+  (contexture-tools-emacs--xrefs #'xref-backend-references symbol file line))
+
+(defun contexture-tools-emacs--outline (file)
+  "Return the definitions in the buffer that visits FILE, by Imenu."
+  (require 'imenu)
+  (contexture-tools-emacs--in (contexture-tools-emacs--buffer file)
+    ;; Imenu goes back from the end of the buffer, where it is slow to tell comments.
+    (let* ((skipp (and imenu-generic-skip-comments-and-strings
+                       imenu-generic-expression
+                       (not (and imenu-prev-index-position-function
+                                 imenu-extract-index-name-function))
+                       (eq imenu-create-index-function
+                           'imenu-default-create-index-function)))
+           (imenu-generic-skip-comments-and-strings nil)
+           (entries (contexture-tools-emacs--entries
+                     (funcall imenu-create-index-function) "")))
+      (when skipp
+        (dolist (entry (sort (copy-sequence entries) #'car-less-than-car))
+          (when (nth 8 (syntax-ppss (car entry)))
+            (setq entries (delq entry entries)))))
+      (contexture-tools-emacs--list
+       (mapcar (lambda (entry)
+                 (format "%d: %s" (line-number-at-pos (car entry)) (cdr entry)))
+               entries)
+       "Imenu knows no definitions here"))))
+
+(defun contexture-tools-emacs--entries (index prefix)
+  "Return the entries of INDEX, of Imenu, each (PLACE . NAME) with PREFIX."
+  (cl-loop for item in index
+           for name = (concat prefix (car item))
+           for place = (if (overlayp (cdr-safe item)) (overlay-start (cdr item))
+                         (if (consp (cdr-safe item)) (cadr item) (cdr-safe item)))
+           if (imenu--subalist-p item)
+           append (contexture-tools-emacs--entries (cdr item) (concat name "/"))
+           else if (number-or-marker-p place)
+           collect (cons place name)))
+
+(defun contexture-tools-emacs--describe (name)
+  "Return what Emacs says of the function and variable of Emacs Lisp with NAME.
+Values are left out: they can be secrets."
+  (let ((symbol (intern-soft name)))
+    (unless (and symbol (or (fboundp symbol) (boundp symbol) (facep symbol)))
+      (error "There is no function, variable or face %s in this Emacs" name))
+    (string-join
+     (delq nil
+           (list (and (fboundp symbol) (contexture-tools-emacs--function symbol))
+                 (and (boundp symbol)
+                      (format "Variable %s:\n%s" symbol
+                              (or (documentation-property symbol 'variable-documentation)
+                                  "not documented")))
+                 (and (facep symbol)
+                      (format "Face %s:\n%s" symbol
+                              (or (documentation-property symbol 'face-documentation)
+                                  "not documented")))))
+     "\n\n")))
+
+(defun contexture-tools-emacs--function (symbol)
+  "Return what Emacs says of the function SYMBOL."
+  (require 'help)
+  (let* ((text (documentation symbol))
+         (split (help-split-fundoc text symbol)))
+    (format "%s %s:\n%s"
+            (cond ((special-form-p symbol) "Special form")
+                  ((macrop symbol) "Macro")
+                  ((commandp symbol) "Command")
+                  (t "Function"))
+            (or (car split) (cons symbol (help-function-arglist symbol t)))
+            (or (cdr split) text "not documented"))))
+
+(defun contexture-tools-emacs--documentation (done symbol file line)
+  "Call DONE with what ElDoc says of SYMBOL, as it is used in FILE on LINE."
+  (require 'eldoc)
+  (let (texts waiting over)
+    (cl-flet ((tell () (unless over
+                         (setq over t)
+                         (funcall done (string-join (nreverse texts) "\n")))))
+      (contexture-tools-emacs--in (contexture-tools-emacs--buffer file)
+        (unless (contexture-tools-emacs--goto symbol line)
+          (error "%s is not there" symbol))
+        (run-hook-wrapped
+         'eldoc-documentation-functions
+         (lambda (function)
+           (let* ((told nil)
+                  (answer (funcall function
+                                   (lambda (text &rest plist)
+                                     (setq told t)
+                                     (when text
+                                       (push (contexture-tools-emacs--said text plist)
+                                             texts)
+                                       (when waiting (tell)))))))
+             (cond ((stringp answer) (push answer texts))
+                   ((and answer (not told)) (setq waiting t))))
+           nil)))
+      (cond (texts (tell))
+            ((not waiting) (funcall done (format "ElDoc says nothing of %s" symbol)))))
+    #'ignore))
+
+(defun contexture-tools-emacs--said (text plist)
+  "Return TEXT that ElDoc was told, with the name that PLIST has."
+  (let ((thing (plist-get plist :thing)))
+    (if thing (format "%s: %s" thing text) (format "%s" text))))
+
+;;;; Diagnostics and compilations
+
+(defun contexture-tools-emacs--diagnostics (file)
+  "Return the diagnostics of FILE, or of all open files if that is nil."
+  (contexture-tools-emacs--list
+   (cl-loop for buffer in (if file (list (contexture-tools-emacs--buffer file))
+                            (contexture-tools-emacs--buffers))
+            append (contexture-tools-emacs--in buffer
+                     (append (and (bound-and-true-p flymake-mode)
+                                  (mapcar #'contexture-tools-emacs--flymake
+                                          (flymake-diagnostics)))
+                             (and (bound-and-true-p flycheck-mode)
+                                  (mapcar #'contexture-tools-emacs--flycheck
+                                          flycheck-current-errors)))))
+   "Flymake and Flycheck report nothing, or are off"))
+
+(defun contexture-tools-emacs--diagnostic (line kind text)
+  "Return a diagnostic of this buffer as a line: its LINE, its KIND and TEXT."
+  (format "%s:%d: %s: %s" (contexture-tools-emacs--name buffer-file-name) line
+          (string-remove-prefix ":" (format "%s" kind))
+          (replace-regexp-in-string "\n" " " text)))
+
+(defun contexture-tools-emacs--flymake (diagnostic)
+  "Return DIAGNOSTIC of Flymake as a line."
+  (contexture-tools-emacs--diagnostic
+   (line-number-at-pos (flymake-diagnostic-beg diagnostic))
+   (flymake-diagnostic-type diagnostic) (flymake-diagnostic-text diagnostic)))
+
+(defun contexture-tools-emacs--flycheck (diagnostic)
+  "Return DIAGNOSTIC of Flycheck as a line."
+  (contexture-tools-emacs--diagnostic
+   (flycheck-error-line diagnostic) (flycheck-error-level diagnostic)
+   (flycheck-error-format-message-and-id diagnostic)))
+
+(defconst contexture-tools-emacs--most-output 20000
+  "Maximum number of characters of the output of a compilation.")
+
+(defun contexture-tools-emacs--compilation ()
+  "Return the end of the output of the project's last compilation."
+  (require 'compile)
+  (let* ((project (contexture-tools-emacs--project))
+         (buffer (cl-find-if
+                  (lambda (buffer)
+                    (let ((folder (buffer-local-value 'default-directory buffer)))
+                      (and (compilation-buffer-p buffer)
+                           (not (file-remote-p folder))
+                           (file-in-directory-p folder project))))
+                  (buffer-list))))
+    (unless buffer
+      (error "Nothing was compiled in this project"))
+    (contexture-tools-emacs--in buffer
+      (format "%s%s:\n%s" (buffer-name)
+              (if (get-buffer-process buffer) ", still running" "")
+              (buffer-substring-no-properties
+               (max (point-min) (- (point-max) contexture-tools-emacs--most-output))
+               (point-max))))))
+
+;;;; Searching
+
+(defun contexture-tools-emacs--search (done regexp)
+  "Call DONE with the lines of the project's files that REGEXP matches.
+Return a function that ends the search."
+  (let* ((default-directory (contexture-tools-emacs--project))
+         (output "")
+         (process
+          (make-process
+           :name "contexture-search" :connection-type 'pipe :noquery t
+           :command (append (if (locate-dominating-file default-directory ".git")
+                                '("git" "--no-pager" "grep" "--untracked" "--no-color")
+                              '("grep" "-r"))
+                            (list "-nIE" "-e" regexp "--" "."))
+           :filter (lambda (process text)
+                     (setq output (concat output text))
+                     (when (> (length output) contexture-tools--longest-result)
+                       (delete-process process)))
+           :sentinel (lambda (process _)
+                       (unless (process-live-p process)
+                         (contexture-tools-emacs--searched
+                          done process output))))))
+    (lambda ()
+      (set-process-sentinel process #'ignore)
+      (delete-process process))))
+
+(defun contexture-tools-emacs--searched (done process output)
+  "Call DONE with OUTPUT, that of PROCESS, a search."
+  (if (and (eq (process-status process) 'exit) (> (process-exit-status process) 1))
+      (funcall done nil (string-trim output))
+    (funcall done (contexture-tools-emacs--list (split-string output "\n" t)
+                                                "nothing matches"))))
+
+;;;; The tools
+
+(defconst contexture-tools-emacs--file
+  '(file "File that is open in Emacs, relative to the project")
+  "The argument that names a file.")
+
+(defconst contexture-tools-emacs--place
+  `((symbol "Name of the symbol")
+    ,contexture-tools-emacs--file
+    (line "Line on which the symbol is used" :type integer :optional t))
+  "The arguments that name a use of a symbol.")
+
+(pcase-dolist
+    (`(,name ,function ,arguments ,description . ,more)
+     `(("list_buffers" contexture-tools-emacs--list-buffers nil
+        "Lists the files of the project that are open in the user's editor, the last used first.")
+       ("read_buffer" contexture-tools-emacs--read-buffer
+        (,contexture-tools-emacs--file
+         (first "First line" :type integer :optional t)
+         (last "Last line" :type integer :optional t))
+        "Reads an open file as it is in the editor now, with changes that are not saved.")
+       ("find_definitions" contexture-tools-emacs--definitions ,contexture-tools-emacs--place
+        "Finds where a symbol is defined.")
+       ("find_references" contexture-tools-emacs--references ,contexture-tools-emacs--place
+        "Finds where a symbol is used.")
+       ("list_definitions" contexture-tools-emacs--outline (,contexture-tools-emacs--file)
+        "Lists the definitions in an open file, with their lines.")
+       ("find_documentation" contexture-tools-emacs--documentation
+        ,contexture-tools-emacs--place
+        "Finds the signature and the documentation of a symbol where it is used." :async t)
+       ("describe_elisp" contexture-tools-emacs--describe
+        ((name "Name of the function, variable or face"))
+        "Documents a function, a variable or a face of Emacs Lisp.")
+       ("list_diagnostics" contexture-tools-emacs--diagnostics
+        ((file "File that is open in Emacs; all of them if left out" :optional t))
+        "Lists the errors and warnings that the editor shows.")
+       ("compilation_output" contexture-tools-emacs--compilation nil
+        "Reads the end of the output of the project's last compilation or test run.")
+       ("search_project" contexture-tools-emacs--search
+        ((regexp "Extended regular expression, as for grep"))
+        "Searches the saved files of the project." :async t)))
+  (apply #'contexture-define-tool name function arguments :reads
+         :description description more))
+
+;;; Changes and runs that models ask for
+
+;; A model can propose a change of a file of the project: it is shown at
+;; its place, as `contexture-rewrite' shows one, and the model is told what
+;; the user decided.  And it can run the project's commands, to compile and
+;; to test; failures become items of the context.
+;;
+;; What runs is what the user was asked about: the argument of the call is
+;; the whole command line.
+
+;;;; Which buffer may be changed
+
+(defconst contexture-tools-change--longest 200000
+  "Maximum number of characters of a text that a model proposes.")
+
+(defun contexture-tools-change--buffer (file)
+  "Return the buffer of FILE, which may be new, or signal an error.
+FILE may also be the name of a buffer."
+  (let* ((name (contexture-tools-change--file file))
+         (buffer (or (find-buffer-visiting name)
+                     (contexture-tools-change--open file name))))
+    (with-current-buffer buffer
+      (when buffer-read-only
+        (error "%s is read-only in Emacs" file))
+      (unless (verify-visited-file-modtime)
+        (error "%s changed on disk after Emacs read it; the user has to revert its buffer" file)))
+    buffer))
+
+(defun contexture-tools-change--file (file)
+  "Return the true name of FILE, which a model may change, or signal an error."
+  (let* ((true (file-truename (contexture-tools-change--named file)))
+         (inside (file-relative-name true (file-truename contexture-tool-project))))
+    (cond ((or (string-prefix-p "../" inside) (file-name-absolute-p inside))
+           (error "%s is outside of the project" file))
+          ((cl-intersection (split-string inside "/") vc-directory-exclusion-list
+                            :test #'equal)
+           (error "%s belongs to version control" file))
+          ((string-match-p epa-file-name-regexp true)
+           (error "%s is encrypted" file)))
+    true))
+
+(defun contexture-tools-change--named (file)
+  "Return the full name of FILE, or else the file of the buffer with that name."
+  (let* ((name (contexture-tools-emacs--path file))
+         (buffer (and (not (file-exists-p name)) (get-buffer file))))
+    (cond ((null buffer) name)
+          ((buffer-base-buffer buffer)
+           (error "%s shows a part of %s; propose the change there"
+                  file (buffer-name (buffer-base-buffer buffer))))
+          ((null (buffer-file-name buffer)) (error "%s visits no file" file))
+          (t (contexture-tools-emacs--path (buffer-file-name buffer))))))
+
+(defun contexture-tools-change--open (file name)
+  "Visit FILE, whose true name is NAME, without a question.
+Local variables that are not safe do not count."
+  (let ((size (file-attribute-size (or (file-attributes name)
+                                       '(nil nil nil nil nil nil nil 0)))))
+    (cond ((and (file-exists-p name) (not (file-regular-p name)))
+           (error "%s is no file" file))
+          ((not (file-directory-p (file-name-directory name)))
+           (error "The folder of %s does not exist" file))
+          ((> size (or large-file-warning-threshold most-positive-fixnum))
+           (error "%s is too large: it has %d bytes" file size))))
+  (let ((enable-local-variables :safe) (enable-local-eval nil) (inhibit-interaction t))
+    (find-file-noselect name t)))
+
+;;;; Proposing a change
+
+(defun contexture-tools-change--propose (done file new old definition)
+  "Propose NEW in place of OLD in FILE; call DONE with what the user decides.
+With DEFINITION, a name, NEW is proposed in place of that definition.
+Return a function that withdraws the proposal."
+  (when (> (length new) contexture-tools-change--longest)
+    (error "The new text is too long: at most %d characters" contexture-tools-change--longest))
+  (let* ((project contexture-tool-project)
+         (known (buffer-list))
+         (buffer (contexture-tools-change--buffer file)))
+    (condition-case problem
+        (with-current-buffer buffer
+          (pcase-let* ((`(,beg . ,end) (contexture-tools-change--place file old definition))
+                       (text (contexture-tools-change--text beg end)))
+            (when definition
+              (setq new (concat (string-trim-right new "\n+")
+                                (and (string-suffix-p "\n" text) "\n"))))
+            (when (equal text new)
+              (error "%s already has that text" file))
+            (contexture-tools-change--review done file beg end new project)))
+      (error (unless (memq buffer known) (kill-buffer buffer))
+             (signal (car problem) (cdr problem))))))
+
+(defun contexture-tools-change--place (file old definition)
+  "Return the bounds of OLD, or else of DEFINITION, in the buffer of FILE."
+  (contexture-tools-emacs--in (current-buffer)
+    (let* ((wordedp (not (member old '(nil ""))))
+           (found (cond ((and definition (not wordedp)) (contexture-defun--named definition))
+                        (wordedp (contexture-tools-change--matches old))
+                        ((= (point-min) (point-max)) (list (cons (point-min) (point-max))))
+                        (t (error "Say which text of %s to replace" file))))
+           (what (if wordedp "The old text" (format "The definition of %s" definition))))
+      (cond ((null found)
+             (error "%s is not in %s as it is now; read_buffer shows it" what file))
+            ((cdr found)
+             (error "%s is in %s more than once; give more of the lines around it as the old text"
+                    what file)))
+      (cons (copy-marker (caar found)) (copy-marker (cdar found) t)))))
+
+(defun contexture-tools-change--matches (text)
+  "Return the bounds of at most two places of TEXT in this buffer."
+  (goto-char (point-min))
+  (let ((case-fold-search nil))
+    (cl-loop repeat 2
+             while (search-forward text nil t)
+             collect (cons (match-beginning 0) (match-end 0))
+             ;; Occurrences may overlap.
+             do (goto-char (1+ (match-beginning 0))))))
+
+(defun contexture-tools-change--text (beg end)
+  "Return the text of this buffer from BEG to END, also beyond a narrowing."
+  (save-restriction
+    (widen)
+    (buffer-substring-no-properties beg end)))
+
+(defun contexture-tools-change--review (done file beg end new project)
+  "Show NEW in place of BEG to END, markers in the buffer of FILE, in PROJECT.
+Call DONE with what the user decides.  Return a function that withdraws it."
+  (let ((buffer (current-buffer))
+        (old (contexture-tools-change--text beg end))
+        review)
+    (letrec ((forget (lambda ()
+                       (contexture-review--end review)
+                       (when (buffer-live-p buffer)
+                         (with-current-buffer buffer
+                           (remove-hook 'kill-buffer-hook killed t)))))
+             (killed (lambda ()
+                       (funcall forget)
+                       (funcall done nil (format "The user closed %s" file))))
+             (decide (lambda (&optional remark)
+                       (funcall forget)
+                       (funcall done (with-current-buffer buffer
+                                       (contexture-tools-change--outcome
+                                        file beg end old new remark))))))
+      (setq review (contexture-review--begin beg end :again decide :decided decide))
+      (contexture-review--show review new t)
+      (add-hook 'kill-buffer-hook killed nil t)
+      (contexture-tools-change--point-out buffer beg project)
+      (lambda ()
+        (unless (contexture-review--ended-p review)
+          (contexture--message "The model's change of %s is withdrawn" (buffer-name buffer)))
+        (funcall forget)))))
+
+(defun contexture-tools-change--point-out (buffer place project)
+  "Show PLACE in BUFFER, of PROJECT, where a model proposes a change.
+The selected window stays."
+  (unless (active-minibuffer-window)
+    (when-let* ((window (display-buffer buffer '(nil (inhibit-same-window . t)))))
+      (set-window-point window place)))
+  (contexture--message
+   "The model proposes a change of %s; %s goes there, C-c C-c accepts and C-c C-k rejects it"
+   (file-relative-name (buffer-file-name buffer) project)
+   (substitute-command-keys "\\[contexture-review-next]")))
+
+(defun contexture-tools-change--outcome (file beg end old new remark)
+  "Return what became of NEW in place of OLD in FILE, now from BEG to END.
+REMARK is what the user said, or nil."
+  (let ((now (contexture-tools-change--text beg end)))
+    (string-join
+     (delq nil
+           (list (cond ((equal now new) (format "The user accepted the change of %s." file))
+                       ((equal now old) (format "The user rejected the change of %s." file))
+                       (t (format "The user accepted a part of the change of %s.  \
+It differs from what you proposed (-) in (+):\n%s"
+                                  file (contexture-tools-change--differences new now))))
+                 (and remark (format "The user says: %s" remark))
+                 (and (not (equal now old)) (buffer-modified-p)
+                      (format "%s is not saved yet." file))))
+     "\n")))
+
+(defun contexture-tools-change--differences (new now)
+  "Return how the text NOW differs from NEW, as lines with - and +."
+  (let ((lines (split-string new "\n")))
+    (cl-flet ((marked (sign lines)
+                (mapconcat (lambda (line) (concat sign line "\n")) lines "")))
+      (mapconcat (pcase-lambda (`(,line ,count . ,text))
+                   (concat (marked "-" (cl-subseq lines line (+ line count)))
+                           (marked "+" (and (not (string-empty-p text))
+                                            (split-string (string-remove-suffix "\n" text)
+                                                          "\n")))))
+                 (contexture-review--compare new now) "\n"))))
+
+;;;; Which commands may be run
+
+(defcustom contexture-tools-commands nil
+  "Commands that models may run in a project, by `run_command'.
+Each is (NAME . COMMAND), such as (\"test\" . \"make test\"); it runs in
+the project's folder.  Besides, there is `compile-command'.  Set this in a
+project's .dir-locals.el, which Emacs asks you about, for that project."
+  :type '(alist :key-type (string :tag "Name") :value-type (string :tag "Command"))
+  :group 'contexture)
+
+(defcustom contexture-tools-command-seconds 600
+  "Number of seconds after which a command that a model runs is stopped."
+  :type '(integer :match (lambda (_ value) (<= 1 value 3500)))
+  :group 'contexture)
+
+(defun contexture-tools-change--commands ()
+  "Return the commands of the project, each (NAME . COMMAND)."
+  (let ((buffers (contexture-tools-emacs--buffers)))
+    (seq-uniq
+     (append (cl-loop for buffer in buffers
+                      append (buffer-local-value 'contexture-tools-commands buffer))
+             (default-value 'contexture-tools-commands)
+             (cl-loop for command in (contexture-tools-change--compilers buffers)
+                      collect (cons "compile" command)))
+     (lambda (one other) (equal (cdr one) (cdr other))))))
+
+(defun contexture-tools-change--compilers (buffers)
+  "Return the values of `compile-command' that the user chose in BUFFERS.
+One that a file of the project sets counts only if it is in
+`safe-local-variable-values': Emacs takes any string without a question."
+  (require 'compile)
+  (append
+   (cl-loop for buffer in buffers
+            for value = (buffer-local-value 'compile-command buffer)
+            when (and (local-variable-p 'compile-command buffer)
+                      (stringp value)
+                      (or (not (assq 'compile-command
+                                     (buffer-local-value 'file-local-variables-alist buffer)))
+                          (member (cons 'compile-command value) safe-local-variable-values)))
+            collect value)
+   (let ((value (default-value 'compile-command)))
+     (and (stringp value)
+          (or (not (equal value (eval (car (get 'compile-command 'standard-value)) t)))
+              (file-exists-p (expand-file-name "Makefile" contexture-tool-project)))
+          (list value)))))
+
+(defun contexture-tools-change--list-commands ()
+  "List the commands of the project."
+  (contexture-tools-emacs--project)
+  (contexture-tools-emacs--list
+   (mapcar (lambda (it) (format "%s: %s" (car it) (string-trim (cdr it))))
+           (contexture-tools-change--commands))
+   "the user has set no command for this project"))
+
+(defun contexture-tools-change--run-named (done command)
+  "Run COMMAND, one of the project's; call DONE with its result."
+  (let ((known (mapcar (lambda (it) (string-trim (cdr it)))
+                       (contexture-tools-change--commands))))
+    (unless (member command known)
+      (error "This is none of the project's commands; list_commands has them: run_command \
+takes one whole, as it is listed, without its name"))
+    (contexture-tools-change--run done command)))
+
+;;;; Running a command
+
+(defconst contexture-tools-change--most-kept 200000
+  "Number of characters of output that are kept at least while a command runs.")
+
+(defconst contexture-tools-change--most-failures 20
+  "Maximum number of failures that become items of the context.")
+
+(defconst contexture-tools-change--most-listed 50
+  "Number of failures after which no more are looked for.")
+
+(defconst contexture-tools-change--grace 2
+  "Number of seconds after which a command that was interrupted is killed.")
+
+(defvar-local contexture-tools-change--current nil
+  "The run whose output this buffer has.")
+
+(defvar-local contexture-tools-change--items nil
+  "Items of the failures of this buffer's last command, (MANAGER . IDS).")
+(put 'contexture-tools-change--items 'permanent-local t)
+
+(cl-defstruct (contexture-tools-change--run (:constructor contexture-tools-change--make-run)
+                                            (:conc-name contexture-tools-change--run-)
+                                            (:copier nil))
+  "A run of COMMAND in BUFFER, whose result DONE is called with.
+FROM and TO are markers around its output; TIMER will stop it; STOPPED
+says why it was stopped; EXIT is the status of its end, (KIND . CODE)."
+  command buffer done from to timer stopped exit)
+
+(defun contexture-tools-change--run (done command)
+  "Run COMMAND in the project's folder; call DONE with its result.
+Return a function that stops it."
+  (contexture-tools-change--check-command command)
+  (let* ((buffer (contexture-tools-change--start command))
+         (run (contexture-tools-change--make-run
+               :command command :buffer buffer :done done))
+         (seconds contexture-tools-command-seconds))
+    (with-current-buffer buffer
+      (setq contexture-tools-change--current run)
+      (setf (contexture-tools-change--run-from run)
+            (copy-marker (process-mark (get-buffer-process buffer))))
+      (add-hook 'compilation-filter-hook #'contexture-tools-change--forget-beginning nil t)
+      (setq-local compilation-exit-message-function
+                  (apply-partially #'contexture-tools-change--exited run))
+      (add-hook 'compilation-finish-functions
+                (lambda (&rest _) (contexture-tools-change--ended run)) nil t)
+      (add-hook 'kill-buffer-hook
+                (lambda () (contexture-tools-change--closed run)) nil t))
+    (setf (contexture-tools-change--run-timer run)
+          (run-at-time seconds nil #'contexture-tools-change--stop run
+                       (format "stopped after %d seconds" seconds)))
+    (apply-partially #'contexture-tools-change--stop run "cancelled")))
+
+(defun contexture-tools-change--check-command (command)
+  "Signal an error unless COMMAND can be shown as it will run."
+  (cond ((string-blank-p command) (error "The command is empty"))
+        ((> (length command) 2000) (error "The command is too long: at most 2000 characters"))
+        ((not (equal command (contexture--visible command)))
+         (error "The command has line ends, or characters that cannot be seen"))))
+
+(defun contexture-tools-change--start (command)
+  "Start COMMAND in the project's folder and return the buffer of its output."
+  (require 'compile)
+  (let* ((default-directory (contexture-tools-emacs--project))
+         (name (format "*contexture: command in %s*"
+                       (file-name-nondirectory (directory-file-name default-directory))))
+         (process-connection-type nil)
+         (compilation-disable-input t)
+         (display-buffer-overriding-action '(display-buffer-no-window
+                                             (allow-no-window . t))))
+    (when (get-buffer-process name)
+      (error "A command still runs in this project"))
+    (contexture--message "The model runs %s in %s" command name)
+    (compilation-start command nil (lambda (_) name))))
+
+(defun contexture-tools-change--forget-beginning ()
+  "Delete the beginning of this buffer's output if there is too much of it."
+  (when (> (buffer-size) (* 2 contexture-tools-change--most-kept))
+    (save-excursion
+      (goto-char (- (point-max) contexture-tools-change--most-kept))
+      (let ((inhibit-read-only t)
+            ;; Else all that is kept would be searched for failures again.
+            (inhibit-modification-hooks t))
+        (delete-region (point-min) (line-beginning-position))))))
+
+(defun contexture-tools-change--exited (run kind code message)
+  "Record that RUN ended with KIND and CODE; MESSAGE is what Emacs says of it."
+  (setf (contexture-tools-change--run-exit run) (cons kind code)
+        (contexture-tools-change--run-to run) (point-max-marker))
+  (cons message code))
+
+(defun contexture-tools-change--stop (run why)
+  "Interrupt RUN because of WHY, and kill it if it goes on for all that."
+  (when-let* ((process (get-buffer-process (contexture-tools-change--run-buffer run)))
+              ((process-live-p process)))
+    (cancel-timer (contexture-tools-change--run-timer run))
+    (if (contexture-tools-change--run-stopped run)
+        (kill-process process)
+      (setf (contexture-tools-change--run-stopped run) why
+            (contexture-tools-change--run-timer run)
+            (run-at-time contexture-tools-change--grace nil
+                         #'contexture-tools-change--stop run why))
+      (interrupt-process process))))
+
+(defun contexture-tools-change--closed (run)
+  "End RUN, whose buffer is being killed."
+  (cancel-timer (contexture-tools-change--run-timer run))
+  (unless (contexture-tools-change--run-exit run)
+    (funcall (contexture-tools-change--run-done run) nil "The user closed its output")))
+
+(defun contexture-tools-change--ended (run)
+  "Look for failures in the output of RUN, which has ended."
+  (cancel-timer (contexture-tools-change--run-timer run))
+  (require 'contexture-sources)
+  (contexture--later #'contexture-tools-change--search
+                     run (contexture-tools-change--run-from run) nil))
+
+(defconst contexture-tools-change--step 4000
+  "Number of characters of output that are searched for failures at a time.")
+
+(defun contexture-tools-change--search (run position failures)
+  "Search RUN's output for failures from POSITION on, and give the result.
+FAILURES are the positions of those before it, the last one first."
+  (if (not (contexture-tools-change--current-p run))
+      (funcall (contexture-tools-change--run-done run) nil "The user closed its output")
+    (with-current-buffer (contexture-tools-change--run-buffer run)
+      (save-excursion
+        (save-restriction
+          (widen)
+          (let* ((to (contexture-tools-change--run-to run))
+                 (next (progn (goto-char (min to (+ position contexture-tools-change--step)))
+                              (min to (line-beginning-position 2)))))
+            (compilation--ensure-parse next)
+            (goto-char position)
+            (while (< (point) next)
+              (when (contexture-sources--message-here) (push (point) failures))
+              (forward-line))
+            (if (or (= next to)
+                    (nthcdr contexture-tools-change--most-listed failures))
+                (contexture-tools-change--give run (nreverse failures))
+              ;; Emacs does other things in between.
+              (contexture--later #'contexture-tools-change--search run next failures))))))))
+
+(defun contexture-tools-change--current-p (run)
+  "Return non-nil if the output of RUN is still there."
+  (let ((buffer (contexture-tools-change--run-buffer run)))
+    (and (buffer-live-p buffer)
+         (eq (buffer-local-value 'contexture-tools-change--current buffer) run))))
+
+(defun contexture-tools-change--give (run failures)
+  "Put the FAILURES of RUN, positions here, into the context; give its result."
+  ;; What Emacs says above and below the output is no part of a failure.
+  (narrow-to-region (contexture-tools-change--run-from run)
+                    (contexture-tools-change--run-to run))
+  (contexture-tools-change--put
+   (let ((metadata (and failures (contexture-sources--error-metadata))))
+     (mapcar (lambda (position) (contexture-sources--error-params position metadata))
+             (seq-take failures contexture-tools-change--most-failures)))
+   (apply-partially (contexture-tools-change--run-done run)
+                    (contexture-tools-change--result run failures))))
+
+(defun contexture-tools-change--put (params then)
+  "Make PARAMS the failures in this buffer's context, then call THEN.
+Those of the command before leave it."
+  (let ((buffer (current-buffer))
+        (ended (lambda (&rest _) (funcall then))))
+    (pcase-let ((`(,manager . ,ids) contexture-tools-change--items))
+      (setq contexture-tools-change--items nil)
+      (if (not (or ids params)) (funcall then)
+        (contexture--with-layers
+         (lambda ()
+           (let ((to (contexture-current-manager)))
+             (contexture-request-batch-async
+              (append (mapcar (lambda (id) `(remove-items :manager ,manager :ids (,id))) ids)
+                      (mapcar (lambda (it) `(add-item :manager ,to :brief t ,@it)) params))
+              :success (lambda (results)
+                         (contexture-tools-change--note buffer to (nthcdr (length ids) results))
+                         (funcall then))
+              :error ended)))
+         ended)))))
+
+(defun contexture-tools-change--note (buffer manager results)
+  "Remember for BUFFER that RESULTS, of a batch, added items to MANAGER."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (setq contexture-tools-change--items
+            (cons manager (delq nil (mapcar (lambda (it)
+                                              (plist-get (plist-get it :result) :id))
+                                            results)))))))
+
+(defun contexture-tools-change--result (run failures)
+  "Return what a model is told of RUN, with FAILURES, positions in this buffer."
+  (let ((contexture-tool-project (file-name-as-directory default-directory)))
+    (string-join
+     (delq nil
+           (list (format "%s\n%s." (contexture-tools-change--run-command run)
+                         (contexture-tools-change--exit-text run))
+                 (and failures (contexture-tools-change--failures failures))
+                 (contexture-tools-change--unsaved)
+                 (contexture-tools-change--output run)))
+     "\n")))
+
+(defun contexture-tools-change--exit-text (run)
+  "Return how RUN ended, as words."
+  (pcase-let ((`(,kind . ,code) (contexture-tools-change--run-exit run)))
+    (concat (and (contexture-tools-change--run-stopped run)
+                 (format "It was %s, and " (contexture-tools-change--run-stopped run)))
+            (if (eq kind 'exit) (format "ended with exit status %s" code)
+              (format "ended by signal %s" code)))))
+
+(defun contexture-tools-change--failures (positions)
+  "Return the failures at POSITIONS of this buffer as a list."
+  (format "%s%s; the context has %s:\n%s"
+          (contexture--count (length positions) "failure")
+          (if (nthcdr contexture-tools-change--most-listed positions) " or more" "")
+          (if (nthcdr contexture-tools-change--most-failures positions)
+              (format "the first %d" contexture-tools-change--most-failures)
+            (if (cdr positions) "them" "it"))
+          (contexture-tools-emacs--list
+           (mapcar #'contexture-tools-change--failure positions) "")))
+
+(defun contexture-tools-change--failure (position)
+  "Return the failure at POSITION of this buffer as a line."
+  (pcase-let ((`(,file . ,line) (contexture-sources--error-place position))
+              (text (save-excursion
+                      (goto-char position)
+                      (string-trim (buffer-substring-no-properties
+                                    (point) (line-end-position))))))
+    (if (or (null file) (string-search (file-name-nondirectory file) text))
+        (concat "- " text)
+      (format "- %s:%s: %s" (contexture-tools-emacs--name file) (or line "?") text))))
+
+(defun contexture-tools-change--unsaved ()
+  "Return which files of the project are not saved, as words, or nil."
+  (when-let* ((unsaved (cl-remove-if-not #'buffer-modified-p (contexture-tools-emacs--buffers))))
+    (format "It ran with these files as they are saved, not as they are in Emacs: %s"
+            (mapconcat (lambda (buffer)
+                         (contexture-tools-emacs--name (buffer-file-name buffer)))
+                       unsaved ", "))))
+
+(defun contexture-tools-change--output (run)
+  "Return the end of the output of RUN."
+  (let* ((from (contexture-tools-change--run-from run))
+         (to (contexture-tools-change--run-to run))
+         (beg (max from (- to contexture-tools-emacs--most-output)))
+         (text (buffer-substring-no-properties beg to)))
+    (when (string-search "\e" text)
+      (setq text (ansi-color-filter-apply text)))
+    (cond ((string-blank-p text) "It printed nothing.")
+          ((= beg from) (concat "Output:\n" text))
+          (t (concat "The end of the output:\n" text)))))
+
+;;;; The tools
+
+(contexture-define-tool "propose_edit" #'contexture-tools-change--propose
+  '((file "File of the project, or name of an open buffer")
+    (new "The new text")
+    (old "Text to replace, exactly as it is now; it must occur once.  \
+Leave it out for a definition, or for a new file" :optional t)
+    (definition "Name of the definition to replace, if old is left out" :optional t))
+  :proposes
+  :description "Proposes a change of a file in the user's editor, where the user accepts or \
+rejects it, whole or in parts, and says what the user decided."
+  :seconds 3600 :async t)
+
+(contexture-define-tool "list_commands" #'contexture-tools-change--list-commands nil :reads
+  :description "Lists the project's commands, such as those to compile and to test.")
+
+(pcase-dolist
+    (`(,name ,function ,what ,description)
+     '(("run_command" contexture-tools-change--run-named
+        "The command, whole, as list_commands gives it"
+        "Runs one of the project's commands, and returns its exit status, its failures and the \
+end of its output.")
+       ("propose_command" contexture-tools-change--run
+        "The command for the shell, in one line"
+        "Runs a command that the user is asked about in the project's folder, and returns its \
+exit status, its failures and the end of its output.")))
+  (contexture-define-tool name function `((command ,what)) :changes
+    :description description :touches "all that this command can change"
+    :seconds 3600 :async t))
+
+;;; A live Lisp image for models
+
+;; Tools by which a model works in the Lisp image that SLIME or SLY is
+;; connected to.  `lisp_look' looks things up, without a question; the
+;; other tools run code, and ask before.
+;;
+;; What a model wrote goes to the image as a string, and is never read in
+;; Emacs.  contexture-tools.lisp, which is sent to the image first, does
+;; the rest there.  Nothing waits; an error opens no debugger, but is the
+;; result.
+
+(defconst contexture-tools-lisp--longest 20000
+  "Maximum number of characters of a form or a name that a model writes.")
+
+(defconst contexture-tools-lisp--grace 5
+  "Number of seconds that a form may take to end once it was stopped.")
+
+(defconst contexture-tools-lisp--source
+  (expand-file-name "contexture-tools.lisp"
+                    (file-name-directory (or load-file-name buffer-file-name)))
+  "The file with what tools do in the image.")
+
+(defvar contexture-tools-lisp--last 0
+  "Number of the last call.")
+
+(defvar contexture-tools-lisp--calls nil
+  "Calls that the image has not answered.")
+
+(cl-defstruct (contexture-tools-lisp--call
+               (:constructor contexture-tools-lisp--make-call) (:copier nil))
+  "The call NUMBER, of ARGUMENTS, of CLIENT's image at CONNECTION.
+DONE is called with its result.  TIMER will stop it; STOPPED says why it
+was stopped."
+  number arguments client connection done timer stopped)
+
+;;;; Calls
+
+(defun contexture-tools-lisp--start (done seconds &rest arguments)
+  "Call the image with ARGUMENTS, and DONE with the result within SECONDS.
+ARGUMENTS are those of `call' in contexture-tools.lisp but for the number.
+Return a function that stops the call."
+  (mapc #'contexture-tools-lisp--check arguments)
+  (let* ((client (or (car (contexture-lisp--clients))
+                     (error "Neither SLIME nor SLY is connected to a Lisp")))
+         (call (contexture-tools-lisp--make-call
+                :number (cl-incf contexture-tools-lisp--last) :arguments arguments
+                :client client :connection (contexture-lisp--connection client)
+                :done done)))
+    (add-hook (contexture-lisp--client-close-hook client) #'contexture-tools-lisp--closed)
+    (push call contexture-tools-lisp--calls)
+    (setf (contexture-tools-lisp--call-timer call)
+          (run-at-time seconds nil #'contexture-tools-lisp--stop call
+                       (format "It took longer than %d seconds, and was stopped" seconds)))
+    (contexture-tools-lisp--send call)
+    (apply-partially #'contexture-tools-lisp--stop call "It was stopped")))
+
+(defun contexture-tools-lisp--check (argument)
+  "Signal an error if ARGUMENT cannot go to an image."
+  (when (stringp argument)
+    (when (> (length argument) contexture-tools-lisp--longest)
+      (error "This is too long: %d characters, of at most %d"
+             (length argument) contexture-tools-lisp--longest))
+    (when (cl-some (lambda (it) (or (<= #xd800 it #xdfff) (> it #x10ffff))) argument)
+      (error "This has what is no character"))))
+
+(defun contexture-tools-lisp--send (call)
+  "Send CALL to its image."
+  (contexture-tools-lisp--evaluate-form
+   call
+   `(cl:if (cl:find-package "CONTEXTURE-TOOLS")
+           (cl:funcall (cl:intern "CALL" "CONTEXTURE-TOOLS")
+                       ,(contexture-tools-lisp--call-number call)
+                       ,@(contexture-tools-lisp--call-arguments call))
+           :missing)
+   #'contexture-tools-lisp--answered))
+
+(defun contexture-tools-lisp--evaluate-form (call form then)
+  "Evaluate FORM in the image of CALL, and call THEN with CALL and the value."
+  (contexture-lisp--ask
+   (contexture-tools-lisp--call-client call) 'send
+   (contexture-tools-lisp--call-connection call) form "COMMON-LISP-USER" t
+   (lambda (result)
+     (contexture--later
+      (lambda ()
+        (pcase result
+          (`(:ok ,value) (funcall then call value))
+          (_ (contexture-tools-lisp--finish
+              call nil (format "The Lisp aborted this: %s" (cadr result))))))))))
+
+(defun contexture-tools-lisp--answered (call answer)
+  "End CALL with the image's ANSWER, or prepare the image for it."
+  (pcase answer
+    (:missing (contexture-tools-lisp--prepare call))
+    (`(:ok (,result . ,failures) ,output)
+     (contexture-tools-lisp--finish
+      call (contexture-tools-lisp--text output (string-join (cons result failures) "\n\n"))
+      nil failures))
+    (`(:ok ,result ,output)
+     (contexture-tools-lisp--finish call (contexture-tools-lisp--text output result)))
+    (`(:failed ,problem ,output)
+     (contexture-tools-lisp--finish call (contexture-tools-lisp--text output problem)))
+    (`(:refused ,reason ,_) (contexture-tools-lisp--finish call nil reason))
+    (`(:stopped ,where ,output)
+     (contexture-tools-lisp--finish
+      call nil (contexture-tools-lisp--text
+                output (format "%s.\n%s" (contexture-tools-lisp--call-stopped call) where))))))
+
+(defun contexture-tools-lisp--text (output result)
+  "Return RESULT behind OUTPUT, what was printed."
+  (concat output (if (string-match-p "[^\n]\\'" output) "\n" "") result))
+
+(defun contexture-tools-lisp--prepare (call)
+  "Send what the tools need to the image of CALL, then CALL again."
+  (contexture-tools-lisp--evaluate-form
+   call
+   `(cl:let ((cl:*package* (cl:find-package "COMMON-LISP-USER"))
+             (cl:*readtable* (cl:copy-readtable nil))
+             (cl:*error-output* (cl:make-broadcast-stream)))
+            (cl:handler-case
+             (cl:with-input-from-string (stream ,(contexture-tools-lisp--code call))
+                                        (cl:load stream)
+                                        nil)
+             (cl:error (problem) (cl:princ-to-string problem))))
+   (lambda (call problem)
+     (if problem
+         (contexture-tools-lisp--finish
+          call nil (format "The tools do not work in this Lisp: %s" problem))
+       (contexture-tools-lisp--send call)))))
+
+(defun contexture-tools-lisp--code (call)
+  "Return what the tools need in the image of CALL."
+  (with-temp-buffer
+    (insert-file-contents contexture-tools-lisp--source)
+    (when (equal (contexture-lisp--client-prefix (contexture-tools-lisp--call-client call))
+                 "swank")
+      (pcase-dolist (`(,from ,to) '(("slynk-backend:" "swank/backend:") ("slynk" "swank")))
+        (goto-char (point-min))
+        (while (search-forward from nil t) (replace-match to t t))))
+    (buffer-string)))
+
+(defun contexture-tools-lisp--stop (call why)
+  "Stop CALL because of WHY, and wait a little for it to end."
+  (when (memq call contexture-tools-lisp--calls)
+    (cancel-timer (contexture-tools-lisp--call-timer call))
+    (setf (contexture-tools-lisp--call-stopped call) why
+          (contexture-tools-lisp--call-timer call)
+          (run-at-time contexture-tools-lisp--grace nil
+                       #'contexture-tools-lisp--finish call nil
+                       (concat why ", but it goes on; the user can interrupt it")))
+    (contexture-tools-lisp--evaluate-form
+     call
+     `(cl:if (cl:find-package "CONTEXTURE-TOOLS")
+             (cl:funcall (cl:intern "STOP" "CONTEXTURE-TOOLS")
+                         ,(contexture-tools-lisp--call-number call)))
+     #'ignore)))
+
+(defun contexture-tools-lisp--finish (call &rest result)
+  "End CALL with RESULT, the arguments of its function, unless it has ended."
+  (when (memq call contexture-tools-lisp--calls)
+    (setq contexture-tools-lisp--calls (delq call contexture-tools-lisp--calls))
+    (cancel-timer (contexture-tools-lisp--call-timer call))
+    (apply (contexture-tools-lisp--call-done call) result)))
+
+(defun contexture-tools-lisp--closed (connection)
+  "End the calls of the image at CONNECTION, which is closed."
+  (dolist (call contexture-tools-lisp--calls)
+    (when (eq connection (contexture-tools-lisp--call-connection call))
+      (contexture--later #'contexture-tools-lisp--finish
+                         call nil "The connection to the Lisp closed before it answered"))))
+
+;;;; What the tools do
+
+(defun contexture-tools-lisp--evaluate (done form package &optional seconds)
+  "Evaluate FORM in PACKAGE; call DONE with the values and the output.
+It may take SECONDS."
+  (contexture-tools-lisp--start done (contexture-tools-lisp--limit seconds 30)
+                                package "EVALUATE" form))
+
+(defun contexture-tools-lisp--look (done what name package &optional path)
+  "Call DONE with what the image knows of NAME in PACKAGE.
+WHAT says what is wanted; PATH leads to a part of what is inspected."
+  (unless (string-match-p "\\`[0-9 ]*\\'" (or path ""))
+    (error "The path must consist of numbers"))
+  (contexture-tools-lisp--start
+   done 30 package "LOOK" what name
+   `(cl:list ,@(mapcar #'string-to-number (split-string (or path ""))))))
+
+(defun contexture-tools-lisp--compile (done file &optional definition form package)
+  "Compile FILE, or its DEFINITION, or FORM in PACKAGE.
+Call DONE with the notes."
+  (cond (form (contexture-tools-lisp--start
+               done 120 (or package (error "Name the package of the form"))
+               "COMPILE-TEXT" form "lisp_compile" 1 nil))
+        ((null file) (error "Name a file, or give a form"))
+        (definition
+         (with-current-buffer (contexture-tools-emacs--buffer file)
+           (contexture-tools-lisp--compile-definition done definition)))
+        (t (contexture-tools-lisp--start done 120 "COMMON-LISP-USER" "COMPILE-WHOLE"
+                                         (contexture-tools-lisp--saved file)))))
+
+(defun contexture-tools-lisp--compile-definition (done name)
+  "Compile the definition of NAME in this buffer, as it is now.
+Call DONE with the notes."
+  (save-restriction
+    (widen)
+    (pcase (contexture-defun--named name)
+      (`((,beg . ,end))
+       (contexture-tools-lisp--start
+        done 120 (contexture-tools-lisp--package-at beg) "COMPILE-TEXT"
+        (buffer-substring-no-properties beg end) (buffer-name) beg buffer-file-name))
+      ('nil (error "%s is not defined in this file" name))
+      (_ (error "%s is defined more than once in this file; compile the file" name)))))
+
+(defun contexture-tools-lisp--package-at (position)
+  "Return the name of the package in which POSITION of this buffer is read."
+  (save-excursion
+    (goto-char position)
+    (if (re-search-backward
+         "^(\\(?:cl:\\)?in-package[ \t\n]+\\(?:#?:\\|\"\\)?\\([^\") \t\n]+\\)" nil t)
+        (match-string-no-properties 1)
+      "COMMON-LISP-USER")))
+
+(defun contexture-tools-lisp--saved (file)
+  "Return the name of FILE, of the project, if it is saved."
+  (let* ((name (contexture-tools-change--file file))
+         (buffer (find-buffer-visiting name)))
+    (cond ((and buffer (buffer-modified-p buffer))
+           (error "%s is not saved in Emacs; compile a definition, or have the user save it" file))
+          ((not (file-readable-p name)) (error "There is no file %s" file)))
+    name))
+
+(defun contexture-tools-lisp--test (done system &optional seconds)
+  "Run the tests of SYSTEM, of ASDF; call DONE with what failed.
+They may take SECONDS.  Failures become items of the project's context."
+  (unless (string-match-p "\\`[[:alnum:]+_-][[:alnum:]./+_-]*\\'" system)
+    (error "This is no name of a system: %s" system))
+  (let ((project (contexture-tools-emacs--project)))
+    (contexture-tools-lisp--start
+     (lambda (text &optional problem failures)
+       (if problem (funcall done nil problem)
+         (contexture-tools-lisp--put project system text failures
+                                     (apply-partially done text))))
+     (contexture-tools-lisp--limit seconds 300) "COMMON-LISP-USER" "TEST" system project)))
+
+(defun contexture-tools-lisp--limit (seconds default)
+  "Return SECONDS, which a model asked for, within limits, or DEFAULT."
+  (min 600 (max 1 (or seconds default))))
+
+(defun contexture-tools-lisp--put (project system text failures then)
+  "Show TEXT, of the tests of SYSTEM in PROJECT; make items of FAILURES; call THEN."
+  (with-current-buffer (get-buffer-create (format "*contexture: tests of %s*" system))
+    (let ((inhibit-read-only t))
+      (special-mode)
+      (setq default-directory project)
+      (erase-buffer)
+      (insert (contexture--visible text t)))
+    (contexture-tools-change--put
+     (mapcar (lambda (failure)
+               (contexture-sources--params
+                :error :tool failure
+                (list :system system :project project :language "text")))
+             failures)
+     then)))
+
+;;;; The tools in a Lisp image
+
+(defconst contexture-tools-lisp--package
+  '(package "Name of the package in which to read, such as CL-USER")
+  "The argument that names a package.")
+
+(defun contexture-tools-lisp--define ()
+  "Define the tools in a Lisp image."
+  (require 'contexture-lisp)
+  (pcase-dolist
+      (`(,name ,function ,effect ,seconds ,arguments ,description)
+       `(("lisp_look" contexture-tools-lisp--look :reads 60
+          ((what "definitions, callers, callees, references, binds, sets, macroexpands or \
+specializes (where NAME is defined, called, called from it, read, bound, set, expanded, \
+specialized); describe, arglist, disassemble; apropos; macroexpand-1 or macroexpand (of a form); \
+or inspect (of a variable's value; * is the value of the last lisp_evaluate)")
+           (name "Symbol, with its package if it has another; or form, or part of a name")
+           ,contexture-tools-lisp--package
+           (path "Numbers of the parts to go to when inspecting, such as \"2 0\"" :optional t))
+          "Looks up in the running Lisp image.")
+         ("lisp_evaluate" contexture-tools-lisp--evaluate :changes 660
+          ((form "The forms to evaluate, in order")
+           ,contexture-tools-lisp--package
+           (seconds "Time limit, 30 if left out, 600 at most" :type integer :optional t))
+          "Evaluates forms in the running Lisp image, and returns the output and the values of \
+the last one, or the condition with restarts and backtrace.  (trace f) and (untrace) work: \
+traces are part of the output.")
+         ("lisp_compile" contexture-tools-lisp--compile :changes 180
+          ((file "File of the project, unless there is a form" :optional t)
+           (definition "Name of a definition in the file, which need not be saved; all of the \
+file if left out" :optional t)
+           (form "Form to compile in place of a file" :optional t)
+           (package "Name of the form's package" :optional t))
+          "Compiles a file, a definition or a form, loads it into the running Lisp image, and \
+returns the compiler's notes.")
+         ("lisp_test" contexture-tools-lisp--test :changes 660
+          ((system "Name of the ASDF system")
+           (seconds "Time limit, 300 if left out, 600 at most" :type integer :optional t))
+          "Runs the tests of a system in the running Lisp image, by asdf:test-system, and \
+returns their output and what failed, with backtraces.")))
+    (contexture-define-tool name function arguments effect
+      :description description :async t :seconds seconds
+      :touches (and (eq effect :changes) "all that the Lisp can"))))
 
 (provide 'contexture-tools)
 ;;; contexture-tools.el ends here

@@ -3,7 +3,7 @@
 ;; Copyright (C) 2026 The Contexture authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-;; contexture-tools-lisp.el sends this text to an image when a model first calls a tool there. For
+;; contexture-tools.el sends this text to an image when a model first calls a tool there. For
 ;; SLIME, it puts swank in place of slynk before.
 ;;
 ;; What a model wrote comes as strings. Where they are only looked up, no reader macro of the image

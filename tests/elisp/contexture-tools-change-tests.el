@@ -9,7 +9,7 @@
 ;;; Code:
 
 (require 'contexture-tools-test-helper)
-(require 'contexture-tools-change)
+(require 'contexture-tools)
 (require 'compile)
 
 (defvar contexture-tools-change-tests--told nil

@@ -11,7 +11,7 @@
 
 (require 'contexture-lisp-real)
 (require 'contexture-tools-test-helper)
-(require 'contexture-tools-lisp)
+(require 'contexture-tools)
 
 (defmacro contexture-tools-lisp-real-with (&rest body)
   "Run BODY in a project, with SBCL connected."

@@ -10,7 +10,7 @@
 ;;; Code:
 
 (require 'contexture-repl-test-helper)
-(require 'contexture-tools-emacs)
+(require 'contexture-tools)
 
 (defmacro contexture-tools-test-with (answers &rest body)
   "Run BODY with a model that says ANSWERS, in a session with a project.
