@@ -19,7 +19,7 @@
 (require 'diff-mode)
 (require 'ediff)
 (require 'rx)
-(require 'contexture-rpc)
+(require 'contexture)
 (eval-when-compile (require 'subr-x))
 
 (declare-function add-log-current-defun "add-log" ())

@@ -10,19 +10,24 @@
 ;;; Commentary:
 
 ;; `contexture-doctor' checks everything that the commands need and says
-;; what is wrong and what to do.  Also here: trust in a project's templates,
-;; the server in use, and the set-up of coding agents.
+;; what is wrong and what to do.  Also here is what it recommends: to get
+;; the server, set up models and coding agents, and trust the templates of
+;; a project.
 
 ;;; Code:
 
-(require 'diff-mode)
 (require 'project)
-(require 'contexture-provider)
-(require 'contexture)
+(require 'contexture-rpc)
 (eval-when-compile (require 'subr-x))
 
 (declare-function contexture-repl--trust-changed "contexture-repl" (project))
 (declare-function project-root "project" (project))
+(declare-function auth-source-search "auth-source" (&rest spec))
+(declare-function auth-source-forget+ "auth-source" (&rest spec))
+(declare-function custom-file "cus-edit" (&optional no-error))
+(declare-function customize-save-variable "cus-edit" (variable value &optional comment))
+(declare-function url-generic-parse-url "url-parse" (url))
+(declare-function url-host "url-parse" (cl-x) t)
 (declare-function contexture-gptel-mode "contexture-gptel" (&optional arg))
 (defvar contexture-doctor-timeout)
 (defvar contexture-doctor--address)
@@ -30,6 +35,474 @@
 (defvar contexture-gptel-mode)
 (defvar contexture-mode)
 (defvar jsonrpc-default-request-timeout)
+(defvar url-http-response-status)
+(defvar url-http-end-of-headers)
+
+;;; Get the server's program
+
+;; `contexture-install-server' downloads the program of this version for
+;; this system and puts it beside the package.  The package lists the
+;; checksum of each program, so whoever serves the file cannot change it.
+;; Where there is no program, Cargo can build one.  Everything is asked
+;; before it is done, and nothing blocks Emacs.
+
+(defconst contexture-install--sources "https://github.com/contexture/contexture"
+  "Address of the sources.")
+
+(defvar contexture-install--releases
+  (format "%s/releases/download/server-%s/" contexture-install--sources
+          contexture--version)
+  "Address of the folder with the programs of this version.")
+
+(defvar contexture-install--checksums
+  '(;; begin: scripts/checksums writes these
+    ;; end
+    )
+  "Alist from systems to the SHA-256 checksums of their programs.")
+
+(defvar contexture-install--place (expand-file-name "bin/contexture" contexture--directory)
+  "File name of the program that is installed.")
+
+(defvar contexture-install--patience 10
+  "Number of seconds that a new program has to tell its version.")
+
+(defvar contexture-install--download nil
+  "Buffer of the download that is under way, or nil.")
+
+;;;###autoload
+(defun contexture-install-server (&optional build)
+  "Install the server's program of this version, after asking.
+Download it and compare its checksum with that in this package.  If there
+is none for this system, or with a prefix argument or BUILD, build it with
+Cargo."
+  (interactive "P")
+  (let* ((system (contexture-install--system system-configuration))
+         (checksum (cdr (assoc system contexture-install--checksums))))
+    (cond (build (contexture-install--offer-cargo nil))
+          ((not checksum)
+           (contexture-install--offer-cargo
+            (format "There is no program of Contexture %s for %s.  "
+                    contexture--version (or system system-configuration))))
+          ((and (buffer-live-p contexture-install--download)
+                (not (y-or-n-p "The server is being downloaded; start again? "))))
+          ((y-or-n-p (format "Download %s, check it, and install it as %s? "
+                             (contexture-install--address system)
+                             (abbreviate-file-name contexture-install--place)))
+           (contexture-install--fetch system checksum)))))
+
+(defun contexture-install--system (configuration)
+  "Return the name of the system that CONFIGURATION describes, or nil."
+  (let ((case-fold-search nil))
+    (when (string-match "\\`\\([^-]+\\)-.*\\(linux\\|darwin\\)" configuration)
+      (concat (match-string 1 configuration) "-" (match-string 2 configuration)))))
+
+(defun contexture-install--address (system)
+  "Return the address of the program for SYSTEM."
+  (format "%scontexture-%s-%s" contexture-install--releases contexture--version system))
+
+;;;; Downloading
+
+(defun contexture-install--fetch (system checksum)
+  "Download the program for SYSTEM; install it if it has CHECKSUM."
+  (contexture-install--stop)
+  (contexture--message "Downloading Contexture's server…")
+  (setq contexture-install--download
+        (url-retrieve (contexture-install--address system)
+                      #'contexture-install--fetched (list checksum) t t)))
+
+(defun contexture-install--stop ()
+  "Stop the download that is under way, if there is one."
+  (when (buffer-live-p contexture-install--download)
+    (when-let* ((process (get-buffer-process contexture-install--download)))
+      (set-process-sentinel process #'ignore)
+      (delete-process process))
+    (kill-buffer contexture-install--download))
+  (setq contexture-install--download nil))
+
+(defun contexture-install--fetched (status checksum)
+  "Install what this buffer has if it has CHECKSUM.
+STATUS is that of `url-retrieve'."
+  (let ((problem (contexture-install--problem status checksum)))
+    (unless problem
+      (setq problem (contexture-install--write (contexture-install--body) (point-max))))
+    (contexture-install--stop)
+    (if problem
+        (contexture-install--fail problem)
+      (contexture-install--try))))
+
+(defun contexture-install--problem (status checksum)
+  "Return why this buffer is not the program with CHECKSUM, or nil.
+STATUS is that of `url-retrieve'."
+  (cond ((plist-get status :error)
+         (format "The download failed: %s"
+                 (if (and url-http-response-status (>= url-http-response-status 400))
+                     (format "the web server answered %s" url-http-response-status)
+                   (contexture-install--reason (plist-get status :error)))))
+        ((not url-http-end-of-headers) "The download failed: the answer was cut off")
+        ((not (equal checksum
+                     (secure-hash 'sha256 (current-buffer)
+                                  (contexture-install--body) (point-max))))
+         "The downloaded file is damaged or altered: its checksum is wrong")))
+
+(defun contexture-install--reason (problem)
+  "Return a phrase for PROBLEM, an error of `url-retrieve'."
+  (pcase problem
+    (`(error connection-failed ,reason . ,_) (string-trim reason))
+    (_ (error-message-string problem))))
+
+(defun contexture-install--body ()
+  "Return the position after the headers of an answer."
+  (min (point-max) (1+ url-http-end-of-headers)))
+
+(defun contexture-install--new ()
+  "Return the file name under which a program is tried."
+  (concat contexture-install--place ".new"))
+
+(defun contexture-install--write (start end)
+  "Write the text from START to END as a program to be tried.
+Return why that failed, or nil."
+  (condition-case problem
+      (let ((coding-system-for-write 'no-conversion)
+            (file (contexture-install--new)))
+        (make-directory (file-name-directory file) t)
+        (write-region start end file nil 'silent)
+        (set-file-modes file #o755)
+        nil)
+    (file-error (error-message-string problem))))
+
+(defun contexture-install--try ()
+  "Ask the new program for its version, and put it in place if it answers."
+  (let ((new (contexture-install--new)))
+    (contexture--probe-program
+     (list new "--version") contexture-install--patience
+     (lambda (status output)
+       (if (and (eq status 0) (string-prefix-p "contexture " output))
+           (contexture-install--put new)
+         (delete-file new)
+         (contexture-install--fail
+          (format "The downloaded program does not run here: %s"
+                  (if (eq status 0) (string-trim output) status))))))))
+
+(defun contexture-install--put (new)
+  "Put the program NEW in its place, and say so."
+  (rename-file new contexture-install--place t)
+  (contexture--message
+   "Installed Contexture's server: %s%s"
+   (abbreviate-file-name contexture-install--place)
+   (cond (contexture-server-command "; set `contexture-server-command' to nil to use it")
+         ((contexture-running-p) "; M-x contexture-disconnect ends the old one")
+         (t ""))))
+
+(defun contexture-install--fail (problem)
+  "Say PROBLEM, and what else can be done."
+  (contexture--message "%s; nothing was installed%s" problem
+                       (if (executable-find "cargo")
+                           "; C-u M-x contexture-install-server builds it with Cargo"
+                         "")))
+
+;;;; Building
+
+(defun contexture-install--offer-cargo (reason)
+  "Say REASON, a sentence or nil, and offer to build the program with Cargo."
+  (unless (executable-find "cargo")
+    (contexture--user-error
+     "%sTo build it, install Rust from https://rustup.rs, then try again" (or reason "")))
+  (let ((command (format "cargo install --locked --git %s --tag server-%s contexture"
+                         contexture-install--sources contexture--version)))
+    (when (y-or-n-p (format "%sRun `%s'? " (or reason "") command))
+      (let ((default-directory (expand-file-name "~/")))
+        (compilation-start command nil (lambda (_) "*contexture: cargo*"))))))
+
+;;; Set up models
+
+;; Sends `contexture-providers' to each server that Emacs connects to,
+;; before the waiting calls, so that a restarted server knows them too.
+;; Keys in `auth-source' are looked up outside of the process filter,
+;; since a look-up may ask for a passphrase; Emacs then keeps the function
+;; that returns the key, never the key.  Buffers that show messages leave keys
+;; out (see `contexture--redact').
+
+(defconst contexture-provider--kinds
+  '(("openai" . "https://api.openai.com/v1")
+    ("anthropic" . "https://api.anthropic.com")
+    ("gemini" . "https://generativelanguage.googleapis.com")
+    ("ollama" . "http://localhost:11434")
+    ("scripted"))
+  "Kinds of providers, with their usual addresses.")
+
+(defconst contexture-provider--keys
+  '(:kind :model :base-url :auth-source :api-key-env :api-key-command :context
+          :answer-tokens :max-tokens :price-input :price-output :default :script)
+  "Keys of a provider in `contexture-providers'.
+`:max-tokens' is the earlier name of `:answer-tokens'.")
+
+(defvar contexture-provider--secrets (make-hash-table :test #'equal)
+  "Hash table from (HOST USER) to a function that returns the key.")
+
+(defvar contexture-provider--pending nil
+  "Names of the providers whose keys are being looked up.")
+
+(defvar contexture-provider--waiting nil
+  "Functions to call when no key is being looked up any more.")
+
+(defvar contexture-provider--awaited nil
+  "Alist from the name of a provider that was just set up to its model.
+The user gets a message once the server knows the provider.")
+
+(defvar contexture-provider--entered nil
+  "Names of providers whose settings the user has just entered.")
+
+(defvar contexture-provider--problems nil
+  "Alist from the name of a provider to the reason why the server lacks it.")
+
+;;;; Telling a server
+
+(defun contexture-provider--tell-all (connection)
+  "Send all providers to CONNECTION's server, in order."
+  (dolist (entry contexture-providers)
+    (contexture-provider--tell connection entry)))
+
+(defun contexture-provider--tell (connection entry)
+  "Send ENTRY of `contexture-providers' to CONNECTION's server.
+If its key must be looked up first, the entry is sent after that."
+  (condition-case problem
+      (let* ((params (contexture-provider--params entry))
+             (place (contexture-provider--place entry))
+             (secret (and place (gethash place contexture-provider--secrets))))
+        (if (or (null place) secret)
+            (contexture-provider--send connection (car entry) params secret)
+          (push (car entry) contexture-provider--pending)
+          (contexture--later #'contexture-provider--look-up connection entry params
+                             place)))
+    (error (contexture-provider--failed (car-safe entry)
+                                        (error-message-string problem)))))
+
+(defun contexture-provider--params (entry)
+  "Return the parameters of `configure-provider' for ENTRY, without a key."
+  (pcase-let ((`(,name . ,plist) entry))
+    (unless (and (stringp name) (contexture-provider--plist-p plist))
+      (user-error "An entry of `contexture-providers' must be (NAME . PLIST)"))
+    (cl-loop for key in plist by #'cddr
+             unless (memq key contexture-provider--keys)
+             do (contexture--user-error "`contexture-providers' takes no %s; it takes %s" key
+                            (mapconcat #'symbol-name contexture-provider--keys " ")))
+    (cons :name
+          (cons name
+                (cl-loop for (key value) on plist by #'cddr
+                         unless (or (null value) (eq key :auth-source))
+                         nconc (list key (if (eq key :kind) (contexture--name value)
+                                           value)))))))
+
+(defun contexture-provider--plist-p (value)
+  "Return non-nil if VALUE is a property list."
+  (and (proper-list-p value) (cl-evenp (length value))))
+
+(defun contexture-provider--send (connection name params secret)
+  "Send the provider NAME with PARAMS to CONNECTION's server.
+SECRET is a function that returns the key, or nil."
+  (let ((contexture--own-call t))
+    (jsonrpc-async-request
+     connection 'configure-provider
+     (if secret (append params (list :api-key (funcall secret))) params)
+     :timeout nil
+     :success-fn (lambda (_)
+                   (contexture-provider--accepted name)
+                   (contexture--later #'run-hooks 'contexture-providers-hook))
+     :error-fn (lambda (problem)
+                 (contexture-provider--failed
+                  name (if (eql (plist-get problem :code) -32601)
+                           "this server accepts no providers from Emacs; install a newer one"
+                         (plist-get problem :message)))))))
+
+(defun contexture-provider--accepted (name)
+  "Record that the server now has the provider NAME.
+If the user has just set it up, show a message."
+  (let ((awaited (assoc name contexture-provider--awaited)))
+    (contexture-provider--settled name nil)
+    (when awaited
+      (contexture--later #'contexture--message
+                         "Added provider %s %s"
+                         name (cdr awaited))
+      (contexture-provider--try name))))
+
+(defun contexture-provider--try (name)
+  "Ask the provider NAME for its models, and tell the user if it fails.
+If the user has just entered its settings, offer to correct them."
+  (let ((asked (member name contexture-provider--entered)))
+    (setq contexture-provider--entered (remove name contexture-provider--entered))
+    (contexture-request-async
+     'list-models (list :provider name)
+     :error (lambda (problem)
+              (let ((reason (plist-get problem :message)))
+                (if asked (contexture-provider--correct name reason)
+                  (contexture--message "Contexture: provider %s does not answer: %s"
+                                       name reason)))))))
+
+(defun contexture-provider--correct (name reason)
+  "Ask whether to keep the settings of the provider NAME, which failed for REASON."
+  (pcase (car (read-multiple-choice
+               (contexture--format "Provider %s does not answer: %s" name reason)
+               '((?k "keep" "Keep the settings; you can start the provider later")
+                 (?c "correct" "Enter the settings again"))))
+    (?c (call-interactively #'contexture-configure-provider))
+    (_ (contexture--message "Contexture: kept the settings of provider %s; start it, or \
+correct them with M-x contexture-configure-provider" name))))
+
+(defun contexture-provider--settled (name problem)
+  "Record that the server has NAME, or the PROBLEM, a string, if it does not."
+  (setf (alist-get name contexture-provider--awaited nil t #'equal) nil
+        (alist-get name contexture-provider--problems nil t #'equal) problem))
+
+(defun contexture-provider--failed (name reason)
+  "Tell the user the REASON why the server lacks the provider NAME."
+  (contexture-provider--settled name reason)
+  (contexture--later #'contexture--message "Contexture: provider %s: %s" name reason))
+
+;;;; Keys
+
+(defun contexture-provider--place (entry)
+  "Return (HOST USER) of the key of ENTRY in auth-source, or nil.
+USER nil means any user."
+  (let* ((plist (cdr entry))
+         (source (plist-get plist :auth-source))
+         (address (or (plist-get plist :base-url)
+                      (cdr (assoc (contexture--name (plist-get plist :kind))
+                                  contexture-provider--kinds)))))
+    (when source
+      (list (or (plist-get (and (listp source) source) :host)
+                (and address
+                     (progn (require 'url-parse)
+                            (url-host (url-generic-parse-url address))))
+                (contexture--user-error "Which :host has the key of %s?" (car entry)))
+            (plist-get (and (listp source) source) :user)))))
+
+(defun contexture-provider--look-up (connection entry params place)
+  "Look up the key of ENTRY at PLACE; send it with PARAMS to CONNECTION's server."
+  (unwind-protect
+      (condition-case problem
+          (let ((secret (with-local-quit (contexture-provider--secret place))))
+            (cond ((null secret)
+                   (contexture-provider--failed
+                    (car entry) (contexture-provider--no-key place)))
+                  ((jsonrpc-running-p connection)
+                   (puthash place secret contexture-provider--secrets)
+                   (contexture-provider--send connection (car entry) params secret))))
+        ;; A file of keys that cannot be decrypted is one reason.
+        (error (contexture-provider--failed (car entry) (error-message-string problem))))
+    (setq contexture-provider--pending
+          (remove (car entry) contexture-provider--pending))
+    (unless contexture-provider--pending
+      (contexture-provider--go-on))))
+
+(defun contexture-provider--go-on ()
+  "Call the functions that waited for keys, in order.
+Report an error in one and go on with the others."
+  (dolist (function (nreverse (prog1 contexture-provider--waiting
+                                (setq contexture-provider--waiting nil))))
+    (condition-case problem
+        (funcall function)
+      (error (contexture--message "Contexture: %s" (contexture--problem-text problem))))))
+
+(defun contexture-provider--secret (place)
+  "Return a function that returns the key at PLACE, or nil if there is none.
+If PLACE names no user, try \"apikey\" first, which other packages use."
+  (require 'auth-source)
+  (pcase-let* ((`(,host ,user) place)
+               (search (lambda (&rest more)
+                         (car (apply #'auth-source-search :host host :max 1
+                                     :require '(:secret) more))))
+               (found (if user (funcall search :user user)
+                        (or (funcall search :user "apikey") (funcall search))))
+               (secret (plist-get found :secret)))
+    (cond ((functionp secret) secret)
+          ((stringp secret) (lambda () secret)))))
+
+(defun contexture-provider--no-key (place)
+  "Return the message that there is no key at PLACE."
+  (format "auth-source has no key for host %s; add this line to ~/.authinfo.gpg: \
+machine %s login %s password KEY"
+          (car place) (car place) (or (cadr place) "apikey")))
+
+(defun contexture-provider--when-ready (function)
+  "Call FUNCTION as soon as no key is being looked up, perhaps now."
+  (if contexture-provider--pending
+      (push function contexture-provider--waiting)
+    (funcall function)))
+
+;;;; A command
+
+;;;###autoload
+(defun contexture-configure-provider (name settings &optional save)
+  "Set up a model to talk to, as the provider NAME with SETTINGS.
+Interactively, you are asked for what is needed, and for the place of the
+key, never for the key itself.  This adds SETTINGS to
+`contexture-providers'; with SAVE, also for later sessions of Emacs."
+  (interactive (contexture-provider--read))
+  (let ((entry (cons name settings)))
+    (contexture-provider--params entry) ; this checks ENTRY
+    (when (called-interactively-p 'any) (push name contexture-provider--entered))
+    (setq contexture-providers
+          (append (cl-remove name contexture-providers :key #'car :test #'equal)
+                  (list entry)))
+    (when save (customize-save-variable 'contexture-providers contexture-providers))
+    (contexture-provider--forget-key (contexture-provider--place entry))
+    (setf (alist-get name contexture-provider--awaited nil nil #'equal)
+          (concat (format "(model %s)" (plist-get settings :model))
+                  (if (and save (null (custom-file t)))
+                      "; not saved, since this Emacs read no init file"
+                    "")))
+    (if (contexture-running-p)
+        (contexture-provider--tell contexture--connection entry)
+      (contexture-request-async 'ping))))
+
+(defun contexture-provider--forget-key (place)
+  "Forget the key at PLACE, which may be nil, so that it is looked up again.
+Also clear what auth-source remembers about the host of PLACE."
+  (when place
+    (require 'auth-source)
+    (remhash place contexture-provider--secrets)
+    (auth-source-forget+ :host (car place))))
+
+(defun contexture-provider--read ()
+  "Ask for a provider; return a list of its name, its settings, and SAVE."
+  (let* ((kind (completing-read "Kind of provider: "
+                                (mapcar #'car contexture-provider--kinds) nil t))
+         (name (contexture-provider--read-text (format-prompt "Name of the provider" kind) kind))
+         (usual (cdr (assoc kind contexture-provider--kinds)))
+         (scripted (equal kind "scripted"))
+         (url (and (not scripted)
+                   (contexture-provider--read-text (format-prompt "Address" usual)
+                                                   usual)))
+         (script (and scripted (expand-file-name (read-file-name "Script: " nil nil t))))
+         (model (or (contexture-provider--read-text "Model: " (and scripted "scripted"))
+                    (user-error "A provider needs a model"))))
+    (list name
+          (append (list :kind kind :model model)
+                  (and (equal kind "ollama") (contexture-provider--read-context))
+                  (and script (list :script script))
+                  (and url (not (equal url usual)) (list :base-url url))
+                  (unless (member kind '("ollama" "scripted"))
+                    (contexture-provider--read-key)))
+          (y-or-n-p "Save it for later sessions of Emacs? "))))
+
+(defun contexture-provider--read-text (prompt default)
+  "Ask with PROMPT; return the trimmed text, or DEFAULT."
+  (let ((text (string-trim (read-string prompt nil nil default))))
+    (if (string-empty-p text) default text)))
+
+(defun contexture-provider--read-context ()
+  "Ask for Ollama's context length; return it as a setting.
+Ollama's default is often so small that it cuts the request."
+  (list :context (truncate (read-number "Context length in tokens: " 16384))))
+
+(defun contexture-provider--read-key ()
+  "Ask for the place of a provider's key; return it as settings."
+  (pcase (completing-read "Where is the key? "
+                          '("auth-source" "environment variable" "command" "none needed")
+                          nil t nil nil "auth-source")
+    ("auth-source" '(:auth-source t))
+    ("environment variable" (list :api-key-env (read-string "Variable: ")))
+    ("command" (list :api-key-command (read-string "Command that prints it: ")))))
 
 ;;; Check that models answer
 
@@ -899,7 +1372,6 @@ A server on another machine needs the secret, which Emacs reads from %s."
 
 (defun contexture-info--ask ()
   "Ask the server about itself, and show its answer."
-  (require 'contexture-doctor)          ; for `contexture-doctor-timeout'
   (let ((buffer (current-buffer)))
     (if (not (contexture-running-p))
         (contexture-info--show (contexture-info--unconnected))
@@ -1106,6 +1578,152 @@ argument, or if REMOVE is non-nil, take Contexture out again."
     (diff-mode)
     (setq buffer-read-only t)
     (display-buffer (current-buffer))))
+
+;;; Ask a server that may not answer
+
+;; The doctor's questions: to a program that should print something and
+;; end, to a server connected just for the question, and to the connection
+;; in use.  Each question has a time limit, does not block Emacs, and
+;; leaves no process behind.  This part knows nothing about findings.
+;;
+;; A question to a server ends with a call of a function with OUTCOME and
+;; VALUE: `answered' and the result of `server-info'; `stranger' and the
+;; line that is not such an answer; `refused' and the reason; or `silent'.
+
+(defvar contexture--probes nil
+  "Processes and timers of the pending questions.")
+
+(defun contexture--end-probes ()
+  "End all pending questions without calling their functions."
+  (dolist (probe contexture--probes)
+    (if (timerp probe) (cancel-timer probe)
+      (contexture--delete-process probe)))
+  (setq contexture--probes nil))
+
+(defun contexture--probe-program (command timeout function)
+  "Run COMMAND, a list, for at most TIMEOUT seconds, then call FUNCTION.
+Its arguments are the exit status, or `silent', or a string if COMMAND
+could not be run; and the output, including stderr."
+  (condition-case problem
+      (let ((output ""))
+        (contexture--probe
+         (with-temp-buffer           ; away from buffer-local environments
+           (let ((default-directory "/"))
+             (make-process :name "contexture probe" :command command
+                           :connection-type 'pipe :coding 'utf-8-unix
+                           :noquery t)))
+         timeout
+         (lambda (_ text) (setq output (concat output text)) nil)
+         (lambda (process)
+           (funcall function
+                    (if process (process-exit-status process) 'silent)
+                    output))))
+    (error (funcall function (error-message-string problem) ""))))
+
+(defun contexture--probe-server (target timeout function)
+  "Ask the server at TARGET for `server-info', within TIMEOUT seconds.
+If TARGET is a command, start it for the question.  FUNCTION is called
+as the commentary above says."
+  (condition-case problem
+      (let ((heard "")
+            (process (contexture--open target)))
+        (contexture--probe
+         process timeout
+         (lambda (_ text)
+           (string-search "\n" (setq heard (concat heard text))))
+         (lambda (process)
+           (contexture--judge-probe heard process function))
+         (lambda (process)
+           (process-send-string
+            process
+            (concat (when-let* ((secret (contexture--secret target)))
+                      (concat secret "\n"))
+                    "(:id 1 :method \"server-info\")\n")))))
+    (error (funcall function 'refused
+                    (contexture--without-arguments problem)))))
+
+(defun contexture--judge-probe (heard process function)
+  "Call FUNCTION with the outcome of HEARD, the output of PROCESS.
+PROCESS is nil if it did not answer in time."
+  (let* ((line (car (split-string heard "\n")))
+         (message (ignore-errors (contexture--decode line)))
+         (info (plist-get message :result)))
+    (cond ((and (listp info) (equal "contexture" (plist-get info :name)))
+           (funcall function 'answered info))
+          ((not (string-empty-p line)) (funcall function 'stranger line))
+          ((null process) (funcall function 'silent nil))
+          (t (funcall function 'refused
+                      (or (contexture--last-words process)
+                          "it closed the connection without an answer"))))))
+
+(defun contexture--probe-connection (timeout function)
+  "Ask the server in use for `server-info', within TIMEOUT seconds.
+FUNCTION is called as the commentary above says."
+  (contexture--probe-call 'server-info nil timeout function))
+
+(defun contexture--probe-call (method params timeout function)
+  "Call METHOD with PARAMS of the server in use, within TIMEOUT seconds.
+FUNCTION is called as the commentary above says, with the result
+of METHOD for VALUE."
+  (let* ((connection contexture--connection)
+         (timer nil)
+         (end (lambda (outcome value)
+                (when (memq timer contexture--probes)
+                  (cancel-timer timer)
+                  (setq contexture--probes (delq timer contexture--probes))
+                  (funcall function outcome value))))
+         (id (contexture-request-async
+              method params
+              :success (lambda (result) (funcall end 'answered result))
+              :error (lambda (problem)
+                       (funcall end 'refused (plist-get problem :message))))))
+    (setq timer (run-at-time timeout nil
+                             (lambda ()
+                               (funcall end 'silent nil)
+                               (contexture--cancel connection id))))
+    (push timer contexture--probes)))
+
+(defun contexture--probe (process timeout filter end &optional begin)
+  "Watch PROCESS until it ends or FILTER returns non-nil; then call END.
+FILTER gets PROCESS and a text.  END gets PROCESS, or nil after TIMEOUT
+seconds.  BEGIN is called with PROCESS once it is open."
+  (let* ((timer nil)
+         (finish (lambda (ended)
+                   (when (memq process contexture--probes)
+                     (cancel-timer timer)
+                     (setq contexture--probes
+                           (delq timer (delq process contexture--probes)))
+                     (contexture--later #'contexture--finish-probe
+                                        process ended end)))))
+    (set-process-filter process (lambda (process text)
+                                  (when (funcall filter process text)
+                                    (funcall finish t))))
+    (set-process-sentinel process
+                          (lambda (process _)
+                            (pcase (process-status process)
+                              ('open (when begin (funcall begin process)))
+                              ((or 'run 'stop 'connect))
+                              (_ (funcall finish t)))))
+    (setq timer (run-at-time timeout nil finish nil))
+    (setq contexture--probes (cons timer (cons process contexture--probes)))
+    (when (and begin (memq (process-status process) '(run open)))
+      (funcall begin process))))
+
+(defun contexture--finish-probe (process ended end)
+  "Call END with PROCESS, or with nil unless ENDED; then end PROCESS."
+  (unwind-protect (funcall end (and ended process))
+    (contexture--end-process process)))
+
+(defun contexture--without-arguments (problem)
+  "Return the message of PROBLEM, a condition, without process arguments."
+  (replace-regexp-in-string ", :name, .*\\'" "" (error-message-string problem)))
+
+(defun contexture--target-name (target)
+  "Return a name for the server at TARGET."
+  (pcase target
+    (`(:unix ,path) path)
+    (`(:tcp ,host ,port) (format "%s:%d" host port))
+    (_ (abbreviate-file-name (car target)))))
 
 (provide 'contexture-doctor)
 ;;; contexture-doctor.el ends here

@@ -18,7 +18,7 @@
 (require 'cl-lib)
 (require 'ert)
 (require 'seq)
-(require 'contexture-connection)
+(require 'contexture-rpc)
 (eval-when-compile (require 'subr-x))
 
 ;;; Wait for events instead of time

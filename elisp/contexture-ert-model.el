@@ -21,7 +21,7 @@
 (require 'contexture-ert-exchange)
 (eval-when-compile (require 'subr-x))
 
-(declare-function contexture-provider--tell-all "contexture-provider" (connection))
+(declare-function contexture-provider--tell-all "contexture-doctor" (connection))
 
 ;;; A web server for tests
 

@@ -20,7 +20,7 @@
 
 ;;; Code:
 
-(require 'contexture-connection)
+(require 'contexture-rpc)
 (require 'contexture-marks)
 
 (declare-function gptel-fsm-info "ext:gptel-request" (fsm))

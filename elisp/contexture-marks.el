@@ -22,8 +22,8 @@
 (require 'contexture)
 (eval-when-compile (require 'subr-x))
 
-(declare-function contexture--call-method "contexture-connection" t t)
-(declare-function contexture--unanswered-calls "contexture-connection" (connection))
+(declare-function contexture--call-method "contexture-rpc" t t)
+(declare-function contexture--unanswered-calls "contexture-rpc" (connection))
 (defvar contexture--own-call)
 (defvar contexture-mode)
 

@@ -28,7 +28,7 @@
 (declare-function jsonrpc-running-p "jsonrpc" (conn))
 (declare-function contexture-repl--command-p "contexture-repl" (text))
 (declare-function contexture-repl--run-command "contexture-repl" (text))
-(declare-function contexture-provider--when-ready "contexture-provider" (function))
+(declare-function contexture-provider--when-ready "contexture-doctor" (function))
 (declare-function contexture-repl--directive-p "contexture-repl" (text))
 (declare-function contexture-repl--renamed "contexture-repl" (name))
 (declare-function contexture-repl--fetch-stats "contexture-repl" (&optional after-turn))

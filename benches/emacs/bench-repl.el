@@ -21,12 +21,12 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'contexture-wire)
+(require 'contexture-rpc)
 
 (declare-function bench-quantile "from-emacs" (sorted fraction))
 (declare-function bench-row-limit "from-emacs" (measure milliseconds limit))
 (declare-function bench-row "from-emacs" (&rest fields))
-(declare-function contexture-connect "contexture-connection" (address))
+(declare-function contexture-connect "contexture-rpc" (address))
 (declare-function contexture-repl "contexture-repl" (&optional session))
 (declare-function contexture-repl--set-text "contexture-repl-turn" (text))
 (declare-function contexture-repl-send "contexture-repl-turn" ())

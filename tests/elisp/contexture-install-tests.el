@@ -10,8 +10,8 @@
 ;;; Code:
 
 (require 'contexture-test-helper)
-(require 'contexture-install)
 (require 'contexture-doctor)
+(require 'url)
 
 (defconst contexture-install-test-program
   (concat "#!/bin/sh\necho contexture " contexture--version "\n# \0\xff\r\n")
@@ -148,7 +148,7 @@
     (should (equal (contexture-install--system (car case)) (cdr case)))))
 
 (ert-deftest contexture-install-takes-the-checksums-of-a-release ()
-  (let* ((source (locate-library "contexture-install.el"))
+  (let* ((source (locate-library "contexture-doctor.el"))
          (root (expand-file-name ".." (file-name-directory source)))
          (sum (make-string 64 ?a)))
     (contexture-ert-with-files '(("sums" . ""))

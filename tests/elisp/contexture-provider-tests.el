@@ -11,7 +11,6 @@
 
 (require 'auth-source)
 (require 'contexture-doctor)
-(require 'contexture-provider)
 (require 'contexture-repl-test-helper)
 
 (defconst contexture-provider-tests--key "sk-\"very\\ secret\""
@@ -167,7 +166,6 @@
 
 (ert-deftest contexture-provider-question-waits-for-the-key ()
   (contexture-repl-test-with '(("A"))
-    (require 'contexture-provider)
     (setq contexture-provider--pending '("x"))
     (contexture-repl-test-type "Q")
     (contexture-repl-send)

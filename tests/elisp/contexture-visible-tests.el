@@ -15,7 +15,6 @@
 (require 'contexture-list)
 (require 'contexture-session)
 (require 'contexture-lisp)
-(require 'contexture-provider)
 (require 'contexture-sources)
 
 (defconst contexture-visible-tests--hidden

@@ -101,7 +101,7 @@ fn emacs_gives_a_request_key_to_every_method_that_takes_one() {
 
 #[test]
 fn emacs_and_the_manual_know_the_kinds_of_providers() {
-    let source = page("elisp/contexture-provider.el");
+    let source = page("elisp/contexture-doctor.el");
     let known = between(&source, "(defconst contexture-provider--kinds\n  '(", ")\n  \"");
     let kind = |family: &Family| format!("({:?} . {:?})", family.name(), family.usual_url());
     let kinds = Family::ALL.iter().map(kind).chain(["(\"scripted\")".to_owned()]);

@@ -15,7 +15,7 @@
 
 ;;; Code:
 
-(require 'contexture-wire)
+(require 'contexture-rpc)
 (eval-when-compile (require 'subr-x))
 
 (defconst contexture--log-buffer "*contexture: server log*"
