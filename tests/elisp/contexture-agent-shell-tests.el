@@ -82,5 +82,84 @@
       (contexture-agent-shell-mode -1)
       (makunbound 'agent-shell-command-prefix))))
 
+;;; With agent-shell itself
+
+(defconst contexture-agent-shell-test-agent
+  (expand-file-name "acp-agent.el" (file-name-directory (or load-file-name buffer-file-name)))
+  "File of an agent that logs what it is sent.")
+
+(defvar agent-shell-opencode-acp-command)
+(declare-function agent-shell-start "agent-shell" (&rest rest))
+(declare-function agent-shell-insert "agent-shell" (&rest rest))
+(declare-function agent-shell-opencode-make-agent-config "agent-shell-opencode" ())
+(declare-function shell-maker-busy "shell-maker" ())
+
+(defun contexture-agent-shell-test-load ()
+  "Load agent-shell, or skip the test."
+  (unless (>= emacs-major-version 29)
+    (ert-skip "agent-shell needs Emacs 29.1"))
+  (unless (executable-find "curl")
+    (ert-skip "shell-maker needs curl"))
+  (dolist (variable '("AGENT_SHELL_DIR" "ACP_EL_DIR" "SHELL_MAKER_DIR"))
+    (add-to-list 'load-path
+                 (or (getenv variable)
+                     (ert-skip (concat variable " names no checkout")))))
+  (require 'agent-shell)
+  (require 'agent-shell-opencode))
+
+(defun contexture-agent-shell-test-prompts (log)
+  "Return the prompts in the file LOG, each the list of its blocks."
+  (with-temp-buffer
+    (when (file-exists-p log)
+      (insert-file-contents log))
+    (let ((messages (mapcar (lambda (line) (json-parse-string line :object-type 'plist))
+                            (split-string (buffer-string) "\n" t))))
+      (delq nil (mapcar (lambda (message)
+                          (and (equal (plist-get message :method) "session/prompt")
+                               (append (plist-get (plist-get message :params) :prompt) nil)))
+                        messages)))))
+
+(defun contexture-agent-shell-test-ask (shell text log)
+  "Send TEXT as a prompt from the buffer SHELL; return it as LOG has it."
+  (let ((before (length (contexture-agent-shell-test-prompts log))))
+    (agent-shell-insert :text text :submit t :shell-buffer shell)
+    (contexture-test-until
+     (and (> (length (contexture-agent-shell-test-prompts log)) before)
+          (not (with-current-buffer shell (shell-maker-busy)))))
+    (car (last (contexture-agent-shell-test-prompts log)))))
+
+(ert-deftest contexture-agent-shell-real-gives-agents-what-is-marked ()
+  (contexture-test-with-state
+    (let ((user-emacs-directory (expand-file-name "emacs/")))
+      (contexture-agent-shell-test-load))
+    (make-directory ".git")
+    (contexture-test-file "port.txt" "The port is 8080.")
+    (let* ((log (expand-file-name "agent.log"))
+           (agent-shell-opencode-acp-command
+            (list (expand-file-name invocation-name invocation-directory) "-Q" "--batch"
+                  "-l" contexture-agent-shell-test-agent log))
+           (layers (contexture-request 'open-layers (list :directory default-directory)))
+           (manager (plist-get (nth 1 (append (plist-get layers :layers) nil)) :manager))
+           shell)
+      (unwind-protect
+          (progn
+            (contexture-agent-shell-mode)
+            (contexture-request 'add-file (list :path (expand-file-name "port.txt")
+                                                :manager manager :live t))
+            (setq shell (agent-shell-start :config (agent-shell-opencode-make-agent-config)))
+            (let ((first (contexture-agent-shell-test-ask shell "One." log)))
+              (should (equal (plist-get (car first) :text) "One."))
+              (should (string-search "8080" (format "%S" first))))
+            (should (equal (length (contexture-agent-shell-test-ask shell "Two." log)) 1))
+            (contexture-test-file "port.txt" "The port is 9090.")
+            (should (string-search "9090" (format "%S" (contexture-agent-shell-test-ask
+                                                        shell "Three." log))))
+            (should (string-search "Understood, all of it."
+                                   (with-current-buffer shell (buffer-string)))))
+        (contexture-agent-shell-mode -1)
+        (when (buffer-live-p shell)
+          (let ((kill-buffer-query-functions nil))
+            (kill-buffer shell)))))))
+
 (provide 'contexture-agent-shell-tests)
 ;;; contexture-agent-shell-tests.el ends here
