@@ -222,7 +222,8 @@ ATOMIC is as in `contexture-request-batch'."
 (defconst contexture--page-bytes 65536
   "Maximum size, in bytes, of the answers to `contexture-request-pages'.")
 
-(defconst contexture--newest-first-methods '(list-items get-context get-messages)
+(defconst contexture--newest-first-methods
+  '(list-items get-context get-messages list-checkpoints usage-log)
   "Methods whose first page has the newest entries, from the end of the list.")
 
 (cl-defun contexture-request-pages (method &optional params &key success error)

@@ -265,6 +265,11 @@ impl Method {
         self.paged.map(Paged::paths)
     }
 
+    /// Returns true if the first page has the last entries of a list, which are the newest.
+    pub fn has_newest_page_first(&self) -> bool {
+        self.paged.is_some_and(|paged| paged.newest_last)
+    }
+
     /// Runs the part of the method before the engine.
     ///
     /// # Errors

@@ -100,6 +100,16 @@ fn emacs_gives_a_request_key_to_every_method_that_takes_one() {
 }
 
 #[test]
+fn emacs_knows_the_lists_of_which_it_gets_the_newest_page_first() {
+    let newest = methods().filter(|method| method.has_newest_page_first());
+    let names =
+        newest.flat_map(|method| std::iter::once(method.name).chain(method.earlier_names()));
+    let source = page("elisp/contexture-rpc.el");
+    let known = between(&source, "(defconst contexture--newest-first-methods\n  '(", ")");
+    assert_eq!(known.split_whitespace().collect::<BTreeSet<_>>(), names.collect());
+}
+
+#[test]
 fn emacs_and_the_manual_know_the_kinds_of_providers() {
     let source = page("elisp/contexture-doctor.el");
     let known = between(&source, "(defconst contexture-provider--kinds\n  '(", ")\n  \"");
