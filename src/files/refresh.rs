@@ -72,7 +72,7 @@ impl Reader {
         Ok(self.last.as_ref().map_or("", |(_, text)| text))
     }
 
-    /// Returns the present name of a file that is gone, if Git knows of a renaming.
+    /// Returns the current name of a file that is gone, if Git knows of a renaming.
     pub(crate) fn renamed(&mut self, path: &Path) -> Option<PathBuf> {
         match &self.renamed {
             Some((last, name)) if last == path => name.clone(),
@@ -108,27 +108,17 @@ pub(crate) fn refresh(item: &Item, options: &ReadOptions, reader: &mut Reader) -
         }
         None => {}
     }
-    match item.metadata.lines() {
-        None => whole(item, &path, options),
-        Some(range) if item.live && cover(item) == Cover::WholeLines => {
-            followed(item, &path, range, options, reader)
-        }
-        Some(range) => region(item, &path, range, options, reader),
+    let Some(range) = item.metadata.lines() else { return whole(item, &path, options) };
+    match reader.load(&path, options.max_bytes.max(MAX_COMPARED_BYTES)) {
+        Err(error) => unreadable(&error),
+        Ok(text) if item.live && cover(item) == Cover::WholeLines => followed(item, text, range),
+        Ok(text) => region(item, text, range),
     }
 }
 
 /// Finds the lines of a live item.
-fn followed(
-    item: &Item,
-    path: &Path,
-    range: (u64, u64),
-    options: &ReadOptions,
-    reader: &mut Reader,
-) -> Refreshed {
-    let text = match reader.load(path, options.max_bytes.max(MAX_COMPARED_BYTES)) {
-        Err(error) => return unreadable(&error),
-        Ok(text) => lines::unified(text),
-    };
+fn followed(item: &Item, text: &str, range: (u64, u64)) -> Refreshed {
+    let text = lines::unified(text);
     let anchor = Anchor::of(&item.metadata);
     if holds_at(item, &text, range) {
         let around = if anchor.is_none() { follow::anchor(&text, range) } else { None };
@@ -188,17 +178,7 @@ pub(crate) fn leads_out(project: &Path, path: &Path) -> bool {
     matches!(opened, Err(FileError::Outside { .. }))
 }
 
-fn region(
-    item: &Item,
-    path: &Path,
-    range: (u64, u64),
-    options: &ReadOptions,
-    reader: &mut Reader,
-) -> Refreshed {
-    let text = match reader.load(path, options.max_bytes.max(MAX_COMPARED_BYTES)) {
-        Err(error) => return unreadable(&error),
-        Ok(text) => text,
-    };
+fn region(item: &Item, text: &str, range: (u64, u64)) -> Refreshed {
     if holds_at(item, text, range) {
         return Refreshed::Unchanged;
     }

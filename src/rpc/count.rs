@@ -1,20 +1,17 @@
 //! The method that counts what would be sent now.
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
 use super::call::Call;
+use super::chat::{self, ChatParams};
 use super::error::agent_error;
-use super::messages::MessageParam;
-use super::params::{InSession, ManagerName, Name, given_list, manager_names};
+use super::params::{InSession, ManagerName, Name, Switch, given_list};
 use super::tool_names::ToolNames;
 use super::window::SectionTexts;
 use super::{Finish, Step};
-use crate::agent::{self, ChatRequest, Count, MAX_ROUNDS};
-use crate::curation::summary::Extractive;
+use crate::agent::{self, Count};
 use crate::ids::SessionId;
 use crate::session::message::Phase;
 use crate::tokens::model::LimitFrom;
@@ -45,30 +42,20 @@ pub(super) struct CountParams {
 }
 
 pub(super) fn count_window(call: Call, given: CountParams) -> Result<Step, WireError> {
-    let counter = &call.counter();
     let content = given.content.filter(|content| !content.trim().is_empty()).unwrap_or_default();
-    let message = MessageParam::of_user(content, given.phase).counted(counter)?;
-    let request = ChatRequest {
-        session: given.session.map(|InSession(name)| name),
-        message,
-        coherence: None,
+    let given = ChatParams {
+        session: given.session,
+        content,
         phase: given.phase,
-        sections: given.sections.unwrap_or_default().counted(counter),
-        provider: given.provider.map(|Name(name)| name),
-        model: given.model.map(|Name(name)| name),
-        max_rounds: MAX_ROUNDS,
-        temperature: None,
-        max_tokens: None,
-        summarizer: Arc::new(Extractive),
-        manage: Some(false),
-        template: None,
-        toolbox: call.tools.client_tools.toolbox(&call.client),
-        tools: given.tools.offered(&call, "tools")?,
-        allow: Vec::new(),
-        managers: given.managers.map(manager_names).transpose()?,
-        if_version: None,
-        key: None,
+        provider: given.provider,
+        model: given.model,
+        manage: Switch(Some(false)),
+        tools: given.tools,
+        sections: given.sections,
+        managers: given.managers,
+        ..ChatParams::default()
     };
+    let request = chat::request(&call, given)?;
     Step::then(move |_| {
         Ok(Finish::Later(Box::new(move || {
             let counted = Handle::current().block_on(agent::count(call.job(), request));

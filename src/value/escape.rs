@@ -3,10 +3,29 @@
 /// Number of bytes examined in one step. A fixed number lets the compiler use vector instructions.
 const BLOCK: usize = 32;
 
+/// Appends the content of a string literal, in JSON or an s-expression. `other` appends a control
+/// character that has no short escape in both.
+pub(crate) fn push_content(text: &str, out: &mut Vec<u8>, other: impl Fn(u8, &mut Vec<u8>)) {
+    let mut rest = text.as_bytes();
+    loop {
+        let plain = plain_prefix(rest);
+        out.extend_from_slice(&rest[..plain]);
+        let Some(byte) = rest.get(plain) else { return };
+        match byte {
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
+            _ => other(*byte, out),
+        }
+        rest = &rest[plain + 1..];
+    }
+}
+
 /// Returns the number of bytes at the start of `bytes` that need no escape in a string literal,
 /// neither in JSON nor in an s-expression. Control characters, double quotes and backslashes need
 /// one.
-pub(crate) fn plain_prefix(bytes: &[u8]) -> usize {
+fn plain_prefix(bytes: &[u8]) -> usize {
     let mut at = 0;
     for block in bytes.chunks_exact(BLOCK) {
         if block.iter().fold(false, |found, byte| found | is_special(*byte)) {

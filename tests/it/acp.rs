@@ -3,28 +3,15 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::PathBuf;
 use std::process::{ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::json;
 
+use crate::hook::{layer, project};
 use crate::skips::skipped;
 use crate::support::*;
-
-/// The project of the tests.
-fn project(home: &Home) -> PathBuf {
-    let root = home.file("app");
-    std::fs::create_dir_all(root.join(".git")).unwrap();
-    root
-}
-
-/// The manager of the project's layer.
-fn layer(client: &mut Client, home: &Home) -> String {
-    let layers = client.ok("open-layers", &format!("(:directory {:?})", project(home)));
-    layers["layers"][1]["manager"].as_str().unwrap().to_owned()
-}
 
 /// A client and an agent, both played by the test, with the proxy between them.
 pub(crate) struct Pair {

@@ -17,8 +17,7 @@ fn project(home: &Home, name: &str) -> PathBuf {
 
 /// The manager of the layer of a project.
 fn layer(client: &mut Client, home: &Home, name: &str) -> String {
-    let layers = client.ok("open-layers", &format!("(:directory {:?})", project(home, name)));
-    layers["layers"][1]["manager"].as_str().unwrap().to_owned()
+    client.layer(&project(home, name))
 }
 
 /// What a prompt of Claude Code in a project gets.

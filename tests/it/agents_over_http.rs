@@ -107,8 +107,7 @@ fn an_agent_with_the_token_sees_the_project_that_its_address_names() {
     let site = Site::new(&home);
     let mut emacs = site.server.unix(Dialect::Native);
     let root = home.file("one");
-    let layers = emacs.ok("open-layers", &format!("(:directory {root:?})"));
-    let manager = layers["layers"][1]["manager"].as_str().unwrap().to_owned();
+    let manager = emacs.layer(&root);
     emacs.add(&manager, "marked in one");
     let (one, two) = (format!("?project={}", root.display()), home.file("two"));
     let two = format!("?a=b&project={}", two.display().to_string().replace('/', "%2F"));

@@ -9,16 +9,15 @@ use serde_json::json;
 use crate::support::*;
 
 /// The project of the tests.
-fn project(home: &Home) -> PathBuf {
+pub(crate) fn project(home: &Home) -> PathBuf {
     let root = home.file("app");
     std::fs::create_dir_all(root.join(".git")).unwrap();
     root
 }
 
 /// The manager of the project's layer.
-fn layer(client: &mut Client, home: &Home) -> String {
-    let layers = client.ok("open-layers", &format!("(:directory {:?})", project(home)));
-    layers["layers"][1]["manager"].as_str().unwrap().to_owned()
+pub(crate) fn layer(client: &mut Client, home: &Home) -> String {
+    client.layer(&project(home))
 }
 
 /// Runs the hook with these bytes as its event. Gives its standard output, and its log.

@@ -146,8 +146,7 @@ fn key(home: &Home) -> String {
 
 /// The manager of the project's layer.
 fn layer(client: &mut Client, home: &Home) -> String {
-    let layers = client.ok("open-layers", &format!("(:directory {:?})", project(home)));
-    layers["layers"][1]["manager"].as_str().unwrap().to_owned()
+    client.layer(&project(home))
 }
 
 fn revision(text: &str) -> u64 {

@@ -35,8 +35,7 @@ fn hide(home: &Home, emacs: &mut Client) {
     link(Path::new("../secret.txt"), "relative");
     link(&home.file(""), "up");
     let other = home.file("other");
-    let layers = emacs.ok("open-layers", &format!("(:directory {other:?})"));
-    let manager = layers["layers"][1]["manager"].as_str().unwrap().to_owned();
+    let manager = emacs.layer(&other);
     emacs.add(&manager, HIDDEN);
     emacs.ok("open-session", &format!("(:name \"hidden\" :project \"{}/\")", other.display()));
     emacs.ok("add-message", &format!("(:content \"The word is {HIDDEN}.\")"));

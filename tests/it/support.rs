@@ -409,6 +409,13 @@ impl Client {
         self.ok("add-context", &params)["id"].as_str().unwrap().to_owned()
     }
 
+    /// The manager of the layer of the project in a folder.
+    #[track_caller]
+    pub(crate) fn layer(&mut self, folder: &Path) -> String {
+        let layers = self.ok("open-layers", &format!("(:directory {folder:?})"));
+        layers["layers"][1]["manager"].as_str().unwrap().to_owned()
+    }
+
     /// The contents that a manager holds, oldest first.
     #[track_caller]
     pub(crate) fn contents(&mut self, manager: &str) -> Vec<String> {

@@ -9,6 +9,7 @@ use crate::store::memory::MemoryFilter;
 use crate::store::recovery::Files;
 use crate::store::session::NewSession;
 use crate::store::sqlite::SqliteStore;
+use crate::tokens::Estimate;
 
 /// Number of messages for two full steps and an incomplete one.
 const MESSAGES: usize = 2 * STEP + 10;
@@ -23,17 +24,9 @@ fn engine() -> Engine {
 }
 
 fn message(number: usize) -> NewMessage {
-    NewMessage {
-        role: if number == 0 { Role::User } else { Role::Assistant },
-        content: format!("word{number}").into(),
-        phase: None,
-        tool_calls: Vec::new(),
-        tool_call_id: None,
-        pinned: false,
-        tokens: 10,
-        counted_by: "estimate",
-        timestamp: None,
-    }
+    let role = if number == 0 { Role::User } else { Role::Assistant };
+    let content = format!("word{number}");
+    NewMessage { tokens: 10, ..NewMessage::counted(role, &content, Vec::new(), &Estimate) }
 }
 
 /// Prunes nearly all of a long session, as a request of the loop would.

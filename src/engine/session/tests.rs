@@ -15,6 +15,7 @@ use crate::session::state::Learned;
 use crate::store::session::StateRow;
 use crate::store::sqlite::SqliteStore;
 use crate::store::testing::rows_read;
+use crate::tokens::Estimate;
 
 fn engine() -> Engine {
     let store = Box::new(SqliteStore::in_memory().unwrap());
@@ -27,17 +28,7 @@ fn open(engine: &mut Engine, name: &str) -> u64 {
 }
 
 fn said(role: Role, content: &str) -> NewMessage {
-    NewMessage {
-        role,
-        content: content.into(),
-        phase: None,
-        tool_calls: Vec::new(),
-        tool_call_id: None,
-        pinned: false,
-        tokens: 1,
-        counted_by: "estimate",
-        timestamp: None,
-    }
+    NewMessage { tokens: 1, ..NewMessage::counted(role, content, Vec::new(), &Estimate) }
 }
 
 /// Adds a turn: a user's message and the answer.

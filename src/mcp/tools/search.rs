@@ -76,12 +76,13 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
     if given.query.trim().is_empty() {
         return Err(Trouble::Wrong("`query` must have a word to search for".to_owned()));
     }
+    let search = Search { asked, project, query: given.query, limit };
     let (mut counts, mut lines) = (Vec::new(), Vec::new());
     for kind in wants {
         let (noun, found) = match kind {
-            "items" => ("item", items(asked, &project, &given.query, limit).await?),
-            "session" => ("message", messages(asked, &project, &given.query, limit).await?),
-            _ => ("memory", memories(asked, &project, &given.query, limit).await?),
+            "items" => ("item", search.items().await?),
+            "session" => ("message", search.messages().await?),
+            _ => ("memory", search.memories().await?),
         };
         counts.push(count(found.len(), noun));
         lines.extend(found);
@@ -89,62 +90,58 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
     Ok(sized(&counts.join(", "), &lines.join("\n")))
 }
 
-async fn items(
-    asked: &Asked<'_>,
-    project: &Project,
-    query: &str,
+/// A search in the project of a call.
+struct Search<'a> {
+    asked: &'a Asked<'a>,
+    project: Project,
+    query: String,
     limit: usize,
-) -> Result<Vec<String>, Trouble> {
-    let (managers, _) = asked.layers(project).await?;
-    let params = json!({ "query": query, "managers": managers, "limit": limit });
-    let hits: Option<Vec<ItemHit>> = asked.link.call("search_items", params).await?;
-    let line = |hit: ItemHit| {
-        let place = match (hit.filename.as_deref(), hit.start_line, hit.end_line) {
-            (Some(name), Some(start), Some(end)) => {
-                format!(" · {}:{start}-{end}", project.relative(name))
-            }
-            (Some(name), ..) => format!(" · {}", project.relative(name)),
-            _ => String::new(),
+}
+
+impl Search<'_> {
+    async fn items(&self) -> Result<Vec<String>, Trouble> {
+        let (managers, _) = self.asked.layers(&self.project).await?;
+        let params = json!({ "query": self.query, "managers": managers, "limit": self.limit });
+        let hits: Option<Vec<ItemHit>> = self.asked.link.call("search_items", params).await?;
+        let line = |hit: ItemHit| {
+            let place = match (hit.filename.as_deref(), hit.start_line, hit.end_line) {
+                (Some(name), Some(start), Some(end)) => {
+                    format!(" · {}:{start}-{end}", self.project.relative(name))
+                }
+                (Some(name), ..) => format!(" · {}", self.project.relative(name)),
+                _ => String::new(),
+            };
+            format!("- {}{place} · {} tokens: {}", hit.id, hit.tokens, hit.excerpt)
         };
-        format!("- {}{place} · {} tokens: {}", hit.id, hit.tokens, hit.excerpt)
-    };
-    Ok(hits.into_iter().flatten().map(line).collect())
-}
+        Ok(hits.into_iter().flatten().map(line).collect())
+    }
 
-async fn messages(
-    asked: &Asked<'_>,
-    project: &Project,
-    query: &str,
-    limit: usize,
-) -> Result<Vec<String>, Trouble> {
-    let params = json!({ "query": query, "limit": LOOKED_AT });
-    let hits: Option<Vec<SessionHit>> = asked.link.call("search_sessions", params).await?;
-    let sessions = sessions::of(asked, project).await?;
-    let ours: HashSet<String> = sessions.into_iter().map(|session| session.id).collect();
-    let line = |hit: SessionHit| match (hit.message, hit.role) {
-        (Some(message), role) => {
-            let (role, session) = (role.unwrap_or_default(), hit.session);
-            format!("- {}/{message} · {role} in {session:?}: {}", hit.id, hit.snippet)
-        }
-        (None, _) => format!("- {} · session {:?}", hit.id, hit.session),
-    };
-    let hits = hits.into_iter().flatten().filter(|hit| ours.contains(&hit.id));
-    Ok(hits.take(limit).map(line).collect())
-}
+    async fn messages(&self) -> Result<Vec<String>, Trouble> {
+        let params = json!({ "query": self.query, "limit": LOOKED_AT });
+        let hits: Option<Vec<SessionHit>> = self.asked.link.call("search_sessions", params).await?;
+        let sessions = sessions::of(self.asked, &self.project).await?;
+        let ours: HashSet<String> = sessions.into_iter().map(|session| session.id).collect();
+        let line = |hit: SessionHit| match (hit.message, hit.role) {
+            (Some(message), role) => {
+                let (role, session) = (role.unwrap_or_default(), hit.session);
+                format!("- {}/{message} · {role} in {session:?}: {}", hit.id, hit.snippet)
+            }
+            (None, _) => format!("- {} · session {:?}", hit.id, hit.session),
+        };
+        let hits = hits.into_iter().flatten().filter(|hit| ours.contains(&hit.id));
+        Ok(hits.take(self.limit).map(line).collect())
+    }
 
-async fn memories(
-    asked: &Asked<'_>,
-    project: &Project,
-    query: &str,
-    limit: usize,
-) -> Result<Vec<String>, Trouble> {
-    let params = json!({
-        "query": query, "project": project.key(), "limit": limit, "strengthen": false,
-    });
-    let found: Grounding = asked.link.call("ground_query", params).await?;
-    let line = |memory: Memory| {
-        let text: Vec<&str> = memory.content.split_whitespace().collect();
-        format!("- {} · {}: {}", memory.id, memory.kind, text.join(" "))
-    };
-    Ok(found.memories.into_iter().flatten().map(line).collect())
+    async fn memories(&self) -> Result<Vec<String>, Trouble> {
+        let params = json!({
+            "query": self.query, "project": self.project.key(), "limit": self.limit,
+            "strengthen": false,
+        });
+        let found: Grounding = self.asked.link.call("ground_query", params).await?;
+        let line = |memory: Memory| {
+            let text: Vec<&str> = memory.content.split_whitespace().collect();
+            format!("- {} · {}: {}", memory.id, memory.kind, text.join(" "))
+        };
+        Ok(found.memories.into_iter().flatten().map(line).collect())
+    }
 }

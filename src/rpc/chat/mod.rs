@@ -30,49 +30,68 @@ use crate::wire::message::{Id, WireError};
 /// The result: a reply, or the preview of a dry run.
 pub(super) type ChatAnswer = Either<reply::ChatResult<'static>, reply::PreviewResult<'static>>;
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema, Default)]
 pub(super) struct ChatParams {
-    session: Option<InSession>,
+    pub(super) session: Option<InSession>,
     /// The user's message.
-    content: String,
+    pub(super) content: String,
     /// Phase of the work.
-    phase: Option<Phase>,
+    pub(super) phase: Option<Phase>,
     /// Name of the provider; defaults to the first configured.
-    provider: Option<Name>,
+    pub(super) provider: Option<Name>,
     /// Model, or the name of a provider; defaults to the session's, else to the provider's.
-    model: Option<Name>,
+    pub(super) model: Option<Name>,
     /// Replace the history with notes in this turn; defaults to the session's setting.
     #[serde(default)]
-    manage: Switch,
+    pub(super) manage: Switch,
     /// Template to use; implies `:manage t`. A first line `@context-helper NAME` in the message
     /// does the same.
-    template: Option<Name>,
+    pub(super) template: Option<Name>,
     /// Tools that the model may call in this turn: `t` all, `nil` none; defaults to the session's
     /// setting, and the tools that clients bring for the session.
     #[serde(default)]
-    tools: ToolNames,
+    pub(super) tools: ToolNames,
     /// Tools that the model may call without asking. `t` means the server's; a client's tool must be
     /// named.
     #[serde(default)]
-    allow: ToolNames,
+    pub(super) allow: ToolNames,
     /// Texts to include with the conversation, as in `build-window`.
-    sections: Option<SectionTexts>,
+    pub(super) sections: Option<SectionTexts>,
     /// Managers whose items to include in this turn, in place of the session's managers, from the
     /// general to the special.
     #[serde(default, deserialize_with = "given_list")]
-    managers: Option<Vec<ManagerName>>,
+    pub(super) managers: Option<Vec<ManagerName>>,
     /// Show what would be sent from the session as it is, without the memories that the turn would
     /// find and before any note-taking. Nothing is sent or changed.
-    dry_run: Option<bool>,
+    pub(super) dry_run: Option<bool>,
 }
 
 pub(super) fn chat(call: Call, given: ChatParams) -> Result<Step, WireError> {
     if given.content.trim().is_empty() {
         return Err(param_error("content", "must say something"));
     }
+    let dry_run = given.dry_run.unwrap_or(false);
+    let request = request(&call, given)?;
+    // Reports invalid names before anything is done.
+    let (provider, model) = (request.provider.as_deref(), request.model.as_deref());
+    call.tools.providers.find(provider, model).map_err(agent_error)?;
+    Ok(Step::AwaitEnd(Box::pin(async move {
+        let answer = match dry_run {
+            true => agent::preview(call.job(), request)
+                .await
+                .map(|preview| reply::preview(&preview))
+                .map_err(agent_error),
+            false => turn(call, request).await,
+        };
+        answer.map(Step::Done)
+    })))
+}
+
+/// Creates the request that these parameters describe.
+pub(super) fn request(call: &Call, given: ChatParams) -> Result<ChatRequest, WireError> {
     let counter = &call.counter();
     let message = MessageParam::of_user(given.content, given.phase).counted(counter)?;
-    let request = ChatRequest {
+    Ok(ChatRequest {
         session: given.session.map(|InSession(name)| name),
         message,
         coherence: None,
@@ -87,25 +106,12 @@ pub(super) fn chat(call: Call, given: ChatParams) -> Result<Step, WireError> {
         manage: given.manage.0,
         template: given.template.map(|Name(name)| name),
         toolbox: call.tools.client_tools.toolbox(&call.client),
-        tools: given.tools.offered(&call, "tools")?,
-        allow: given.allow.stored(&call, "allow")?.unwrap_or_default(),
+        tools: given.tools.offered(call, "tools")?,
+        allow: given.allow.stored(call, "allow")?.unwrap_or_default(),
         managers: given.managers.map(manager_names).transpose()?,
         if_version: call.in_steps.if_version,
         key: call.in_steps.key.as_ref().map(|key| key.name().to_owned()),
-    };
-    // Reports invalid names before anything is done.
-    let (provider, model) = (request.provider.as_deref(), request.model.as_deref());
-    call.tools.providers.find(provider, model).map_err(agent_error)?;
-    Ok(Step::AwaitEnd(Box::pin(async move {
-        let answer = match given.dry_run.unwrap_or(false) {
-            true => agent::preview(call.job(), request)
-                .await
-                .map(|preview| reply::preview(&preview))
-                .map_err(agent_error),
-            false => turn(call, request).await,
-        };
-        answer.map(Step::Done)
-    })))
+    })
 }
 
 /// Takes the turn, unless an earlier call with the same key did.

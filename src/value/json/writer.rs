@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::text_of_codes;
 use crate::value::Value;
-use crate::value::escape::plain_prefix;
+use crate::value::escape::push_content;
 use crate::value::key::snake;
 use crate::value::sexp::print;
 
@@ -34,31 +34,12 @@ pub(super) fn write(value: &Value, out: &mut Vec<u8>) {
 
 /// Appends `text` as a JSON string.
 pub(super) fn write_string(text: &str, out: &mut Vec<u8>) {
-    let mut rest = text.as_bytes();
-    out.reserve(rest.len() + 2);
+    out.reserve(text.len() + 2);
     out.push(b'"');
-    loop {
-        let plain = plain_prefix(rest);
-        out.extend_from_slice(&rest[..plain]);
-        let Some(byte) = rest.get(plain) else { break };
-        write_escape(*byte, out);
-        rest = &rest[plain + 1..];
-    }
+    push_content(text, out, |byte, out| {
+        out.extend_from_slice(format!("\\u{byte:04x}").as_bytes());
+    });
     out.push(b'"');
-}
-
-fn write_escape(byte: u8, out: &mut Vec<u8>) {
-    let short = match byte {
-        b'\n' => b'n',
-        b'\r' => b'r',
-        b'\t' => b't',
-        b'"' | b'\\' => byte,
-        _ => {
-            out.extend_from_slice(format!("\\u{byte:04x}").as_bytes());
-            return;
-        }
-    };
-    out.extend_from_slice(&[b'\\', short]);
 }
 
 /// Returns a float as JSON text; large exponents have a sign, as in JavaScript and Python.

@@ -4,7 +4,7 @@ use super::ReadErrorKind;
 use super::character::{CONTROL, MAX_CODE, META, MODIFIERS, Place, RAW_BYTES, SHIFT, is_raw_byte};
 use super::reader::{Fault, Reader, column_of};
 use crate::value::Value;
-use crate::value::escape::plain_prefix;
+use crate::value::escape::push_content;
 
 impl Reader<'_> {
     /// Reads a string, beginning at its opening quote.
@@ -57,7 +57,7 @@ impl Reader<'_> {
 pub(super) fn print_string(text: &str, out: &mut Vec<u8>) {
     out.reserve(text.len() + 2);
     out.push(b'"');
-    print_content(text, out);
+    push_content(text, out, print_octal);
     out.push(b'"');
 }
 
@@ -67,7 +67,9 @@ pub(super) fn print_raw_string(codes: &[u32], out: &mut Vec<u8>) {
     out.push(b'"');
     for code in codes {
         match char::from_u32(*code) {
-            Some(character) => print_content(character.encode_utf8(&mut buffer), out),
+            Some(character) => {
+                push_content(character.encode_utf8(&mut buffer), out, print_octal);
+            }
             None => print_code(*code, out),
         }
     }
@@ -81,28 +83,6 @@ pub(super) fn print_bytes(bytes: &[u8], out: &mut Vec<u8>) {
         raw => RAW_BYTES + u32::from(raw),
     };
     print_raw_string(&bytes.iter().map(code).collect::<Vec<_>>(), out);
-}
-
-fn print_content(text: &str, out: &mut Vec<u8>) {
-    let mut rest = text.as_bytes();
-    loop {
-        let plain = plain_prefix(rest);
-        out.extend_from_slice(&rest[..plain]);
-        let Some(byte) = rest.get(plain) else { return };
-        print_byte_escape(*byte, out);
-        rest = &rest[plain + 1..];
-    }
-}
-
-fn print_byte_escape(byte: u8, out: &mut Vec<u8>) {
-    let letter = match byte {
-        b'\n' => b'n',
-        b'\r' => b'r',
-        b'\t' => b't',
-        b'"' | b'\\' => byte,
-        _ => return print_octal(byte, out),
-    };
-    out.extend_from_slice(&[b'\\', letter]);
 }
 
 fn print_octal(byte: u8, out: &mut Vec<u8>) {

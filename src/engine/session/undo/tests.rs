@@ -6,6 +6,7 @@ use crate::engine::NewMessage;
 use crate::session::message::Role;
 use crate::store::session::NewSession;
 use crate::store::sqlite::SqliteStore;
+use crate::tokens::Estimate;
 
 fn engine() -> (Engine, u64) {
     let store = Box::new(SqliteStore::in_memory().unwrap());
@@ -17,19 +18,11 @@ fn engine() -> (Engine, u64) {
 }
 
 fn say(engine: &mut Engine, id: u64, word: &str) {
-    let message = |role, content: String| NewMessage {
-        role,
-        content: content.into(),
-        phase: None,
-        tool_calls: Vec::new(),
-        tool_call_id: None,
-        pinned: false,
+    let message = |role, content: &str| NewMessage {
         tokens: 1,
-        counted_by: "estimate",
-        timestamp: None,
+        ..NewMessage::counted(role, content, Vec::new(), &Estimate)
     };
-    let messages =
-        vec![message(Role::User, word.into()), message(Role::Assistant, format!("re {word}"))];
+    let messages = vec![message(Role::User, word), message(Role::Assistant, &format!("re {word}"))];
     engine.run_alone(|engine| engine.add_messages(id, messages)).unwrap();
 }
 
