@@ -35,15 +35,15 @@
 ;; prompt of an agent, once.
 
 (defvar contexture-agents--known nil
-  "What the server last told of agents, the result of `list-agents', or nil.")
+  "The last result of `list-agents', or nil.")
 
 (defvar contexture-agents--table nil
-  "Hash table from the id of an item to who has it or gets it next, or nil.
-A value is (AGENT . TIME) for what was sent, (next . AGENT) for what
-waits.  It is nil if no agent was ever sent anything.")
+  "Hash table from the id of an item to the agent that has it, or nil.
+A value is (AGENT . TIME) for an item that was sent, or (next . AGENT) for
+one that waits.  It is nil if nothing was ever sent to an agent.")
 
 (defvar contexture-agents--followers nil
-  "Alist from each buffer that shows what agents have to its function.")
+  "Alist from buffers that show what agents have to functions that redraw.")
 
 (defvar contexture-agents--asking nil
   "Non-nil while the server is asked; `again' if something changed meanwhile.")
@@ -51,7 +51,7 @@ waits.  It is nil if no agent was ever sent anything.")
 ;;;; Following
 
 (defun contexture-agents--follow (buffer redraw)
-  "Call REDRAW in BUFFER, without arguments, when agents got something."
+  "Call REDRAW in BUFFER, without arguments, whenever agents get something."
   (unless contexture-agents--followers
     (contexture-agents--forget)
     (contexture-watch #'contexture-agents--told '(agents-changed))
@@ -61,7 +61,7 @@ waits.  It is nil if no agent was ever sent anything.")
   (contexture-agents--update))
 
 (defun contexture-agents--unfollow (buffer)
-  "Stop calling a function in BUFFER when agents got something."
+  "Stop calling a function in BUFFER whenever agents get something."
   (setq contexture-agents--followers
         (assq-delete-all buffer contexture-agents--followers))
   (unless contexture-agents--followers
@@ -70,18 +70,18 @@ waits.  It is nil if no agent was ever sent anything.")
     (remove-hook 'contexture-disconnected-hook #'contexture-agents--forget)))
 
 (defun contexture-agents--forget ()
-  "Forget what was known of agents: the next server may know others."
+  "Forget all agents, since the next server may know others."
   (setq contexture-agents--known nil
         contexture-agents--table nil
         contexture-agents--asking nil))
 
 (defun contexture-agents--told (method _params)
-  "Ask again if METHOD is that of a change of agents."
+  "Ask again if METHOD announces a change of agents."
   (when (eq method 'agents-changed)
     (contexture-agents--update)))
 
 (defun contexture-agents--update ()
-  "Ask the server about agents.  During an answer, a change is only noted."
+  "Ask the server about agents.  During a call, changes are only noted."
   (if contexture-agents--asking
       (setq contexture-agents--asking 'again)
     (setq contexture-agents--asking t)
@@ -92,7 +92,7 @@ waits.  It is nil if no agent was ever sent anything.")
      :error (lambda (_) (contexture-agents--answered nil)))))
 
 (defun contexture-agents--answered (answer)
-  "Keep ANSWER and show it where it is followed."
+  "Keep ANSWER, and redraw the buffers that show it."
   (let ((again (eq contexture-agents--asking 'again))
         (changed (not (equal answer contexture-agents--known))))
     (setq contexture-agents--asking nil)
@@ -123,7 +123,7 @@ waits.  It is nil if no agent was ever sent anything.")
 ;;;; Words
 
 (defun contexture-agents--short (agent)
-  "Return the first word of the name AGENT, which may have more."
+  "Return the first word of AGENT, the name of an agent."
   (contexture--visible (car (split-string agent "[-_ ]" t))))
 
 (defun contexture-agents--session-name (session)
@@ -174,7 +174,7 @@ no longer do; `contexture-undo' right after it does the same."
     (_ (contexture--capture (region-beginning) (region-end) :region))))
 
 (defun contexture-agents--wish (manager item)
-  "Return what `contexture-agents--toggle' needs of ITEM in MANAGER."
+  "Return ITEM of MANAGER in the form for `contexture-agents--toggle'."
   (list :manager (or manager (contexture-current-manager))
         :id (plist-get item :id)
         :name (contexture--description (plist-get item :metadata))))
@@ -189,7 +189,7 @@ no longer do; `contexture-undo' right after it does the same."
    target))
 
 (defun contexture-agents--target (choose)
-  "Return to whom something goes: (NAME . PARAMS), chosen if CHOOSE."
+  "Return the receiver as (NAME . PARAMS); ask for it if CHOOSE."
   (if choose
       (contexture-agents--read-target)
     (let ((root (and (not (file-remote-p default-directory))
@@ -201,7 +201,7 @@ no longer do; `contexture-undo' right after it does the same."
         (list "an agent")))))
 
 (defun contexture-agents--read-target ()
-  "Ask to whom something goes, and return that as (NAME . PARAMS)."
+  "Ask for the receiver, and return it as (NAME . PARAMS)."
   (let* ((sessions (plist-get (contexture--ask 'list-agents '(:brief t)) :sessions))
          (agents (delete-dups (mapcar (lambda (it) (plist-get it :agent)) sessions)))
          (targets
@@ -220,7 +220,7 @@ no longer do; `contexture-undo' right after it does the same."
     (assoc name targets)))
 
 (defun contexture-agents--toggle (wishes target)
-  "Let the items of WISHES go to TARGET, or no longer if they all wait.
+  "Send the items of WISHES to TARGET; if all wait already, cancel that.
 WISHES are plists with `:manager', `:id' and `:name'."
   (contexture--request-patiently
    'list-agents '(:brief t)
@@ -239,7 +239,7 @@ WISHES are plists with `:manager', `:id' and `:name'."
          (contexture-agents--send wishes target))))))
 
 (defun contexture-agents--send (wishes target)
-  "Let the items of WISHES go with the next prompt of TARGET."
+  "Send the items of WISHES with the next prompt of TARGET."
   (pcase-let ((`(,name . ,params) target))
     (setq contexture--last-changed (plist-get (car (last wishes)) :manager))
     (contexture-request-batch-async
@@ -254,7 +254,7 @@ WISHES are plists with `:manager', `:id' and `:name'."
                  (contexture-agents--names wishes) (if (cdr wishes) "go" "goes") name)))))
 
 (defun contexture-agents--cancel (wishes waiting)
-  "Let the items of WISHES go with no prompt; WAITING are their entries."
+  "Cancel sending the items of WISHES; WAITING are their entries."
   (contexture-request-batch-async
    (mapcar (lambda (it) `(cancel-push :number ,(plist-get it :number))) waiting)
    :success (lambda (_)

@@ -283,7 +283,7 @@ Nil if its parentheses are those of a call."
            (cons name :function)))))
 
 (defun contexture-defun--lisp-kind (operator)
-  "Return the kind of what OPERATOR, the name of a macro of a Lisp, defines."
+  "Return the kind of definition that OPERATOR, a Lisp macro's name, makes."
   (pcase operator
     ((rx (or "macro" "syntax")) :macro)
     ((rx "test") :test)
@@ -396,7 +396,7 @@ Such a line is blank, a label, or a directive of C's preprocessor."
                   symbol-end))))))
 
 (defun contexture-defun--closer-p ()
-  "Return non-nil if this line begins with what closes a block."
+  "Return non-nil if this line begins with the end of a block."
   (save-excursion
     (back-to-indentation)
     (looking-at-p "[])}]\\|\\(?:end\\|done\\|fi\\|esac\\)\\_>")))
@@ -499,7 +499,7 @@ It is a list of its beginning, end, name and kind."
       (and node (list (treesit-node-start node) (treesit-node-end node))))))
 
 (defun contexture-defun--plain-value-p (node)
-  "Return non-nil if NODE, in a function, declares a value that is no function."
+  "Return non-nil if NODE, in a function, declares a value, not a function."
   (and (member (treesit-node-type node) '("lexical_declaration" "variable_declaration"))
        (not (member (treesit-node-type (treesit-node-parent node))
                     '("program" "export_statement")))
@@ -553,7 +553,7 @@ since it goes back from the end of the class to a method."
 
 (defconst contexture-defun--containers
   '(:class :struct :interface :trait :impl :enum :module)
-  "Kinds of definitions whose names go before those inside.")
+  "Kinds of definitions whose names precede those of definitions inside.")
 
 ;;;###autoload
 (defun contexture-defun-at-point ()
@@ -625,7 +625,7 @@ SHOWN is the value of `contexture-defun--by-indentation' there."
             kind))))
 
 (defun contexture-defun--first-line (beg end)
-  "Return the first line from BEG to END that is no comment or annotation."
+  "Return the first line from BEG to END that is not a comment or annotation."
   (save-excursion
     (goto-char beg)
     (forward-line 0)
@@ -645,7 +645,7 @@ SHOWN is the value of `contexture-defun--by-indentation' there."
         (contexture-defun--by-indentation)))))
 
 (defun contexture-defun--full-name (name outer)
-  "Return NAME with the names of what is around it, as in \"Class.method\".
+  "Return NAME with the outer names before it, as in \"Class.method\".
 OUTER is the definition around it."
   (if (memq (nth 3 outer) contexture-defun--containers)
       (concat (save-excursion
@@ -751,20 +751,20 @@ stops what comes; DECIDED one to call once the user has decided.
           (- (overlay-end place) (length (contexture-review--after review))))))
 
 (defun contexture-review--end (review)
-  "Show REVIEW no more."
+  "End REVIEW, and stop showing it."
   (setf (contexture-review--state review) 'ended)
   (setq contexture-review--all (delq review contexture-review--all))
   (mapc #'delete-overlay (contexture-review--parts review))
   (delete-overlay (contexture-review--place review)))
 
 (defun contexture-review--tell (review)
-  "Tell who proposed REVIEW, once, that the user has decided."
+  "Call, once, the function of REVIEW for when the user has decided."
   (when-let* ((decided (contexture-review--decided review)))
     (setf (contexture-review--decided review) nil)
     (funcall decided)))
 
 (defun contexture-review--drop-in (beg end)
-  "Show no more changes of the text from BEG to END in this buffer."
+  "End all proposed changes of the text from BEG to END in this buffer."
   (dolist (overlay (overlays-in beg (max end (1+ beg))))
     (when-let* ((review (overlay-get overlay 'contexture-review)))
       (contexture-review--end review))))
@@ -823,8 +823,9 @@ While it is not COMPLETE, more of the end may still come."
       (delq nil (mapcar (lambda (part) (contexture-review--so-far part lines)) parts)))))
 
 (defun contexture-review--so-far (part lines)
-  "Return PART of a text that still comes, or nil; the old text has LINES lines.
-At its end, only as many lines go as have come."
+  "Return the visible part of PART while text is still coming, or nil.
+The old text has LINES lines.  At its end, PART replaces only as many
+lines as have come."
   (pcase-let ((`(,line ,count . ,text) part))
     (cond ((< (+ line count) lines) part)
           ((not (string-empty-p text))

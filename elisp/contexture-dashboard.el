@@ -147,7 +147,7 @@ NAME tells it apart from others; HELP says what it does."
     (contexture--label name)))
 
 (defun contexture-dashboard--whereabouts (stats)
-  "Return a phrase for where the messages that STATS count are."
+  "Return a phrase that says where the messages counted in STATS are."
   (let ((parts (cl-loop for (number . words)
                         in `((,(plist-get stats :pruned) . "pruned")
                              (,(plist-get stats :summarized) . "in a summary")
@@ -447,7 +447,7 @@ USAGE is the result of `usage-log'."
 
 (defun contexture-dashboard--agents (agents)
   "Return the section on AGENTS, the result of `list-agents'.
-It is empty if no agent ever came."
+It is empty if no agent has ever connected."
   (let ((sessions (plist-get agents :sessions))
         (connected (plist-get agents :connected))
         (waiting (plist-get agents :waiting)))
@@ -654,7 +654,7 @@ that session."
 
 (defun contexture-dashboard--concerns-p (method params)
   "Return non-nil if METHOD with PARAMS concerns what this buffer shows.
-If no session was chosen, news that another one is current does, too."
+If no session was chosen, so does news that another one is current now."
   (pcase method
     ('agents-changed t)
     ('context-changed
@@ -858,7 +858,7 @@ BUTTON is the name of the button there, or nil."
           (line-number-at-pos) (current-column))))
 
 (defun contexture-dashboard--position (place)
-  "Return the position that PLACE has in the present text."
+  "Return the position that PLACE has in the current text."
   (pcase-let ((`(,name ,line ,column) place))
     (save-excursion
       (or (and name (contexture-dashboard--find name))
@@ -1056,7 +1056,7 @@ started; ask something first"))
     "Stable" (contexture-explain--stable (plist-get report :stable)))
    (if-let* ((missing (plist-get report :missing)))
        (contexture-explain--row
-        "Missing" (format "%s, which the phase wants"
+        "Missing" (format "%s, which the phase requires"
                           (mapconcat #'contexture--name missing ", ")))
      "")
    (contexture-explain--row "Left out" (contexture-explain--first-out report))

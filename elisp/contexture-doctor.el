@@ -1498,10 +1498,10 @@ and sessions"
 (defconst contexture-setup--names
   '(("Claude Code" . "claude") ("Codex" . "codex")
     ("Gemini CLI" . "gemini") ("OpenCode" . "opencode"))
-  "Pairs of the name of an agent, and that on the command line.")
+  "Alist from the names of agents to their names on the command line.")
 
 (defconst contexture-setup--here ", only in this project"
-  "What follows the name of an agent that is set up for a project.")
+  "Suffix of the name of an agent that is set up for one project.")
 
 (defun contexture-setup--project ()
   "Return the folder of the project of this buffer, or nil."
@@ -1528,13 +1528,13 @@ and sessions"
 
 ;;;###autoload
 (defun contexture-setup-agent (agent &optional project remove)
-  "Enter Contexture into the configuration of AGENT, after showing what changes.
+  "Add Contexture to the configuration of AGENT, after showing the changes.
 AGENT is claude, codex, gemini or opencode.  With PROJECT, a folder, use
 the configuration of that project instead of yours.  With a prefix
-argument, or if REMOVE is non-nil, take Contexture out again."
+argument, or if REMOVE is non-nil, remove Contexture again."
   (interactive
    (append (contexture-setup--read
-            (if current-prefix-arg "Take Contexture out of: " "Set up agent: "))
+            (if current-prefix-arg "Remove Contexture from: " "Set up agent: "))
            (list current-prefix-arg)))
   (let* ((arguments (append (list "setup" agent)
                             (and project '("--project"))
@@ -1543,7 +1543,7 @@ argument, or if REMOVE is non-nil, take Contexture out again."
     (if (not (string-match-p "^[-+]" difference))
         (contexture--message "Contexture: %s" (contexture-setup--brief difference))
       (contexture-setup--show difference)
-      (when (y-or-n-p (if remove "Take this out? " "Put this in? "))
+      (when (y-or-n-p (if remove "Remove this? " "Add this? "))
         (contexture--message
          "Contexture: %s"
          (contexture-setup--brief (contexture-setup--run project arguments)))))))
@@ -1563,7 +1563,7 @@ argument, or if REMOVE is non-nil, take Contexture out again."
       (buffer-string))))
 
 (defun contexture-setup--brief (output)
-  "Return the lines of OUTPUT that are not part of the difference, as one."
+  "Return the lines of OUTPUT outside of the difference, joined into one."
   (string-join (seq-remove (lambda (line) (string-match-p "\\`\\(?:[-+@]\\|\\'\\)" line))
                            (split-string output "\n"))
                "; "))

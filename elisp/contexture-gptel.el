@@ -136,7 +136,7 @@ get the context")))))
 
 (defun contexture-gptel--join-header ()
   "Show the context in the header line of this chat, before gptel's details.
-gptel changes the second element while it works."
+gptel changes the second element of `header-line-format' while it works."
   (when (and (bound-and-true-p gptel-mode) (consp header-line-format)
              (not (member contexture-gptel--header header-line-format)))
     (setq header-line-format

@@ -366,7 +366,7 @@ NOW is the time, in Unix seconds."
 
 (defun contexture-list--state-cell (item state face)
   "Return the cell of ITEM's STATE with FACE, or nil.
-Text that is not its source's any more is shown with its date."
+Text that may differ from its source is shown with its date."
   (if (not (or face (equal state "frozen")))
       state
     (let ((as-of (plist-get item :as-of))
@@ -379,8 +379,8 @@ Text that is not its source's any more is shown with its date."
 
 (defun contexture-list--state (item)
   "Return the word for ITEM's state.
-One whose file is there as a whole is covered by that.  One that was
-frozen says so as long as its source has the same text."
+It is \"covered\" if another item has the whole file, and \"frozen\" for a
+snapshot whose source still has the same text."
   (let ((state (contexture--item-state (or (plist-get item :state) :fresh)
                                        (plist-get item :metadata)
                                        (plist-get item :timestamp))))
@@ -1537,7 +1537,7 @@ If its source is gone, show the item's text."
     (display-buffer (current-buffer))))
 
 (defun contexture-list-item--age (item)
-  "Return a phrase for the time of ITEM's text if it is not its source's, or \"\"."
+  "Return a phrase for the time of ITEM's text if it is a snapshot, or \"\"."
   (if-let* ((as-of (plist-get item :as-of)))
       (concat (format-time-string " as of %F %R" as-of)
               (when-let* ((reason (plist-get (plist-get item :metadata) :stale)))
@@ -1599,7 +1599,7 @@ Else return `fundamental-mode'."
 
 (defun contexture-list-edit ()
   "Edit the text of the item at point in its own buffer.
-Only the item changes, not its file, and it follows that no longer."
+Only the item changes, not its file, which the item no longer follows."
   (interactive)
   (let* ((item (contexture-list--item))
          (buffer (contexture-list-item--edit-buffer (plist-get item :id))))
@@ -2040,7 +2040,7 @@ An item of lines around point is preferred to one of the whole file."
 ;;;###autoload
 (defun contexture-freeze (item &optional follow)
   "Make a snapshot of ITEM, which no longer follows its source.
-It keeps its text, and whatever shows it says of when that is.  With
+It keeps its text, which is shown with its date from then on.  With
 FOLLOW, the prefix argument, let it follow its source again.
 Interactively, ITEM is that of the text at point; if there is none or
 several, choose one."
@@ -2092,8 +2092,9 @@ beforehand what this would undo."
 ;;;###autoload
 (defun contexture-redo ()
   "Redo the change to this buffer's context that was undone last.
-Repeat it to go further.  A new change of the context forgets what could
-be redone; that items followed their files is no change."
+Repeat it to redo earlier undone changes.  After a new change of the
+context, nothing can be redone; items that follow their files do not count
+as changed."
   (interactive)
   (contexture-sets--step 'redo :redone "Redid" "undoes"))
 
@@ -2122,7 +2123,7 @@ report; REVERSES says what the opposite command does."
 
 (defun contexture-sets--change-name (method change)
   "Return a phrase for the change by METHOD.
-CHANGE is what the server tells of it, or nil."
+CHANGE is the server's description of it, or nil."
   (let ((count (or (plist-get change :count) 0))
         (name (contexture-sets--change method)))
     (cond ((plist-get change :set)

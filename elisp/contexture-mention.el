@@ -232,7 +232,7 @@ TIME is when they were asked for, and STATE is `asked' or `known'.")
 
 (cl-defstruct (contexture-mention--session (:constructor contexture-mention--make-session)
                                            (:copier nil))
-  "One completion: in BUFFER, after START, of what is below ROOT.
+  "One completion: in BUFFER, after START, of names below ROOT.
 FILES is a `contexture-files--list' or nil, ITEMS a table from names to
 the items of MANAGER, and SYMBOLS are names.  TABLE caches the result, as
 (FILES INPUT . CANDIDATES)."
@@ -387,7 +387,7 @@ Punctuation after it belongs to the sentence."
 
 (defun contexture-mention--old-p (time)
   "Return non-nil if TIME is more than a second ago.
-Completion waits no longer for what it asked for then."
+Completion then no longer waits for what it asked for."
   (> (float-time (time-subtract nil time)) 1))
 
 (defun contexture-mention--wait (done)

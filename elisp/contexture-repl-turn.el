@@ -216,7 +216,7 @@ If the file cannot be written, only tell the user."
     (seq-take (if value (cons (cons key value) rest) rest) 200)))
 
 (defun contexture-repl--write-file (contents)
-  "Write CONTENTS to the file, readable by the user only."
+  "Write CONTENTS to the history file, readable by the user only."
   (let* ((file (expand-file-name contexture-repl-history-file))
          (new (make-temp-file (concat file "."))) ; with mode 0600
          (coding-system-for-write 'utf-8-unix)
@@ -938,7 +938,7 @@ at the end.  ASKED is non-nil if the server was asked to stop."
     (contexture-repl--origin-watch origin)))
 
 (defun contexture-repl--tell-watch (turn state &optional answer)
-  "Tell whoever watches TURN of its ANSWER, by default as far as it is drawn.
+  "Pass the ANSWER of TURN, by default what is drawn so far, to its watcher.
 STATE is `more', `done' or `failed'."
   (when-let* ((watch (contexture-repl--watcher turn)))
     (funcall watch (or answer (contexture-repl--so-far turn)) state)))
@@ -951,7 +951,7 @@ STATE is `more', `done' or `failed'."
     (cdr pieces)))
 
 (defun contexture-repl--draw-texts (turn pieces)
-  "Draw the first texts of one kind of TURN's PIECES; return the others."
+  "Draw the first of TURN's PIECES, texts of one kind; return the others."
   (let ((room contexture-repl--draw-characters) (kind (caar pieces)) texts)
     (while (and pieces (> room 0) (eq kind (caar pieces)))
       (let ((text (cdr (pop pieces))))
@@ -1136,7 +1136,7 @@ Above the prompt, move point to the prompt."
 
 (defun contexture-repl--rename (name number)
   "Give this session the NAME, with NUMBER if that is not 1.
-If another session is called so, try the next number."
+If another session has that name, try the next number."
   (contexture-repl--request
    'rename-session
    (list :session (contexture-repl--session-id)

@@ -62,7 +62,7 @@ which files are opened."
 
 (defconst contexture-repl-markdown--looks
   '(face invisible display wrap-prefix contexture-link mouse-face help-echo follow-link keymap)
-  "Text properties that drawing sets, beside that of blocks.")
+  "Text properties that drawing sets, besides that of blocks.")
 
 (defface contexture-repl-heading '((t :inherit (bold font-lock-function-name-face)))
   "Face of headings in an answer.")
@@ -257,8 +257,8 @@ not be broken yet."
 (defun contexture-repl-markdown--mode (language)
   "Return the major mode for LANGUAGE, the word after a fence, or nil.
 It must be a mode in which files are opened: a model must not choose an
-arbitrary function to call.  What `major-mode-remap-alist' has for it
-comes first, and a tree-sitter mode is taken if there is no other."
+arbitrary function to call.  A mode in `major-mode-remap-alist' comes
+first, and a tree-sitter mode is taken if there is no other."
   (let* ((mode (or (cdr (assoc language contexture-repl-languages))
                    (intern-soft (concat language "-mode"))))
          (known (and mode
@@ -322,7 +322,7 @@ comes first, and a tree-sitter mode is taken if there is no other."
     buffer))
 
 (defun contexture-repl-markdown--copy-faces (from target to)
-  "Copy the faces of this buffer's text from FROM on to TARGET at TO."
+  "Copy the faces of this buffer's text after FROM to TARGET, from TO on."
   (let ((position from) (end (point-max)))
     (while (< position end)
       (let ((next (next-single-property-change position 'face nil end))
@@ -559,7 +559,7 @@ where the code in it came from."
   "Number of messages in the session's log, as last reported.")
 
 (defvar-local contexture-repl--asking 0
-  "Number of unanswered calls for the length of the log.")
+  "Number of unanswered calls that ask for the length of the log.")
 
 (defvar-local contexture-repl--own-rollbacks 0
   "Number of rollbacks made here that the server has not announced yet.")

@@ -232,7 +232,7 @@ Do nothing if another template was chosen since."
           (contexture-repl--ask-templates))))))
 
 (defun contexture-repl--management-failed (params)
-  "Show that taking notes failed, from PARAMS, unless the turn's end will."
+  "Show from PARAMS that taking notes failed, unless the turn's end shows it."
   (unless (contexture-repl--busy-p)
     (contexture-repl--note
      (contexture-repl--failed-managing-text params) 'contexture-repl-error)))
@@ -1181,7 +1181,7 @@ and \\[contexture-repl-apply] applies it to the code that you asked about.
 
 ;;;###autoload
 (defun contexture-repl (&optional session)
-  "Talk with a model, in the session used last.
+  "Talk with a model, in the most recent session.
 If none was used since Emacs started, use the last one of this project,
 or else a new one.  A prefix argument asks for another SESSION; one that
 does not exist is started."
@@ -1889,7 +1889,7 @@ STATE is `more', `done' or `failed'."
     (if (string-match-p "[.!?]\\'" text) text (concat text "."))))
 
 (defun contexture-repl-code--ask-plainly (text origin)
-  "Ask TEXT, with code from ORIGIN, in the session used last."
+  "Ask TEXT, with code from ORIGIN, in the most recent session."
   (let ((buffer (contexture-repl-code--session)))
     (setq deactivate-mark t)
     (with-current-buffer buffer
@@ -1898,7 +1898,7 @@ STATE is `more', `done' or `failed'."
 
 ;;;###autoload
 (defun contexture-insert-last-response (&optional code-only)
-  "Insert the last answer of the session used last at point.
+  "Insert at point the last answer of the most recent session.
 With CODE-ONLY, the prefix argument, insert only its last block of code."
   (interactive "*P")
   (unless (buffer-live-p contexture-repl--last-buffer)

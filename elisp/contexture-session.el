@@ -295,7 +295,7 @@ list of layers."
                    (lambda (it) (plist-get it :deleted))
                    (contexture--ask 'list-sessions '(:deleted t)))))
      (unless deleted
-       (user-error "No session is deleted"))
+       (user-error "There are no deleted sessions"))
      (list (contexture-session--id
             (contexture-session--choose "Bring back session" deleted)))))
   (contexture-session--call
@@ -1000,7 +1000,7 @@ log."
            (contexture--count (plist-get result :turns-restored) "turn")
            (let ((lost (or (plist-get result :turns-lost) 0)))
              (if (> lost 0)
-                 (format ", %s made since then lost" (contexture--count lost "turn"))
+                 (format ", losing %s made since then" (contexture--count lost "turn"))
                ""))
            (contexture-session--key 'contexture-session-redo)))
 
@@ -1097,8 +1097,8 @@ what was undone.  To choose which to undo, use
 ;;;###autoload
 (defun contexture-session-redo ()
   "Redo the change of the session that was undone last.
-Repeat it to redo more.  A new message, or another change of what is in
-view, forgets what could be redone."
+Repeat it to redo more.  After a new message, or another change of what is
+in view, nothing can be redone."
   (interactive)
   (contexture-session--step 'redo-session :redone))
 
@@ -1529,9 +1529,9 @@ Of the texts, the result comes first and the request last."
   "Import the session or sessions in FILE.
 FILE is JSON that `contexture-session-export' wrote, a session that
 Claude Code, Codex or SpecStory recorded, or a folder with such
-recordings.  Of recordings, you see what is there before anything is
-imported.  With a prefix argument, give an export another NAME.  Nothing
-is replaced: a name that is taken gets a number."
+recordings.  You see what recordings contain before anything is
+imported.  With a prefix argument, import an export under the name NAME.
+Nothing is replaced: a name that is taken gets a number."
   (interactive
    (list (contexture-session-import--read)
          (and current-prefix-arg (read-string "Name of the session: "))))
@@ -1543,7 +1543,7 @@ is replaced: a name that is taken gets a number."
       (contexture-session-import--preview file))))
 
 (defun contexture-session-import--export (file name)
-  "Import the session that was exported to FILE, by NAME if that is not blank."
+  "Import the exported session in FILE, under NAME unless that is blank."
   (contexture-session--call
    'import-session
    (contexture--plist
@@ -1572,9 +1572,9 @@ is replaced: a name that is taken gets a number."
          (contexture-session-import--run file))))))
 
 (defun contexture-session-import--params (file &rest more)
-  "Return the parameters for importing FILE, and MORE.
-Of the folder of Codex, which has those of all projects, take only the
-sessions of this project."
+  "Return the parameters for importing FILE, with MORE.
+The folder of Codex has the sessions of all projects, so import only those
+of this project from there."
   (let ((codex (expand-file-name "sessions" (or (getenv "CODEX_HOME") "~/.codex"))))
     (append (list :paths (list file))
             (when (equal (directory-file-name file) (directory-file-name codex))

@@ -135,7 +135,7 @@ else the whole buffer."
 
 (defun contexture-sources--add-dired ()
   "Add the marked files of this Dired buffer, or the one at point.
-Ask once what to add of directories; the server walks them."
+Ask once how to add directories; the server walks them."
   (let ((files (or (ignore-errors (dired-get-marked-files))
                    (user-error "There is no file here")))
         (contexture-manager (contexture-current-manager)) ; ask once

@@ -810,7 +810,7 @@ Emacs does not wait.  FAILURE is called with the error, if there is one."
 
 (defun contexture--place-params ()
   "Return the parameters of `open-layers' for this buffer.
-They name a buffer that got its file only now, so that its items go along."
+They name a buffer that has just got a file, so that its items move to it."
   (let* ((file (and buffer-file-name (expand-file-name buffer-file-name)))
          (root (contexture--project-root))
          (folder (expand-file-name (if file (file-name-directory file)
@@ -841,7 +841,7 @@ No other buffer of any Emacs has both."
   contexture--buffer-number)
 
 (defun contexture--got-file ()
-  "Let the items of this buffer, which had no file, go along to its file."
+  "Move the items of this buffer, which had no file, to the layer of its file."
   (when (and buffer-file-name (contexture-running-p))
     (contexture--with-layers #'ignore #'ignore)))
 
@@ -1321,7 +1321,7 @@ has unsaved edits of FILE, the buffer's text is added instead."
                  (list :metadata (list :project root))))))))
 
 (defun contexture--capture-file (buffer start end)
-  "Return parameters that add lines START to END of BUFFER as its file."
+  "Return parameters that add lines START to END of BUFFER, as of its file."
   (with-current-buffer buffer
     (save-excursion
       (save-restriction
@@ -1492,7 +1492,7 @@ With a prefix argument, or if those layers are empty, choose one."
 ;; no layer but may be expected there, and where to add or to look.
 
 (defvar contexture--told-elsewhere nil
-  "Names of the contexts about which the user was told that they are elsewhere.")
+  "Names of the contexts that the user has been told are elsewhere.")
 
 (defun contexture--tell-opened-layers (opened)
   "Tell what OPENED, a result of `open-layers', took over and left elsewhere.

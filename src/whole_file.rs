@@ -1,4 +1,4 @@
-//! Writes files atomically, so that nobody ever sees a file half written. Knows nothing of their
+//! Writes files atomically, so that nobody ever sees a half-written file. Knows nothing of their
 //! content.
 
 use std::fs::{File, OpenOptions};

@@ -115,7 +115,7 @@ impl Providers {
         }
     }
 
-    /// Returns whether a name or model belongs to another provider than `than`. A model that no
+    /// Returns whether a name or model belongs to a provider other than `than`. A model that no
     /// provider is configured with belongs to no provider.
     pub(super) fn is_of_another(&self, model: &str, than: &Configured) -> bool {
         let known = self.known();

@@ -41,9 +41,9 @@ pub(crate) struct Reread {
     pub found: Option<Found>,
 }
 
-/// Reason why a live item is stale whose file is gone.
+/// Reason for a stale live item: its file is gone.
 pub(crate) const GONE: &str = "its file is gone";
-/// Reason why a live item is stale whose text was never saved.
+/// Reason for a stale live item: its text was never saved.
 const NEVER_SAVED: &str = "its text was not saved";
 
 /// Compares an item with its file, and reads the item again if it changed. A live item becomes
@@ -138,8 +138,8 @@ fn fresh(item: &Item) -> Item {
     fresh
 }
 
-/// Returns a live item marked as stale for this reason, or unmarked without a reason; returns other
-/// items unchanged.
+/// Returns a live item marked as stale for `reason`, or without that mark if there is no reason.
+/// Returns other items unchanged.
 fn marked(item: &Arc<Item>, reason: Option<&str>) -> Arc<Item> {
     if !item.live {
         return Arc::clone(item);
@@ -165,8 +165,8 @@ fn with_text(counter: &dyn Counter, item: Item, text: String, taken_ms: i64) -> 
 }
 
 /// Brings the live items up to date with their files, and stores the versions that differ as one
-/// change. Returns all items as they are then. If they cannot be stored, such as on a full disk,
-/// the new versions are returned all the same.
+/// change. Returns all items in their new state, even if the new versions cannot be stored, for
+/// example because the disk is full.
 ///
 /// Items whose files were not touched since the last call are not compared. An item with the text
 /// of an unsaved buffer keeps that text while its editor is connected. If an item was changed while
@@ -227,7 +227,7 @@ fn look(services: &Services, counter: &dyn Counter, views: &[View]) -> Vec<(Arc<
     found
 }
 
-/// Returns the present time in Unix milliseconds, for the time at which content is taken. Uses the
+/// Returns the current time in Unix milliseconds, for the time at which content is taken. Uses the
 /// system clock and not the engine's, because the result is compared with the times of files.
 pub(crate) fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()

@@ -21,12 +21,12 @@ const DEADLINE: Duration = Duration::from_mins(2);
 /// Maximum length of a description, in bytes. A model that writes more is stopped; much less of the
 /// text is used.
 const MAX_DESCRIPTION_BYTES: usize = 64 << 10;
-/// A prepared summary, and what became of its description.
+/// A prepared summary, and the outcome of asking for its description.
 #[derive(Default)]
 pub(crate) struct Described {
     /// The prepared summary.
     pub prepared: Prepared,
-    /// Outcome of asking for a description; `None` if nobody was asked.
+    /// Outcome of asking for a description; `None` if no model was asked.
     pub outcome: Option<Outcome>,
 }
 
@@ -46,7 +46,7 @@ enum Silent {
 }
 
 /// Returns the minimum number of messages in view for which a summary is prepared: one if a model
-/// shall describe it, otherwise as many as make the ledger slow.
+/// is to describe it, otherwise as many as make the ledger slow.
 pub(crate) fn worth_preparing(job: &Job) -> usize {
     match job.services.summarizer {
         Some(_) => 1,

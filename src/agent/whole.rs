@@ -1,4 +1,4 @@
-//! Asks a model for a text that is of use only as a whole.
+//! Asks a model for a text that is useful only when it is complete.
 
 use super::Job;
 use crate::provider::ProviderError;
@@ -15,8 +15,8 @@ pub(super) enum Unheard {
     Failed(ProviderError),
 }
 
-/// Asks a model and reads its answer into `whole`, which has a part of the answer after an error. A
-/// model whose text has more than `most` bytes is stopped.
+/// Asks a model and reads its answer into `whole`, which has a part of the answer after an error.
+/// Stops a model whose text grows beyond `most` bytes.
 ///
 /// # Errors
 /// [`Unheard`].
@@ -46,7 +46,7 @@ pub(super) async fn hear(
     }
 }
 
-/// Returns why an answer that was heard to its end is no whole text; `None` if it is. `what` names
+/// Returns the reason why an answer that has ended is not complete; `None` if it is. `what` names
 /// the text in the plural.
 pub(super) fn flaw(whole: &Response, provider: &dyn Provider, what: &str) -> Option<String> {
     let name = provider.model();

@@ -32,7 +32,7 @@ pub(super) struct Import {
     project: Option<PathBuf>,
 }
 
-/// The answer of `import-sessions`, as far as it is shown.
+/// The part of the answer of `import-sessions` that is shown.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Answer {

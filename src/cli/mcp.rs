@@ -38,7 +38,7 @@ impl Mcp {
         let folder = std::env::current_dir().context("cannot find the current folder")?;
         let named = self.project.map(|project| true_name(&folder.join(project)));
         if let Some(project) = named.as_deref().filter(|project| !project.is_dir()) {
-            anyhow::bail!("--project: {} is no folder", visible_path(project));
+            anyhow::bail!("--project: {} is not a folder", visible_path(project));
         }
         let runtime = runtime()?;
         let served = runtime.block_on(serve(setup, Projects::new(named, folder)));
@@ -76,7 +76,7 @@ pub(super) struct Reach {
 /// A server in this process.
 struct Here {
     server: Server,
-    /// Task that lets go of the state folder once the server has ended.
+    /// Task that releases the state folder once the server has ended.
     until_the_end: JoinHandle<()>,
 }
 

@@ -50,7 +50,8 @@ fn answers(socket: &Path) -> bool {
     std::os::unix::net::UnixStream::connect(socket).is_ok()
 }
 
-/// Listens on a socket and tells others of it, if the folder is owned.
+/// Listens on a socket. If this process owns the folder, notes the socket there for other
+/// processes.
 pub(super) fn listen(path: &Path, owned: Option<&Owned>) -> io::Result<UnixSocket> {
     let socket = UnixSocket::bind(path)?;
     if let Some(owned) = owned {

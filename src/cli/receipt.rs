@@ -29,8 +29,8 @@ impl Receipt {
         std::fs::read_to_string(&self.0).ok()?.trim().parse().ok()
     }
 
-    /// Keeps other hooks of the session waiting: some agents run those of its start and of its first
-    /// prompt at once.
+    /// Makes other hooks of the session wait: some agents run the hook for the start and the hook
+    /// for the first prompt at the same time.
     pub(super) fn hold(&self) -> anyhow::Result<File> {
         self.make_folder()?;
         let file = File::options().write(true).create(true).truncate(false).open(&self.0)?;
@@ -44,7 +44,7 @@ impl Receipt {
 
     pub(super) fn note(&self, number: u64) -> anyhow::Result<()> {
         self.make_folder()?;
-        std::fs::write(&self.0, number.to_string()).context("cannot note what was given")
+        std::fs::write(&self.0, number.to_string()).context("cannot record what was given")
     }
 
     fn make_folder(&self) -> anyhow::Result<()> {

@@ -190,8 +190,8 @@ impl Serve {
     }
 }
 
-/// What is logged by default. The crate rmcp warns of each request that it refuses, with all that the
-/// agent wrote; a full pipe to standard error would then hold up everybody.
+/// Default filter of the log. The crate rmcp logs each request that it refuses, with its whole
+/// text, and a full pipe at standard error would hold up all clients.
 const LOGGED: &str = "warn,rmcp=error";
 
 /// Logs to standard error. `CONTEXTURE_LOG` sets the level, such as `debug` or `info`.

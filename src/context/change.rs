@@ -66,7 +66,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Method of a change by which items follow their sources. It is no step of its own for `undo`.
+    /// Method of a change by which items follow their sources. `undo` does not count it as a step.
     pub const FOLLOW: &str = "refresh";
 
     /// Creates an empty change, made by `method`.

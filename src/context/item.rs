@@ -107,7 +107,7 @@ names! {
 }
 
 impl Item {
-    /// Returns the reason why a live item does not have the present text of its source; `None` if
+    /// Returns the reason why a live item does not have the current text of its source; `None` if
     /// it has that text, or is not live.
     pub fn stale(&self) -> Option<&str> {
         self.metadata.text(STALE).filter(|_| self.live)
@@ -128,7 +128,7 @@ impl Item {
     }
 }
 
-/// Metadata name for the reason why a live item does not have the present text of its source.
+/// Metadata name for the reason why a live item does not have the current text of its source.
 pub(crate) const STALE: &str = "stale";
 /// Metadata name for the time of a snapshot, in Unix seconds.
 pub(crate) const AS_OF: &str = "as-of";

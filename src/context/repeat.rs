@@ -7,7 +7,7 @@ use super::item::{Item, ItemId, Metadata};
 use crate::names::names;
 
 names! {
-    /// Relation of an added live item to the live items that were there.
+    /// Relation of an added live item to the live items that were there before.
     #[cfg_attr(feature = "server", schemars(rename = "ItemRepeat"))]
     Repeat {
         /// The item was there already; it is the last item now.
@@ -28,7 +28,7 @@ pub(crate) struct Merged {
     pub content: Arc<str>,
     /// First and last line of the text; `None` for a whole file.
     pub lines: Option<(u64, u64)>,
-    /// Relation of the added item to those that were there.
+    /// Relation of the added item to those that were there before.
     pub repeat: Repeat,
 }
 

@@ -44,8 +44,8 @@ impl Item {
         Self { kind, ..self }
     }
 
-    /// Sets the file and the lines, counted from 1, that the content is from. A range without an
-    /// end names only its first line. The type of the item becomes code.
+    /// Sets the file and the lines, counted from 1, from which the content comes. A range without
+    /// an end names only its first line. The type of the item becomes code.
     #[must_use]
     pub fn region(mut self, file: impl AsRef<Path>, lines: impl RangeBounds<u64>) -> Self {
         self.metadata.set("filename", files::path_value(file.as_ref()));

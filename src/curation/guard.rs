@@ -8,7 +8,8 @@ use super::unit::History;
 const SHOWN_IN_PART: &str = "the strategy showed only part of it";
 /// Reason for leaving out a unit that the strategy showed although it does not fit.
 const TOO_MUCH: &str = "the strategy chose more than fits";
-/// Reason for showing a whole unit that the strategy changed or left out although it must not.
+/// Reason for showing a whole unit that the strategy changed or left out although it must be shown
+/// whole.
 const MANDATORY: &str = "it cannot be left out";
 /// Reason given where the strategy gave none.
 const NO_REASON: &str = "the strategy gave no reason";

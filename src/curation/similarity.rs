@@ -2,8 +2,8 @@
 
 use crate::retrieval::cosine::{cosine, dot};
 
-/// Number of messages on each side that belong to the passage around a message. In a dialogue, what
-/// a message is about is often said in those beside it.
+/// Number of messages on each side that belong to the passage around a message. In a dialogue, the
+/// topic of a message is often named in its neighbours.
 const NEARBY: usize = 2;
 
 /// Similarity of each message of a history to a question.
@@ -22,8 +22,8 @@ pub(super) struct Near {
 }
 
 impl Similarity {
-    /// Compares a question's vector with those of all messages of a history. Messages without a
-    /// vector, or with one of another length, count as not there.
+    /// Compares a question's vector with those of all messages of a history. Ignores messages
+    /// without a vector of the same length.
     pub fn of<'v>(question: &[f32], vectors: impl Iterator<Item = Option<&'v [f32]>>) -> Self {
         let square = dot(question, question);
         let mut messages = Vec::new();

@@ -252,8 +252,8 @@ impl Summary {
     }
 
     /// Returns the summary with as many entries of its ledger as fit into a message of `tokens`
-    /// tokens. The description goes if it would take most of the room. The line of counts always
-    /// stays.
+    /// tokens. The description is left out if it would take most of the room. The line of counts
+    /// always stays.
     #[must_use]
     pub(crate) fn within(&self, tokens: u64, measure: &Measure) -> Self {
         let bare = |text: &str| Self {

@@ -10,7 +10,8 @@ use crate::retrieval::index::Index;
 use crate::session::message::{Message, Role};
 use crate::tokens::Measure;
 
-/// Words of messages by their numbers, which queries read. A query adds what is missing.
+/// Words of messages, by the numbers of the messages. Queries read them, and add those that are
+/// missing.
 pub type Words = Mutex<Index>;
 
 /// The messages in view, in the order of the log, and their units.
@@ -35,7 +36,8 @@ pub struct Folded {
     pub is_folded: Vec<bool>,
     /// Index of the newest message when the summary was made.
     pub newest: usize,
-    /// Number of tokens that the messages may have together, unless the others have more.
+    /// Maximum cost of all messages in a window that may show these again, in tokens. If the other
+    /// messages alone cost more, their cost is the maximum.
     pub room: u64,
     /// True if the summary stands in for other messages too.
     pub has_others: bool,
@@ -82,7 +84,7 @@ impl<'a> History<'a> {
     }
 
     /// Returns the part of `budget` that the messages may have, in tokens. Messages that a summary
-    /// stands in for take no more than their room.
+    /// stands in for are shown only within [`Folded::room`].
     pub fn room(&self, budget: u64) -> u64 {
         self.folded.as_ref().map_or(budget, |folded| budget.min(folded.room.max(self.others())))
     }

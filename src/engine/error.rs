@@ -42,7 +42,7 @@ pub enum EngineError {
         /// Name of the manager.
         manager: String,
     },
-    /// The manager or session has another version than the caller expected.
+    /// The manager or session does not have the version that the caller expected.
     #[error("{of} has version {version}, not {expected}: it has changed since; read it again")]
     Conflict {
         /// The manager or session.

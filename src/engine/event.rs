@@ -77,8 +77,8 @@ pub enum Event {
         /// Absolute path of the wanted file; `None` for the changes of live items only.
         path: Option<String>,
     },
-    /// An agent came or left, a session of an agent was given something, or something waits for a
-    /// prompt or no longer does.
+    /// An agent connected or disconnected, a session of an agent was given something, or an item
+    /// began or stopped waiting for a prompt.
     AgentsChanged {
         /// Method that made the change.
         method: &'static str,
@@ -188,7 +188,7 @@ pub struct Statistics {
 
 impl Event {
     /// Returns the name of the manager, session or provider that the event is about; empty for
-    /// memories. Of several events with the same kind and subject, the last describes the present
+    /// memories. Of several events with the same kind and subject, the last describes the current
     /// state.
     pub fn subject(&self) -> &str {
         match self {

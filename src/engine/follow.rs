@@ -106,8 +106,8 @@ impl Engine {
         self.events.push(Event::TextWanted { question, path });
     }
 
-    /// Replaces items, each in its manager, by newer versions with the present text of their
-    /// sources. An item that was changed or removed meanwhile stays as it is. Returns the present
+    /// Replaces items, each in its manager, by newer versions with the current text of their
+    /// sources. An item that was changed or removed meanwhile stays as it is. Returns the current
     /// versions of those items that still exist.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use crate::ids::ItemId;
 pub(super) struct Held(HashMap<ItemId, Caller>);
 
 impl Held {
-    /// Notes the caller that gave this version of an item.
+    /// Records the caller that gave this version of an item.
     pub(super) fn note(&mut self, item: &Item, caller: Caller) {
         match caller {
             Caller::Connection(_) if item.live && item.is_unsaved() => {

@@ -1,7 +1,8 @@
 //! Layers: the managers whose items a buffer or a conversation sends, from the general to the
 //! special.
 //!
-//! Opening layers also moves items into them from managers with earlier names of the same places.
+//! Opening layers also moves items into them from managers that have former names of the same
+//! places.
 
 use super::{Engine, EngineError, SessionSettings};
 use crate::context::place::{self, Place};
@@ -31,8 +32,8 @@ pub(crate) struct Wanted {
     pub layers: Vec<WantedLayer>,
     /// Name or id of the conversation's session.
     pub session: Option<String>,
-    /// Managers with names of an earlier version of the program that may belong to one of the
-    /// layers.
+    /// Managers, named as by an earlier version of the program, whose items may belong to one of
+    /// the layers.
     pub former: Vec<Former>,
     /// Root of the project. Labels of files inside the project begin below the root.
     pub root: Option<String>,
@@ -45,11 +46,11 @@ pub(crate) struct WantedLayer {
     pub layer: Layer,
     /// Name of the layer's manager.
     pub manager: String,
-    /// Name of a manager that the place had as another one, whose items move into the layer.
+    /// Manager of the buffer that has become the layer's file, if any. Its items move into the layer.
     pub once: Option<String>,
 }
 
-/// A manager with a name of an earlier version of the program, and the items that it had when they
+/// A manager named as by an earlier version of the program, with the items that it had when they
 /// were compared with the layers.
 #[derive(Debug, Clone)]
 pub(crate) struct Former {
@@ -59,8 +60,8 @@ pub(crate) struct Former {
     pub ids: Vec<ItemId>,
     /// Layer to which all of the manager's items belong, if there is one.
     pub to: Option<Layer>,
-    /// True if the call named the manager, so that the answer tells of the manager if it belongs to
-    /// no layer.
+    /// True if the call named the manager, so that the answer mentions the manager even if it
+    /// belongs to no layer.
     pub is_named: bool,
 }
 
@@ -106,7 +107,7 @@ pub(crate) struct OpenLayers {
 }
 
 impl Engine {
-    /// Opens layers, and moves items into them from managers with earlier names.
+    /// Opens layers, and moves items into them from managers with former names.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`], [`EngineError::Store`].
@@ -165,8 +166,8 @@ impl Engine {
         Ok(OpenLayer { layer, manager, label, items, tokens, max_items, version })
     }
 
-    /// Moves the items of a manager with an earlier name into its layer, if the items are still
-    /// those that were compared with the layers.
+    /// Moves the items of a manager with a former name into its layer, if the items are still those
+    /// that were compared with the layers.
     fn settle_former(
         &mut self,
         former: Former,

@@ -1,11 +1,11 @@
-//! Records of what sessions of agents were given, so that nothing is given twice, and of what the
-//! user wants to go with their next prompts.
+//! Records of what sessions of agents were given, so that nothing is given twice, and of items that
+//! the user wants to send with their next prompts.
 
 use super::{Engine, EngineError, Event};
 use crate::ids::ItemId;
 use crate::store::session::{NextPush, PushRow, PushState, TakenPush};
 
-/// Method of a wish that an item goes with the next prompt, as `undo` reports it.
+/// Method of a wish to send an item with the next prompt, as `undo` reports it.
 pub(super) const PUSH_NEXT: &str = "push-next";
 
 /// A push to record.
@@ -22,11 +22,11 @@ pub(crate) struct NewPush {
     pub(crate) project: String,
     /// Tokens of the items that the push shows.
     pub(crate) tokens: u64,
-    /// Numbers of what was to go with this prompt.
+    /// Numbers of the wishes that this push fulfils.
     pub(crate) next: Vec<u64>,
 }
 
-/// A wish that an item goes with the next prompt.
+/// A wish to send an item with the next prompt.
 pub(crate) struct Wish {
     /// Manager of the item.
     pub(crate) manager: String,
@@ -41,9 +41,9 @@ pub(crate) struct Wish {
 }
 
 impl Engine {
-    /// Returns what a session of an agent has: the state after the push with this `number`, which
-    /// is the last that the agent received; by default, after the latest push. Returns also what
-    /// goes with the session's next prompt in this project.
+    /// Returns the items that a session of an agent has after the push with this `number`, the last
+    /// that the agent received; by default, after the latest push. Also returns the wishes for the
+    /// session's next prompt in this project.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -66,8 +66,8 @@ impl Engine {
     }
 
     /// Records a push that follows the push `after`. Returns its number, which is above those of
-    /// all earlier pushes to this session; `None`, and records nothing, if something that was to go
-    /// with it went with another push meanwhile, or no longer waits.
+    /// all earlier pushes to this session. Records nothing and returns `None` if one of its wishes
+    /// was fulfilled by another push or cancelled meanwhile.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -89,8 +89,8 @@ impl Engine {
         Ok(Some(number))
     }
 
-    /// Returns what the sessions of agents were given, the latest first, and the items that went
-    /// with prompts because somebody wished it, the latest last.
+    /// Returns the records of what the sessions of agents were given, the latest first, and the
+    /// fulfilled wishes, the latest last.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -102,7 +102,7 @@ impl Engine {
         Ok((store.pushes(limit)?, store.taken_pushes()?))
     }
 
-    /// Returns what waits for the next prompts of agents, the oldest first.
+    /// Returns the wishes that wait for the next prompts of agents, the oldest first.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -111,7 +111,8 @@ impl Engine {
         self.existing(waiting)
     }
 
-    /// Stores a wish, and returns its number; of a wish that waits already, the number it has.
+    /// Stores a wish, and returns its number. If the same wish waits already, returns the number of
+    /// that one.
     ///
     /// # Errors
     /// [`EngineError::NoSuchItem`]; [`EngineError::Store`].
@@ -131,7 +132,7 @@ impl Engine {
         Ok(next.number)
     }
 
-    /// Cancels a wish. Returns whether it still waited.
+    /// Cancels a wish. Returns whether the wish was still waiting.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -143,8 +144,8 @@ impl Engine {
         Ok(waited)
     }
 
-    /// Returns the newest wish about a manager's items that waits, if nothing was changed in the
-    /// manager since: what `undo` cancels.
+    /// Returns the newest waiting wish about a manager's items, which `undo` cancels; `None` if the
+    /// manager was changed since the wish.
     pub(super) fn newest_wish(&mut self, manager: &str) -> Result<Option<NextPush>, EngineError> {
         let mut waiting = self.next_pushes()?;
         waiting.retain(|next| next.manager == manager);
@@ -158,7 +159,8 @@ impl Engine {
         self.events.push(Event::AgentsChanged { method, agent, session });
     }
 
-    /// Leaves out the items that no manager has any more, and names the manager of each other one.
+    /// Leaves out wishes for items that no manager has any more, and updates the managers of the
+    /// others.
     fn existing(&mut self, due: Vec<NextPush>) -> Result<Vec<NextPush>, EngineError> {
         let mut existing = Vec::with_capacity(due.len());
         for mut next in due {

@@ -44,8 +44,9 @@ pub struct NextStep {
 
 impl Engine {
     /// Undoes the last change of a manager. Further calls go further back. A change in which items
-    /// only followed their sources is no step of its own, since the items would follow their
-    /// sources again. What waits to go with a prompt and was asked for since is cancelled first.
+    /// only followed their sources is not a step of its own, since the items would follow their
+    /// sources again. If the newest step is a wish to send an item with a prompt, cancels that
+    /// wish.
     ///
     /// # Errors
     /// [`EngineError::NothingToUndo`]; [`EngineError::NoSuchItem`] if an item that was moved to
@@ -254,7 +255,7 @@ impl<T> From<EngineError> for Ended<T> {
 }
 
 /// Adapts an undone change to the items of its manager, which may have followed their sources
-/// since. Where the change replaced no text, an item keeps its present text. If the change only
+/// since. Where the change replaced no text, an item keeps its current text. If the change only
 /// followed sources, items that have changed since are left out.
 fn adapted(change: &Change, manager: &Manager) -> Change {
     let slot = |SlotChange { before, after }: &SlotChange| {

@@ -1,4 +1,4 @@
-//! Asks Git for the present name of a file that is gone.
+//! Asks Git for the current name of a file that is gone.
 //!
 //! Git reads only the history and the index here: reading the work tree could run filters that the
 //! project configures. Git runs no hook, pager or helper, and does not use the network.
@@ -18,7 +18,7 @@ const COMMITS: &str = "500";
 /// Maximum number of renamings of one file that are followed.
 const RENAMINGS: usize = 8;
 
-/// Returns the present name of a file that is gone, if it was renamed in a Git work tree: in the
+/// Returns the current name of a file that is gone, if it was renamed in a Git work tree: in the
 /// index or in one of the last commits.
 pub(crate) fn renamed(path: &Path) -> Option<PathBuf> {
     let folder = path.ancestors().skip(1).find(|folder| folder.is_dir())?;

@@ -48,7 +48,7 @@ impl Skipped {
         }
     }
 
-    /// Adds the entries that a later step left out, after the present ones.
+    /// Adds the entries that a later step left out, after those already there.
     pub(crate) fn merge(&mut self, later: Self) {
         for (reason, count) in later.total {
             *self.total.entry(reason).or_default() += count;

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// Maximum number of characters of a name or version.
 const LONGEST: usize = 100;
 
-/// The introduction of an agent, as the server takes it.
+/// The introduction of an agent, in the form for the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Agent {
     pub(super) name: String,
@@ -23,7 +23,7 @@ pub(super) fn agent_of(context: &RequestContext<RoleServer>) -> Agent {
 }
 
 impl Agent {
-    /// Creates an agent from what a client tells of itself, if it tells anything.
+    /// Creates an agent from the information that a client gives about itself, if it gives any.
     pub(super) fn new(told: Option<Implementation>) -> Self {
         let short = |text: String| text.chars().take(LONGEST).collect::<String>();
         let (name, version) = told.map(|told| (told.name, told.version)).unwrap_or_default();

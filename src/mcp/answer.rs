@@ -22,8 +22,7 @@ pub(super) enum Trouble {
     Refused(String),
     /// The server's answer has an unexpected form.
     #[error(
-        "the Contexture server's answer has an unexpected form, so the server may have another \
-         version ({0}); ask the user to restart it"
+        "the Contexture server's answer has an unexpected form, so the server may be of a different version ({0}); ask the user to restart it"
     )]
     Odd(serde_json::Error),
     /// The arguments are wrong.

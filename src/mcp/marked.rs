@@ -124,7 +124,7 @@ pub(super) async fn layers(link: &Link, project: &Project) -> Result<(Vec<String
     Ok((layers.into_iter().map(|layer| layer.manager).collect(), newest))
 }
 
-/// Lets editors send what is not saved. Returns whether one did not answer in time.
+/// Has editors send their unsaved text. Returns whether one did not answer in time.
 pub(super) async fn edits(link: &Link) -> Result<bool, Trouble> {
     let EditorsAsked { late } = link.call("ask_editors", json!({})).await?;
     Ok(late > 0)

@@ -55,8 +55,8 @@ impl Bridge {
         Self::sharing(dial, projects, Arc::default())
     }
 
-    /// Creates a bridge that shares the answers that were given with others, since an agent may
-    /// have another bridge for each request.
+    /// Creates a bridge that shares its record of answers with other bridges, since an agent may
+    /// have a new bridge for each request.
     fn sharing(dial: impl Dial, projects: Projects, given: Arc<Given>) -> Self {
         Self { link: Link::new(dial), projects, given }
     }

@@ -143,7 +143,7 @@ fn of_address(context: &RequestContext<RoleServer>) -> Option<PathBuf> {
 }
 
 /// Asks the client for its roots. Returns none if the client does not offer roots, does not answer
-/// in time, or speaks a version of the protocol in which a server cannot ask.
+/// in time, or speaks a version of the protocol in which servers cannot ask.
 #[expect(deprecated, reason = "clients of earlier versions of the protocol still have roots")]
 async fn client_roots(context: &RequestContext<RoleServer>) -> Vec<PathBuf> {
     if context.client_capabilities().is_none_or(|able| able.roots.is_none()) {

@@ -34,7 +34,7 @@ pub(crate) struct AgentSession<'a> {
     pub(crate) id: &'a str,
     /// Number of the last push that the agent received, if known.
     pub(crate) received: Option<u64>,
-    /// True if the agent has lost what it was given.
+    /// True if the agent has lost the items that it was given.
     pub(crate) is_anew: bool,
     /// Transcript of the session whose facts are given back.
     pub(crate) compacted: Option<&'a Path>,
@@ -50,7 +50,7 @@ pub(crate) struct Push {
     pub(crate) text: String,
 }
 
-/// What a session has, and what goes with its next prompt.
+/// The items that a session has, and those to send with its next prompt.
 #[derive(Deserialize)]
 pub(super) struct Pushed {
     number: u64,
@@ -64,7 +64,7 @@ struct Item {
     digest: String,
 }
 
-/// An item that the user sends with the next prompt, once.
+/// An item that the user sends once, with the next prompt.
 #[derive(Deserialize)]
 struct Due {
     number: u64,
@@ -72,7 +72,7 @@ struct Due {
     id: String,
 }
 
-/// What the user sends with a prompt, once, as a text.
+/// The items that the user sends once with a prompt, as a text.
 #[derive(Default)]
 pub(super) struct Sent {
     pub(super) text: String,
@@ -162,7 +162,8 @@ impl AgentSession<'_> {
         Ok(Some(Push { number, text }))
     }
 
-    /// Asks what the session has after the push `received`, and what goes with its next prompt.
+    /// Asks for the items that the session has after the push `received`, and for those to send
+    /// with its next prompt.
     pub(super) async fn before(
         &self,
         link: &Link,
@@ -176,8 +177,8 @@ impl AgentSession<'_> {
         link.call("pushed_context", asked).await
     }
 
-    /// Records a push that gives the session the items of `now`. Returns its number. Fails if
-    /// something of `sent` went with another prompt meanwhile.
+    /// Records a push that gives the session the items of `now`. Returns its number. Fails if an
+    /// item of `sent` went with another prompt meanwhile.
     pub(super) async fn record(
         &self,
         link: &Link,
@@ -199,8 +200,8 @@ impl AgentSession<'_> {
         Ok(number)
     }
 
-    /// Returns the facts of a session that was compacted. Without them, the items are still worth
-    /// giving.
+    /// Returns the facts of a session that was compacted; `None` on failure, since the items are
+    /// worth giving without them.
     async fn facts(&self, link: &Link) -> Option<String> {
         let transcript = self.compacted?.to_str()?;
         let imported: Result<Imported, Trouble> =
@@ -227,7 +228,7 @@ impl AgentSession<'_> {
 }
 
 impl Pushed {
-    /// Returns what goes with the next prompt as a text of at most `room` characters of JSON.
+    /// Returns the items for the next prompt as a text of at most `room` characters of JSON.
     pub(super) async fn sent(&self, link: &Link, room: usize) -> Result<Sent, Trouble> {
         if self.next.is_empty() {
             return Ok(Sent::default());
@@ -275,7 +276,7 @@ async fn fitting(
     None
 }
 
-/// Lets the server import a recording.
+/// Has the server import a recording.
 ///
 /// # Errors
 /// The reason in words.
@@ -286,13 +287,13 @@ pub(crate) async fn import(link: &Link, recording: &str) -> Result<(), String> {
     files.into_iter().find_map(|file| file.error).map_or(Ok(()), Err)
 }
 
-/// Lets the server import a recording after its answer. Returns false if the server cannot.
+/// Has the server import a recording after its answer. Returns false if the server cannot.
 pub(crate) async fn import_beside(link: &Link, recording: &str) -> bool {
     let asked = json!({ "paths": [recording], "beside": true });
     link.call::<IgnoredAny>("import_sessions", asked).await.is_ok()
 }
 
-/// Returns the digests of items as they are recorded.
+/// Returns the digests of items in the form to record.
 fn digests(now: &Now) -> BTreeMap<String, String> {
     now.digests.iter().map(|(id, digest)| (id.clone(), format!("{digest:016x}"))).collect()
 }
@@ -329,7 +330,7 @@ impl Change {
     }
 
     /// Returns the change as a text of at most `room` characters of JSON. If the items do not fit,
-    /// they are cut, and the text says how to get all. Returns also what the text shows.
+    /// they are cut, and the text says how to get all. Also returns the items that the text shows.
     async fn text(
         &self,
         link: &Link,
@@ -363,7 +364,8 @@ impl Change {
     }
 }
 
-/// Returns the number of bytes of a text as it goes out: visible, and as JSON.
+/// Returns the number of bytes of a text as it is sent: with hidden characters made visible, and as
+/// JSON.
 fn length(text: &str) -> usize {
     Json::from(&*visible_lines(text)).to_string().len()
 }

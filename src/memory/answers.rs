@@ -45,7 +45,7 @@ enum Worth {
     States,
     /// The text only asks, but has words that the query does not have.
     Asks,
-    /// The text has no other words than the query.
+    /// The text has only words of the query.
     Repeats,
 }
 

@@ -209,7 +209,8 @@ fn bad(setting: &'static str, what: impl Into<String>) -> BadSetting {
     BadSetting { setting, what: what.into() }
 }
 
-/// Accepted window sizes in tokens. A smaller value is no useful window; a larger one is a mistake.
+/// Accepted window sizes in tokens. A smaller value is not a useful window; a larger one is a
+/// mistake.
 const CONTEXTS: std::ops::RangeInclusive<u64> = 256..=100_000_000;
 
 fn check_context(family: Family, context: Option<u64>) -> Result<(), BadSetting> {

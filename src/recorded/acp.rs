@@ -70,7 +70,7 @@ struct Cost {
     amount: f64,
 }
 
-/// What the agent has said in a turn so far and may add to.
+/// The agent's text in a turn so far, to which it may add.
 #[derive(Default)]
 pub(super) struct Turn {
     said: String,
@@ -80,7 +80,7 @@ pub(super) struct Turn {
     time: Option<i64>,
     /// Calls without a result.
     calls: Vec<Begun>,
-    /// The state of the agent's window, as last told: tokens, room, and cost of the session.
+    /// The agent's window as last reported: tokens, size, and cost of the session.
     window: Option<(u64, u64, Option<f64>)>,
 }
 
@@ -134,7 +134,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Returns what the agent has said so far. Calls then wait for their results.
+    /// Returns the agent's message so far. Its calls then wait for their results.
     pub(super) fn finish(&mut self, into: &mut Gathered) {
         self.flush(into);
         for call in &mut self.calls {
@@ -215,7 +215,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Notes the usage of a turn. Agents tell the cost of the session so far.
+    /// Records the usage of a turn. Agents report the cost of the session so far.
     fn note_usage(&mut self, usage: Option<TurnUsage>, time: Option<i64>, into: &mut Gathered) {
         let window = self.window.take();
         if usage.is_none() && window.is_none() {
@@ -266,7 +266,7 @@ impl Begun {
     }
 }
 
-/// Returns the sum of the numbers that were told, if any was.
+/// Returns the sum of the numbers that were reported, if any.
 fn sum(numbers: [Option<u64>; 3]) -> Option<u64> {
     numbers.into_iter().flatten().reduce(u64::saturating_add)
 }

@@ -61,7 +61,7 @@ pub(super) fn prompt_text(blocks: &[Block]) -> String {
     text
 }
 
-/// Returns the result of a tool as a text; `None` if an update tells none.
+/// Returns the result of a tool as a text; `None` if an update has none.
 pub(super) fn result_text(items: Option<&[Item]>, raw: Option<&Json>) -> Option<String> {
     let mut text = String::new();
     for item in items.unwrap_or_default() {

@@ -31,8 +31,8 @@ use crate::session::message::{Role, ToolCall};
 
 /// Maximum length of a line in bytes. Longer lines are counted and skipped.
 pub const LONGEST_LINE: usize = 32 << 20;
-/// Maximum size of a message's text in bytes. The rest of a longer text is cut off, which the
-/// report tells.
+/// Maximum size of a message's text in bytes. The rest of a longer text is cut off, and the report
+/// says so.
 pub const LARGEST_MESSAGE: usize = 4 << 20;
 /// Maximum number of lines in which the format must become known.
 pub const MOST_UNKNOWN_LINES: u64 = 1000;
@@ -83,7 +83,7 @@ pub struct RecordedMessage {
     pub timestamp: Option<i64>,
 }
 
-/// Tokens and cost of a turn, as the agent told them.
+/// Tokens and cost of a turn, as the agent reported them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Usage {
     /// Time in Unix seconds, if recorded.
@@ -135,7 +135,7 @@ pub fn read(source: impl BufRead) -> Result<Recorded, ReadError> {
 pub enum ReadError {
     /// The text is in none of the known formats.
     #[error(
-        "is no recorded session: expected JSON lines of Claude Code or `contexture acp`, a rollout \
+        "is not a recorded session: expected JSON lines of Claude Code or `contexture acp`, a rollout \
          of Codex, or Markdown of SpecStory"
     )]
     Unknown,

@@ -18,7 +18,7 @@ pub(super) struct Markdown {
     /// Number of the line with the heading.
     heading: u64,
     is_cut: bool,
-    /// True inside the block of a tool, where a line in a fence is no heading.
+    /// True inside the block of a tool, where a line in a fence is not a heading.
     in_tool: bool,
     in_fence: bool,
 }

@@ -1,8 +1,9 @@
-//! An index of the words of texts that are asked again and again, such as the messages of a session.
+//! An index of the words of texts that are searched again and again, such as the messages of a
+//! session.
 //!
-//! A word is kept as it is, not as its stem: only those that begin like a word of a query need to be
-//! stemmed then. A text costs 4 bytes for each of its words, and each distinct word its length and
-//! about 13 bytes.
+//! Words are kept as they are, not as stems, so that only words that begin like a word of a query
+//! need to be stemmed. A text costs 4 bytes for each of its words, and each distinct word its
+//! length and about 13 bytes.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -29,7 +30,8 @@ pub struct Index {
 }
 
 impl Index {
-    /// Adds a text, in parts, unless the index has it. Returns false if it has no room for it.
+    /// Adds a text, given in parts, unless the index has it already. Returns false if there is no
+    /// room for the text.
     pub fn add<'t>(&mut self, number: u64, parts: impl IntoIterator<Item = &'t str>) -> bool {
         let Entry::Vacant(place) = self.places.entry(number) else { return true };
         let start = self.words.len();

@@ -1,7 +1,7 @@
 //! Specifics: the paths, identifiers, options and numbers of a text. A person or a model who works
 //! on something repeats them exactly, so they say better than common words what the work is about.
 
-/// Minimum length of a number, in digits. Single digits are everywhere.
+/// Minimum length of a number, in digits. Single digits are too common.
 const LEAST_DIGITS: usize = 2;
 /// Maximum length of the ending of a file's name.
 const LONGEST_ENDING: usize = 5;

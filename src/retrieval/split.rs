@@ -1,5 +1,5 @@
-//! Splits long texts into the words of [`words`], much faster: most texts are ASCII, of which no
-//! word is copied.
+//! Splits long texts into the words of [`words`], much faster: most texts are ASCII, and words in
+//! ASCII are not copied.
 
 use super::words;
 
@@ -55,8 +55,8 @@ pub(super) fn each_word(text: &str, mut take: impl FnMut(&[&str])) {
     }
 }
 
-/// Passes on the words of a run of bytes that are no ASCII separators, or of a piece of such a run.
-/// `seen` holds the classes of the whole run's bytes. `parts` is for their parts.
+/// Passes on the words of a run of bytes that are not ASCII separators, or of a piece of such a
+/// run. `seen` holds the classes of the whole run's bytes. `parts` is for their parts.
 fn each_of<'t>(run: &'t str, seen: u8, parts: &mut Vec<&'t str>, take: &mut impl FnMut(&[&str])) {
     let capital = || run.bytes().skip(1).all(|byte| byte.is_ascii_lowercase());
     match seen {

@@ -5,7 +5,7 @@ use super::params::KEY;
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-/// Earlier names of methods, each with the present name.
+/// Earlier names of methods, each with the current name.
 const RENAMED: [(&str, &str); 17] = [
     ("add-context", "add-item"),
     ("update-context", "update-item"),
@@ -59,7 +59,7 @@ pub(super) fn kept_name<'a>(method: &'a str, params: &Value) -> &'a str {
     part.or_else(renamed).unwrap_or(method)
 }
 
-/// Returns the present name of a method called by an earlier name, and changes the parameters to
+/// Returns the current name of a method called by an earlier name, and changes the parameters to
 /// those that the method takes now. Returns `None` for a name that no method ever had.
 ///
 /// # Errors

@@ -163,7 +163,7 @@ pub struct Subscription {
     pub topics: Vec<Topic>,
     /// Managers to be told of; `None` for all.
     pub managers: Option<Vec<String>>,
-    /// Names or ids of sessions to be told of; `None` for all.
+    /// Names or ids of the sessions to notify about; `None` for all.
     pub sessions: Option<Vec<String>>,
     /// Connection that subscribed.
     pub caller: Caller,
@@ -191,7 +191,8 @@ names! {
         ProvidersChanged => "providers-changed",
         /// A chat waits for an approval, or no longer does.
         ApprovalsChanged => "approvals-changed",
-        /// An agent came or left, was given something, or something waits for its next prompt.
+        /// An agent connected, disconnected or was given something, or an item began or stopped
+        /// waiting for its next prompt.
         AgentsChanged => "agents-changed",
         /// Somebody wants the unsaved text of editors. Subscribers answer with `give-text`.
         TextWanted => "text-wanted",

@@ -27,7 +27,7 @@ pub(super) struct ConnectedAgent {
 }
 
 impl Agents {
-    /// Records the agent of a connection, and tells so. Returns the number of agents now.
+    /// Records the agent of a connection, and announces that. Returns the number of agents now.
     pub(super) fn note(
         &self,
         engine: &mut Engine,
@@ -42,7 +42,7 @@ impl Agents {
         agents.len()
     }
 
-    /// Forgets the agent of a connection that has ended, and tells so.
+    /// Forgets the agent of a connection that has ended, and announces that.
     pub(crate) fn forget(&self, engine: &mut Engine, client: &Arc<Client>) {
         let client = Arc::downgrade(client);
         let mut agents = self.known();

@@ -127,7 +127,7 @@ pub(super) enum ErrorData<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         session: Option<&'a str>,
     },
-    /// The manager or session has another version than `:if-version`, so it has changed since.
+    /// The version of the manager or session is not `:if-version`, so it has changed since.
     Conflict {
         /// Version now; 0 if `open-session` was to open a session that does not exist.
         version: u64,

@@ -65,8 +65,8 @@ pub(crate) struct ContextChanged<'a> {
     pub(crate) tokens: u64,
     /// Version of the manager now.
     pub(crate) version: u64,
-    /// True if a call of the notified connection made the change, and this notification tells of
-    /// no other change.
+    /// True if a call of the notified connection made the change, and this notification covers no
+    /// other change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) own: Option<bool>,
 }
@@ -89,16 +89,16 @@ pub(crate) struct ProvidersChanged<'a> {
     pub(crate) provider: &'a str,
 }
 
-/// An agent came or left, a session of an agent was given something, or something waits for a
-/// prompt or no longer does. `list-agents` returns how it is.
+/// An agent connected or disconnected, a session of an agent was given something, or an item began
+/// or stopped waiting for a prompt. `list-agents` returns the current state.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct AgentsChanged<'a> {
-    /// Method that made the change; `introduce-agent` if an agent came or left.
+    /// Method that made the change; `introduce-agent` if an agent connected or disconnected.
     pub(crate) method: &'a str,
     /// Name of the agent; empty if it is not one only.
     pub(crate) agent: &'a str,
-    /// Id of the agent's session; empty if it is not one only.
+    /// Id of the agent's session; empty if the change is not about a single session.
     pub(crate) agent_session: &'a str,
 }
 
@@ -108,7 +108,8 @@ pub(crate) struct AgentsChanged<'a> {
 pub(crate) struct TextWanted<'a> {
     /// Number of the question, for `give-text`.
     pub(crate) question: u64,
-    /// Absolute path of the file whose text is wanted, without links; `nil` if only live items are.
+    /// Absolute path of the file whose text is wanted, without links; `nil` if only the changes of
+    /// live items are wanted.
     pub(crate) path: Option<&'a str>,
 }
 

@@ -12,7 +12,7 @@ use crate::session::message::Phase;
 use crate::store::session::{PhaseUsage, Spent, UsageRow};
 use crate::value::{Keyword, Value};
 
-/// The report of a window. It lists each part of the window, or runs of similar parts.
+/// The report of a window. Lists the parts of the window, with similar neighbours grouped.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "WindowReport")]
@@ -33,7 +33,7 @@ pub(super) struct WindowReport<'a> {
     sections: &'a [SectionTokens],
     /// Sections that the phase requires and the window lacks.
     missing: &'a [Section],
-    /// Outcome of each part, or of runs of similar parts.
+    /// Outcome of each part, with similar neighbours grouped.
     parts: Vec<Part<'a>>,
     /// Comparison with the previous window; absent for the first window.
     #[serde(skip_serializing_if = "Option::is_none")]

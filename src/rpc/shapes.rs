@@ -27,7 +27,7 @@ impl<A: JsonSchema, B: JsonSchema> JsonSchema for Either<A, B> {
     }
 }
 
-/// The name of a parameter, or the path of a member in it. A path that is no plain name, such as
+/// The name of a parameter, or the path of a member in it. A path that is not a plain name, such as
 /// `types[0]`, is a string, since a keyword would be printed with backslashes.
 pub(super) struct ParamPath<'a>(pub(super) &'a str);
 

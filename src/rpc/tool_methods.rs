@@ -56,7 +56,7 @@ pub(super) struct Listed {
     description: String,
     /// JSON Schema of the arguments, as JSON.
     schema: String,
-    /// Whether calls need approval.
+    /// True if calls need approval.
     effect: Effect,
     /// What calls can reach; empty if the client did not say.
     touches: String,
@@ -106,7 +106,7 @@ pub(super) struct GiveResult {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "TakenResult")]
 pub(super) struct Taken {
-    /// True if the call still waited for this connection's result.
+    /// True if the call was still waiting for this connection's result.
     taken: bool,
 }
 

@@ -94,7 +94,7 @@ impl JsonSchema for ToolNames {
     }
 }
 
-/// Returns the name of a tool; empty if the value is no name.
+/// Returns the name of a tool; empty if the value is not a name.
 fn name(given: &Value) -> String {
     match given {
         // A keyword or symbol may have hyphens.

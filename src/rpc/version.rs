@@ -92,7 +92,7 @@ impl Versions {
     /// call is not about one manager or session.
     ///
     /// # Errors
-    /// −32602 if a parameter is no version, or the call is about several managers or none.
+    /// −32602 if a parameter is not a version, or the call is about several managers or none.
     pub(super) fn take(
         about: About,
         beside: Beside,
@@ -219,8 +219,8 @@ fn session_in(result: &Value) -> Option<u64> {
     id.parse().ok().map(|SessionId(id)| id)
 }
 
-/// Puts the version into a result. A result that is no object has no place for the version; it is
-/// put into an object if the call has `:since`.
+/// Puts the version into a result. A result that is not an object has no place for the version, so
+/// it is wrapped in an object if the call has `:since`.
 fn told(result: Value, version: u64, is_asked: bool) -> Value {
     let version = Value::from(version);
     let with = |name: &str, value| {

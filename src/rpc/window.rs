@@ -46,7 +46,7 @@ pub(super) struct SectionTexts {
     failures: Option<Vec<FailureText>>,
     /// Units of code that were finished before.
     units: Option<Vec<UnitText>>,
-    /// Memories, as the `:grounding` of `process-turn` has them.
+    /// Memories, in the form of `:grounding` of `process-turn`.
     grounding: Option<String>,
 }
 
@@ -227,7 +227,7 @@ pub(super) struct WindowResult<'a> {
     /// Parts of the window, in order; absent if the call is `:brief`.
     #[serde(skip_serializing_if = "Option::is_none")]
     parts: Option<Vec<PartResult<'a>>>,
-    /// Report of what is in and out.
+    /// Report of the parts that are in the window and left out.
     report: WindowReport<'a>,
     /// Outcome for each item of the session's managers.
     items: Vec<Decided>,

@@ -59,8 +59,8 @@ pub(crate) fn notifications(burst: &Burst, wanted: &Subscription) -> Vec<Outgoin
     told
 }
 
-/// Keeps the last event of each kind and subject, in the order of their first appearance, and tells
-/// whether it is the only one.
+/// Keeps the last event of each kind and subject, in the order of their first appearance, and
+/// returns whether it is the only one.
 fn latest<'a>(
     events: impl IntoIterator<Item = &'a Event>,
 ) -> impl Iterator<Item = (&'a Event, bool)> {

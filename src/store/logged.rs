@@ -17,8 +17,9 @@ use super::log::Entry;
 use super::{Counters, Extent, Reading, Store, StoreError, StoredManager, Way, Writing};
 use crate::context::change::Change;
 
-/// Number of pending entries from which all of them are moved to the other store right after the
-/// burst is answered. So few take less time than a client needs to read its answer and call again.
+/// Number of pending entries at which all of them are moved to the other store, right after the
+/// burst is answered. So few entries take less time than a client needs to read its answer and call
+/// again.
 const MOVED_AT_ONCE: usize = 64;
 /// Length of the log, in bytes, above which its entries are moved.
 const LONGEST_LOG: u64 = 8 << 20;

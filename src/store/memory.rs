@@ -82,6 +82,6 @@ pub struct MemoryFilter {
     /// A session and a kind: the session's memories of this kind are left out, because the session
     /// shows these texts already.
     pub except: Option<(u64, String)>,
-    /// Whether forgotten memories are included.
+    /// True to include forgotten memories.
     pub with_forgotten: bool,
 }

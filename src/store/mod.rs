@@ -77,7 +77,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// Returns the name of the method that goes this way.
+    /// Returns the name of the method that moves in this direction.
     pub fn name(self) -> &'static str {
         match self {
             Self::Undo => "undo",
@@ -175,7 +175,7 @@ pub trait Store: Send {
     fn take_back(&mut self, manager: &str, inverse: &Change) -> Result<(), StoreError>;
 
     /// Redoes the change that was undone last: applies `change`, which is that change adapted to
-    /// the present items, and moves it back to the journal. If `change` is empty, nothing is
+    /// the current items, and moves it back to the journal. If `change` is empty, nothing is
     /// applied: the undone change is only forgotten.
     fn redo(&mut self, manager: &str, change: &Change) -> Result<(), StoreError>;
 

@@ -39,7 +39,7 @@ pub struct NewNotes {
     pub recent_runs: Option<u64>,
     /// Setting: number of runs to pass on unchanged.
     pub passthrough_runs: Option<u64>,
-    /// Setting: number of tokens from which notes are written.
+    /// Setting: minimum size of the history for notes to be written, in tokens.
     pub token_threshold: Option<u64>,
     /// Number of runs that fitted into the prompt.
     pub runs_shown: Option<u64>,
@@ -89,7 +89,7 @@ pub struct NotesQuery<'a> {
     pub status: Option<&'a str>,
     /// Maximum number of rows to return.
     pub limit: u64,
-    /// Whether prompt, payload and output are left empty.
+    /// True to leave prompt, payload and output empty.
     pub brief: bool,
 }
 

@@ -141,7 +141,7 @@ pub struct NewCheckpoint {
     pub turn: u64,
     /// Label of the checkpoint.
     pub message: String,
-    /// Whether the checkpoint was made automatically.
+    /// True if the checkpoint was made automatically.
     pub automatic: bool,
     /// Creation time in Unix seconds.
     pub created: i64,
@@ -275,7 +275,7 @@ pub struct PhaseUsage {
     pub cost: f64,
 }
 
-/// Items that a session of an agent was given up to a push.
+/// The items that a session of an agent has after a push.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushState {
     /// Number of the push; 0 before the first.
@@ -284,7 +284,7 @@ pub struct PushState {
     pub items: String,
 }
 
-/// What a session of an agent was given.
+/// The record of what a session of an agent was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushRow {
     /// Name of the agent.
@@ -303,7 +303,7 @@ pub struct PushRow {
     pub tokens: u64,
 }
 
-/// An item that goes with the next prompt of a session of an agent.
+/// A wish to send an item with the next prompt of an agent's session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextPush {
     /// Number; never used twice.
@@ -320,7 +320,8 @@ pub struct NextPush {
     pub project: String,
     /// Time of the wish, in Unix seconds.
     pub at: i64,
-    /// Mark of the change of the manager that `undo` would undo then; 0 if there was none.
+    /// Mark of the manager's change that `undo` would have undone at that time; 0 if there was
+    /// none.
     pub change: u64,
 }
 
@@ -344,8 +345,7 @@ impl Default for PushState {
 }
 
 impl PushRow {
-    /// Returns the state after the push with this number. An unknown number means that nothing was
-    /// given since.
+    /// Returns the state after the push with this number. An unknown number gives an empty state.
     pub fn at(&self, number: u64) -> PushState {
         [&self.latest, &self.earlier]
             .into_iter()

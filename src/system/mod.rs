@@ -1,6 +1,6 @@
-//! What operating systems do differently: holding files, noticing that a peer has gone, and telling
-//! whose connection it is. `linux` has the ways that only Linux has, `portable` those of any Unix;
-//! `--cfg portable` takes the second on Linux, too. Must not know who asks.
+//! The parts that differ between operating systems: holding files, noticing that a peer has gone,
+//! and finding out who owns a connection. `linux` uses what only Linux has, `portable` works on any
+//! Unix; `--cfg portable` chooses the latter on Linux, too. Must not know who asks.
 
 use std::fs::{File, OpenOptions};
 use std::io;

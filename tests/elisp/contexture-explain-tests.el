@@ -175,7 +175,7 @@ messages")))
   (contexture-explain-tests--with-window '(:phase :implementation :max-tokens 2000)
     (contexture-explain)
     (contexture-explain-tests--shows "Chosen by +tiered, for the phase implementation")
-    (contexture-explain-tests--shows "Missing +.*, which the phase wants")))
+    (contexture-explain-tests--shows "Missing +.*, which the phase requires")))
 
 (ert-deftest contexture-explain-of-1000-messages-is-quick ()
   (contexture-dashboard-tests--with

@@ -171,7 +171,7 @@ An answer that is nil takes the default."
       (contexture-session-tests--answering '(nil)
         (call-interactively #'contexture-session-restore)))
     (should (= 1 (length (contexture-request 'list-sessions))))
-    (contexture-test-user-error "No session is deleted"
+    (contexture-test-user-error "There are no deleted sessions"
       (call-interactively #'contexture-session-restore))))
 
 (ert-deftest contexture-session-restore-tells-two-of-one-name-apart ()

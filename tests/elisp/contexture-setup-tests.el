@@ -30,7 +30,7 @@
     (let ((file (concat contexture-test-directory ".gemini/settings.json")))
       (should (equal (contexture-setup-tests--answering
                       nil (lambda () (contexture-setup-agent "gemini")))
-                     '("Put this in? ")))
+                     '("Add this? ")))
       (should-not (file-exists-p file))
       (with-current-buffer contexture-setup-buffer
         (goto-char (point-min))
@@ -45,7 +45,7 @@
         (contexture-setup-agent "gemini"))
       (should (equal (contexture-setup-tests--answering
                       t (lambda () (contexture-setup-agent "gemini" nil t)))
-                     '("Take this out? ")))
+                     '("Remove this? ")))
       (should-not (file-exists-p file)))))
 
 (ert-deftest contexture-setup-agent-says-why-it-cannot ()

@@ -219,7 +219,7 @@ fn the_doctor_runs_what_is_set_up() {
     let report = home.succeed(&["doctor"]);
     assert!(report.contains("ok  Codex is not installed"), "{report}");
     std::fs::create_dir(home.path("home/.codex")).unwrap();
-    assert!(home.succeed(&["doctor"]).contains("contexture setup codex does it"));
+    assert!(home.succeed(&["doctor"]).contains("run contexture setup codex"));
     for agent in AGENTS {
         home.succeed(&["setup", agent]);
     }
@@ -262,7 +262,7 @@ fn the_doctor_says_what_does_not_work() {
         "BAD Claude Code: set up without the hook PreCompact; run contexture setup claude again",
         "BAD Codex: does not work; run contexture setup codex again: its server: it cannot be started",
         "BAD Gemini CLI: does not work; run contexture setup gemini again: its hook SessionStart: it failed",
-        "BAD OpenCode: does not work; run contexture setup opencode again: its server: it wrote what is no",
+        "BAD OpenCode: does not work; run contexture setup opencode again: its server: its output is not an",
     ] {
         assert!(report.contains(line), "{line}\n{report}");
     }
@@ -286,7 +286,7 @@ fn the_doctor_runs_nothing_that_a_project_names() {
     let hooks = read(settings.clone());
     let check = || {
         let report = home.succeed(&["doctor"]);
-        assert!(report.contains("with another command, which was not run"), "{report}");
+        assert!(report.contains("with a different command, which was not run"), "{report}");
         assert!(!home.file("ran").exists());
     };
     check();

@@ -58,7 +58,7 @@ struct View {
     kept: Arc<BTreeSet<u64>>,
 }
 
-/// Takes notes for the present turn of a session. `configured` is the model that will see the
+/// Takes notes for the current turn of a session. `configured` is the model that will see the
 /// notes. The caller reports the use of the notes with [`TurnNotes::mark_used`].
 ///
 /// # Errors

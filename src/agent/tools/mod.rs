@@ -23,8 +23,8 @@ pub(crate) trait OfferedTool: Send + Sync {
         true
     }
 
-    /// Returns whether turns that name no tools offer this one, besides those of the session's
-    /// settings.
+    /// Returns whether turns that name no tools offer this one in addition to those in the
+    /// session's settings.
     fn is_offered_unasked(&self) -> bool {
         false
     }

@@ -1,4 +1,5 @@
-//! The agents: where each keeps its configuration, and what goes into it.
+//! The agents that can be set up: the places of their configuration files, and the entries to add
+//! there.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -19,11 +20,11 @@ pub(super) enum Agent {
     OpenCode,
 }
 
-/// Whose configuration it is.
+/// The owner of a configuration.
 #[derive(Debug, Clone)]
 pub(super) enum Place {
     User,
-    /// That of a project, in its root.
+    /// A project, with its root.
     Project(PathBuf),
 }
 
@@ -33,10 +34,10 @@ pub(super) struct Program {
     words: Vec<String>,
 }
 
-/// A configuration file, and what goes into it.
+/// A configuration file, and the entries to add to it.
 pub(super) struct File {
     pub(super) path: PathBuf,
-    /// Folders in one of which the file must be, after all links are followed.
+    /// The file must be in one of these folders, after all links are followed.
     pub(super) within: Vec<PathBuf>,
     pub(super) wanted: Wanted,
 }
@@ -79,7 +80,7 @@ impl Agent {
         }
     }
 
-    /// Tells whether the agent's program is found, or its configuration.
+    /// Returns whether the agent's program or the folder of its configuration exists.
     pub(super) fn is_installed(self, home: &Path) -> bool {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let is_there = |folder: PathBuf| folder.join(self.name()).is_file();
@@ -168,7 +169,7 @@ impl Agent {
 }
 
 impl Program {
-    /// Returns the running program, by its path, with the options given.
+    /// Creates the command line of the running program, by its path and with these options.
     ///
     /// # Errors
     /// Fails if the path or an option is not UTF-8, which configuration files must be.
@@ -207,7 +208,7 @@ impl Program {
     }
 }
 
-/// Tells whether two commands run the same hook of this program, wherever it is installed.
+/// Returns whether two commands run the same hook of this program, wherever it is installed.
 pub(super) fn same_hook(one: &str, other: &str) -> bool {
     match (hook_of(one), hook_of(other)) {
         (Some((a, one)), Some((b, other))) => {
@@ -217,7 +218,7 @@ pub(super) fn same_hook(one: &str, other: &str) -> bool {
     }
 }
 
-/// Splits the command of a hook into the program's name, and the agent with the event.
+/// Splits the command of a hook into the name of the program and the rest: the agent and the event.
 fn hook_of(command: &str) -> Option<(String, &str)> {
     let (program, hook) = command.trim().rsplit_once(" hook ")?;
     let path = match program.strip_prefix('\'') {
@@ -262,7 +263,7 @@ fn variable_path(variable: &str, otherwise: &Path) -> PathBuf {
     named(variable).unwrap_or_else(|| otherwise.to_owned())
 }
 
-/// Returns the folder that an environment variable names, if it does.
+/// Returns the folder that an environment variable names, if it is set.
 fn named(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).filter(|it| it != OsStr::new("")).map(PathBuf::from)
 }

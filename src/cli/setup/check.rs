@@ -1,5 +1,5 @@
-//! Checks by running them whether what agents are configured to start works. Uses a state folder of
-//! its own, so that nothing is left behind.
+//! Runs the commands that agents are configured to start, to check that they work. Uses a separate
+//! state folder, so that nothing is left behind.
 
 use std::fs::DirBuilder;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -23,7 +23,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 
 const UNTRUSTED: &str = "; Codex runs them once you trust them: enter /hooks there";
 
-/// What was found out about an agent.
+/// The result of checking an agent.
 pub(in crate::cli) struct Checked {
     pub(in crate::cli) is_good: bool,
     pub(in crate::cli) text: String,
@@ -47,7 +47,7 @@ fn check_agent(agent: Agent, places: &[Place], home: &Path, program: &Program) -
     if all.is_empty() {
         let name = agent.name();
         let text = match agent.is_installed(home) {
-            true => format!("{} is not set up; contexture setup {name} does it", agent.title()),
+            true => format!("{} is not set up; run contexture setup {name}", agent.title()),
             false => format!("{} is not installed", agent.title()),
         };
         return vec![Checked { is_good: true, text }];
@@ -77,7 +77,9 @@ fn check_place(
     // Whoever wrote the project may have named any program.
     if matches!(place, Place::Project(_)) && !entries.are_of(agent, program) {
         let title = agent.title();
-        return Ok(Some(format!("{title} is set up{at} with another command, which was not run")));
+        return Ok(Some(format!(
+            "{title} is set up{at} with a different command, which was not run"
+        )));
     }
     let again = format!("run contexture setup {}{option} again", agent.name());
     if let Some(missing) = entries.missing(agent) {
@@ -88,7 +90,7 @@ fn check_place(
     Ok(Some(format!("{} is set up{at} and works: {counts}{trust}", agent.title())))
 }
 
-/// Tells whether it is Codex, and was not told to trust the hooks.
+/// Returns whether the agent is Codex and was not told to trust the hooks.
 fn is_untrusted(agent: Agent, place: &Place, home: &Path) -> bool {
     let hooks = agent.folder(place, home).join("hooks.json");
     let config = codex_folder(home).join("config.toml");
@@ -110,7 +112,7 @@ fn run_all(agent: Agent, entries: &Entries) -> anyhow::Result<String> {
     })
 }
 
-/// A folder for a state, which goes when it is dropped.
+/// A folder for a state. Dropping the value removes the folder.
 struct Scratch(PathBuf);
 
 impl Drop for Scratch {
@@ -145,7 +147,7 @@ impl Scratch {
                 bail!("it ended without an answer: {}", running.last_words())
             };
             let Ok(answer) = serde_json::from_str::<Json>(&line) else {
-                bail!("it wrote what is no answer")
+                bail!("its output is not an answer")
             };
             if answer["id"] == 2 {
                 let tools = answer["result"]["tools"].as_array().context("it lists no tools")?;
@@ -173,7 +175,7 @@ impl Scratch {
         ensure!(!said.contains(&format!("hook {} {event}: ", agent.name())), "{said}");
         let answer = serde_json::from_str::<Json>(&output);
         let is_valid = answer.is_ok_and(|it| it["hookSpecificOutput"]["hookEventName"] == event);
-        ensure!(output.is_empty() || is_valid, "it wrote what is no answer");
+        ensure!(output.is_empty() || is_valid, "its output is not an answer");
         Ok(())
     }
 
@@ -192,7 +194,7 @@ impl Scratch {
     }
 }
 
-/// A command that runs, in a process group of its own, which ends when this is dropped.
+/// A running command in its own process group. Dropping the value kills the group.
 struct Running {
     child: Child,
     lines: Receiver<String>,
@@ -211,7 +213,8 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Writes to its input. A command that does not read tells why by its output.
+    /// Writes to the command's input. Ignores failures: a command that does not read its input
+    /// shows the reason in its output.
     fn write(&mut self, text: &str) {
         if let Some(stdin) = &mut self.child.stdin {
             let _ = stdin.write_all(text.as_bytes());
@@ -222,7 +225,7 @@ impl Running {
         drop(self.child.stdin.take());
     }
 
-    /// Returns the next line of its output, or `None` at the end.
+    /// Returns the next line of the command's output, or `None` at the end.
     fn line(&self, end: Instant) -> anyhow::Result<Option<String>> {
         use std::sync::mpsc::RecvTimeoutError::{Disconnected, Timeout};
         match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
@@ -232,7 +235,7 @@ impl Running {
         }
     }
 
-    /// Ends it, and returns the last line of its standard error.
+    /// Kills the command, and returns the last line of its standard error.
     fn last_words(&mut self) -> String {
         let mut said = String::new();
         let _ = self.child.kill();

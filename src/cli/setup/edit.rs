@@ -1,5 +1,5 @@
-//! An edit of a text: places and what stands there afterwards. Shows itself without the rest of the
-//! text, which may hold keys. Pure.
+//! Edits of texts: places, each with its new text. An edit is shown without the rest of the text,
+//! which may contain keys. Pure.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -23,7 +23,7 @@ impl Edit {
         Self(splices)
     }
 
-    /// The edit that turns one text into another, as a single replacement.
+    /// Returns the edit that turns one text into another, as a single replacement.
     pub(super) fn between(before: &str, after: &str) -> Self {
         let same = |pairs: &mut dyn Iterator<Item = (char, char)>| -> usize {
             pairs.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
@@ -43,12 +43,12 @@ impl Edit {
         self.0.is_empty()
     }
 
-    /// True if the edit takes nothing away.
+    /// Returns whether the edit removes nothing.
     pub(super) fn only_adds(&self) -> bool {
         self.0.iter().all(|splice| splice.range.is_empty())
     }
 
-    /// Returns the text afterwards, or `None` if the edit does not fit the text.
+    /// Returns the edited text, or `None` if the edit does not fit the text.
     pub(super) fn apply(&self, text: &str) -> Option<String> {
         let mut done = String::with_capacity(text.len());
         let mut at = 0;
@@ -73,7 +73,8 @@ impl Edit {
         Self(self.0.iter().map(back).collect())
     }
 
-    /// Shows the edit as a diff without context. Of what goes, only lines that `is_known` are shown.
+    /// Formats the edit as a diff without context. Hides each removed line for which `is_known` is
+    /// false.
     pub(super) fn shown(&self, text: &str, is_known: impl Fn(&str) -> bool) -> String {
         let mut diff = String::new();
         for Splice { range, text: new } in &self.0 {

@@ -1,4 +1,4 @@
-//! Reads what an agent is configured to start.
+//! Reads the commands that an agent is configured to start.
 
 use std::path::Path;
 
@@ -64,14 +64,14 @@ impl Entries {
         self.server.is_empty() && self.hooks.is_empty()
     }
 
-    /// True if all commands are those of a program.
+    /// Returns whether all commands are those of this program.
     pub(super) fn are_of(&self, agent: Agent, program: &Program) -> bool {
         let mut hooks = self.hooks.iter();
         (self.server.is_empty() || self.server == program.with(&["mcp"]))
             && hooks.all(|(event, command)| *command == program.hook(agent, event))
     }
 
-    /// Says what is missing, if anything is.
+    /// Returns a name for the first entry that is missing, if any is.
     pub(super) fn missing(&self, agent: Agent) -> Option<String> {
         if self.server.is_empty() {
             return Some("the server".to_owned());

@@ -1,4 +1,5 @@
-//! The configuration file of an agent: read with care, and written whole, with its mode.
+//! The configuration file of an agent: checked when it is read, and replaced as a whole, with its
+//! mode, when it is written.
 
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write};
@@ -11,7 +12,7 @@ use crate::visible::visible_path;
 
 /// Maximum size of a configuration file, in bytes.
 const LARGEST: u64 = 64 << 20;
-/// Mode of a file that is made: it may come to hold keys.
+/// Mode of a new file, which may get keys later.
 const NEW_MODE: u32 = 0o600;
 
 /// A configuration file as it was read.
@@ -43,8 +44,8 @@ impl Found {
         Ok(Self { path, text: Some(text), mode: meta.permissions().mode() & 0o7777 })
     }
 
-    /// Writes a text in place of what was read, with the folders above. Returns the number of folders
-    /// that it made.
+    /// Replaces the text that was read, and creates missing folders. Returns the number of folders
+    /// that it created.
     pub(super) fn write(&self, text: &str) -> anyhow::Result<usize> {
         self.check_unchanged()?;
         let folder = self.path.parent().context("it is in no folder")?;
@@ -60,7 +61,7 @@ impl Found {
         written.map(|()| made)
     }
 
-    /// Removes the file, and as many of the folders above as are empty.
+    /// Removes the file, and up to `folders` folders above it that are then empty.
     pub(super) fn delete(&self, folders: usize) -> anyhow::Result<()> {
         self.check_unchanged()?;
         std::fs::remove_file(&self.path)?;
@@ -105,14 +106,15 @@ fn check(meta: &Metadata) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Follows all links of a path, as far as it exists. Tells whether all of it does.
+/// Resolves the links in the part of a path that exists. Also returns whether the whole path
+/// exists.
 fn resolve(path: &Path) -> anyhow::Result<(PathBuf, bool)> {
     match path.canonicalize() {
         Ok(path) => Ok((path, true)),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             ensure!(path.symlink_metadata().is_err(), "it is a link that leads nowhere");
             let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
-                bail!("it is no name of a file")
+                bail!("it is not the name of a file")
             };
             Ok((resolve(above)?.0.join(name), false))
         }

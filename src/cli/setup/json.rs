@@ -1,4 +1,4 @@
-//! Adds entries to JSON, with or without comments, and takes them out. All else keeps its bytes.
+//! Adds entries to JSON, with or without comments, and removes them. All other bytes stay the same.
 //! Pure.
 
 use std::ops::Range;
@@ -11,10 +11,10 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use super::edit::{Edit, Splice};
 use super::value::{Child, are_groups, bare, children, command, commands, hooks, quoted, render};
 
-/// Name of an entry that is taken out whole, whatever else a user wrote into it.
+/// Name of the entry that is removed as a whole, even if a user added to it.
 pub(super) const ENTRY: &str = "contexture";
 
-/// A text that parses, and what is needed to edit it.
+/// A parsed text, with the data needed to edit it.
 struct Document<'a> {
     text: &'a str,
     root: Value<'a>,
@@ -23,8 +23,8 @@ struct Document<'a> {
     step: String,
 }
 
-/// Returns the edit that adds what is missing of `wanted`, a JSON object, and corrects what differs.
-/// `is_same` tells whether two commands of hooks are the same hook.
+/// Returns the edit that adds the missing parts of `wanted`, a JSON object, and corrects those that
+/// differ. `is_same` tells whether two commands of hooks are the same hook.
 ///
 /// # Errors
 /// The reason in words, if the text does not parse, or something else stands where entries go.
@@ -40,7 +40,7 @@ pub(super) fn add(text: &str, wanted: &str, is_same: SameHook) -> Result<Edit, S
     Ok(Edit::new(splices))
 }
 
-/// Returns the edit that takes out the entries of `wanted`.
+/// Returns the edit that removes the entries of `wanted`.
 ///
 /// # Errors
 /// The reason in words, if the text does not parse.
@@ -57,20 +57,20 @@ pub(super) fn remove(text: &str, wanted: &str, is_same: SameHook) -> Result<Edit
     Ok(Edit::new(splices))
 }
 
-/// True if a JSON text holds nothing.
+/// Returns whether a JSON text is empty or an empty object.
 pub(super) fn is_blank(text: &str) -> bool {
     let bare: String = text.split_whitespace().collect();
     matches!(&*bare, "" | "{}")
 }
 
-/// Returns the lines of `wanted`, as they are written.
+/// Returns the lines of `wanted` as they would be added, without indentation and commas.
 pub(super) fn lines(wanted: &str) -> Vec<String> {
     let text = Document::parse(wanted).map(|it| render(&it.root, "", "  ", "\n"));
     let line = |line: &str| line.trim().trim_end_matches(',').to_owned();
     text.unwrap_or_default().lines().map(line).collect()
 }
 
-/// Returns the value at a path of names, as JSON without comments.
+/// Returns the value at a path of names.
 pub(super) fn find<'a>(text: &'a str, path: &[&str]) -> Result<Option<Value<'a>>, String> {
     let mut value = Document::parse(text)?.root;
     for name in path {
@@ -81,10 +81,10 @@ pub(super) fn find<'a>(text: &'a str, path: &[&str]) -> Result<Option<Value<'a>>
     Ok(Some(value))
 }
 
-/// Tells whether two commands are the same hook.
+/// A function that returns whether two commands are the same hook.
 pub(super) type SameHook<'a> = &'a dyn Fn(&str, &str) -> bool;
 
-/// Corrects our hooks, and returns the groups of those that are missing.
+/// Corrects the commands of our hooks, and returns the groups of the missing ones.
 fn add_groups<'w, 'v>(
     all: &Array<'_>,
     wanted: &'w Array<'v>,
@@ -118,7 +118,7 @@ impl<'a> Document<'a> {
         Ok(document)
     }
 
-    /// Returns the white space at the beginning of the line of a place.
+    /// Returns the white space at the beginning of the line that contains the byte `at`.
     fn indent(&self, at: usize) -> &'a str {
         let line = self.text[..at].rfind('\n').map_or(0, |end| end + 1);
         let rest = &self.text[line..];
@@ -169,7 +169,7 @@ impl<'a> Document<'a> {
 
     fn misfit(&self, have: &Value<'a>) -> String {
         let line = self.text[..have.range().start].matches('\n').count() + 1;
-        format!("line {line}: another kind of value stands where an entry goes")
+        format!("line {line}: an entry cannot be added to this kind of value")
     }
 
     /// Adds children at the end of an object or array.
@@ -214,8 +214,8 @@ impl<'a> Document<'a> {
         self.commas.iter().find(|comma| within.contains(&comma.start))
     }
 
-    /// Takes out what is ours below a value. Returns true if nothing else is there, and leaves the
-    /// value then.
+    /// Removes our entries from a value. If the value has no others, returns true instead, and
+    /// leaves the removal of the whole value to the caller.
     fn strip(
         &self,
         have: &Value<'a>,
@@ -254,7 +254,8 @@ impl<'a> Document<'a> {
         false
     }
 
-    /// Takes our hooks out of a group. Returns true if it has no others, and leaves the group then.
+    /// Removes our hooks from a group. If the group has no others, returns true instead, and leaves
+    /// the removal of the whole group to the caller.
     fn strip_group(
         &self,
         group: &Value<'a>,
@@ -273,7 +274,7 @@ impl<'a> Document<'a> {
         false
     }
 
-    /// Takes some children out of an object or array, with their commas and lines.
+    /// Removes some children from an object or array, with their commas and lines.
     fn take_out(&self, container: &Value<'a>, gone: &[usize], splices: &mut Vec<Splice>) {
         let all = children(container);
         let (open, close) = (container.range().start + 1, container.range().end - 1);
@@ -302,7 +303,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// What JSON allows, and comments and trailing commas.
+/// Returns options that allow strict JSON with comments and trailing commas.
 fn strict() -> ParseOptions {
     ParseOptions {
         allow_comments: true,

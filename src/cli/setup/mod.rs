@@ -1,5 +1,5 @@
-//! `contexture setup`: writes the server and the hooks into the configuration of an agent, and takes
-//! them out again.
+//! `contexture setup`: adds the server and the hooks to the configuration of an agent, and removes
+//! them again.
 
 mod agent;
 mod check;
@@ -87,7 +87,7 @@ impl SetUp {
         }
         let folder = std::env::current_dir().context("cannot find the current folder")?;
         let root =
-            project_root(&true_name(&folder)).context("the current folder is in no project")?;
+            project_root(&true_name(&folder)).context("the current folder is not in a project")?;
         Ok(Place::Project(root))
     }
 

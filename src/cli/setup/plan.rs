@@ -1,4 +1,4 @@
-//! What changes in one configuration file.
+//! The planned change of one configuration file.
 
 use std::path::PathBuf;
 
@@ -11,13 +11,13 @@ use super::record::{Record, Records};
 use super::{json, toml};
 use crate::visible::visible_path;
 
-/// A change of one file, which may be none.
+/// A change of one file, which may be empty.
 pub(super) struct Plan {
     pub(super) path: PathBuf,
-    /// What changes, for people; empty if nothing does.
+    /// Readable form of the change; empty if nothing changes.
     pub(super) diff: String,
     found: Found,
-    /// The text afterwards; `None` if the file goes.
+    /// Text after the change; `None` if the file is removed.
     after: Option<String>,
     record: Record,
 }
@@ -65,7 +65,7 @@ impl Plan {
     }
 }
 
-/// How a text changes.
+/// The change of a text.
 struct Change {
     edit: Edit,
     after: Option<String>,
@@ -73,7 +73,7 @@ struct Change {
 }
 
 impl Change {
-    /// Puts in what is missing. What was there before an earlier set-up is what is noted.
+    /// Adds the missing entries. The record is relative to the text before any earlier set-up.
     fn into(wanted: &Wanted, text: &str, mut record: Record, is_new: bool) -> Result<Self, String> {
         let edit = wanted.add(text)?;
         let after = applied(&edit, text)?;
@@ -91,7 +91,7 @@ impl Change {
         Ok(Self { edit, after: Some(after), record })
     }
 
-    /// Takes out what is ours, and the file if it was made for that and holds nothing else.
+    /// Removes our entries, and the file if it was created for them and has nothing else.
     fn out(wanted: &Wanted, text: &str, record: Record) -> Result<Self, String> {
         let edit = match record.undo(text) {
             Some(edit) => edit.clone(),
@@ -124,7 +124,7 @@ impl Wanted {
         }
     }
 
-    /// Returns the lines that are written, which may be shown.
+    /// Returns the lines of the entries, which may be shown to the user.
     fn lines(&self) -> Vec<String> {
         match self {
             Self::Json(wanted) => json::lines(wanted),

@@ -1,4 +1,5 @@
-//! What was put into a file, so that it can be taken out to the byte. Holds nothing else of the file.
+//! Records of the entries that were added to a file, so that they can be removed to the byte. A
+//! record has nothing else of the file.
 
 use std::path::{Path, PathBuf};
 
@@ -11,35 +12,35 @@ use crate::store::ownership::make_private;
 /// The record of one file.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// Hash of the file after it was set up; empty if it cannot be taken back to the byte.
+    /// Hash of the file after it was set up; empty if the change cannot be undone to the byte.
     after: String,
-    /// What takes the set-up back from that text.
+    /// Edit that undoes the set-up in that text.
     undo: Edit,
     /// True if there was no file before.
     pub(super) is_made: bool,
-    /// Number of folders that were made for the file.
+    /// Number of folders that were created for the file.
     pub(super) folders: usize,
 }
 
 impl Record {
-    /// Notes an edit that only adds.
+    /// Records an edit that only adds.
     pub(super) fn note(&mut self, before: &str, edit: &Edit, after: &str) {
         self.after = hash(after);
         self.undo = edit.inverse(before);
     }
 
-    /// Forgets the edit, since others changed the file in between.
+    /// Forgets the edit, for a file that others have changed since.
     pub(super) fn forget(&mut self) {
         self.after.clear();
         self.undo = Edit::default();
     }
 
-    /// True if there is nothing to remember.
+    /// Returns whether there is nothing to remember.
     pub(super) fn is_nothing(&self) -> bool {
         self.after.is_empty() && !self.is_made && self.folders == 0
     }
 
-    /// Returns the edit that takes the set-up back, if the text is as it was left.
+    /// Returns the edit that undoes the set-up, if nobody changed the text since.
     pub(super) fn undo(&self, text: &str) -> Option<&Edit> {
         (hash(text) == self.after).then_some(&self.undo)
     }
@@ -64,7 +65,7 @@ impl Records {
         }
         make_private(folder)?;
         let text = serde_json::to_string(record)?;
-        std::fs::write(path, text).context("cannot note what was put in")
+        std::fs::write(path, text).context("cannot record the change")
     }
 
     pub(super) fn remove(&self, file: &Path) -> anyhow::Result<()> {

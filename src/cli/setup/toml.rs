@@ -1,4 +1,5 @@
-//! Adds the entry of the server to Codex's TOML, and takes it out. All else keeps its bytes. Pure.
+//! Adds the entry of the server to Codex's TOML, and removes it. All other bytes stay the same.
+//! Pure.
 
 use std::ops::Range;
 
@@ -32,7 +33,7 @@ pub(super) fn add(text: &str, words: &[String]) -> Result<Edit, String> {
     Ok(Edit::between(text, &new))
 }
 
-/// Returns the edit that takes the entry out.
+/// Returns the edit that removes the entry.
 ///
 /// # Errors
 /// The reason in words, if the text does not parse.
@@ -57,7 +58,7 @@ pub(super) fn remove(text: &str) -> Result<Edit, String> {
     Ok(Edit::between(text, &after.unwrap_or(whole)))
 }
 
-/// Takes out the lines from the entry's first to its last, and a blank one above.
+/// Removes the lines from the entry's first to its last, and a blank line above them.
 fn without_lines(text: &str) -> Option<String> {
     let document = Document::parse(text).ok()?;
     let all = extent(document.get(SERVERS)?.get(ENTRY)?)?;
@@ -69,7 +70,7 @@ fn without_lines(text: &str) -> Option<String> {
     Some(format!("{above}{}", &text[end..]))
 }
 
-/// Returns the place of an item with all that is below it.
+/// Returns the place of an item and everything in it.
 fn extent(item: &Item) -> Option<Range<usize>> {
     let below = item.as_table_like().into_iter().flat_map(|table| table.iter());
     let all = below.filter_map(|(_, item)| extent(item)).chain(item.span());
@@ -91,7 +92,7 @@ pub(super) fn command(text: &str) -> Result<Option<Vec<String>>, String> {
     Ok(program.map(|program| std::iter::once(program).chain(args).collect()))
 }
 
-/// Tells whether Codex was told to trust a hook of a file.
+/// Returns whether Codex was told to trust a hook of a file.
 pub(super) fn trusts(text: &str, file: &str) -> bool {
     let Ok(document) = Document::parse(text) else { return false };
     let states = document.get("hooks").and_then(|hooks| hooks.get("state"));
@@ -102,7 +103,7 @@ pub(super) fn trusts(text: &str, file: &str) -> bool {
     })
 }
 
-/// Returns the table of the entry as it is added to a text.
+/// Returns the entry as a table to append to a text.
 pub(super) fn block(text: &str, words: &[String]) -> String {
     let args: Array = words.iter().skip(1).collect();
     let program = toml_edit::Value::from(words.first().map_or("", String::as_str));

@@ -1,11 +1,11 @@
-//! JSON values: how they are written, and the hooks in them. Pure.
+//! Formats JSON values, and finds the hooks in them. Pure.
 
 use std::ops::Range;
 
 use jsonc_parser::ast::{Array, Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
 
-/// What is added to an object or an array.
+/// A part to add to an object or an array.
 pub(super) enum Child<'v, 'a> {
     Property(&'v ObjectProp<'a>),
     Element(&'v Value<'a>),

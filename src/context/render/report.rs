@@ -27,7 +27,7 @@ pub enum ItemFate {
         /// Number of lines of the item.
         lines_total: u64,
     },
-    /// Nothing of it.
+    /// No part of it.
     Dropped,
 }
 

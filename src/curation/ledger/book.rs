@@ -112,8 +112,9 @@ impl Book {
         self.choices.push((slot, choice));
     }
 
-    /// Returns whether a sentence gives another answer to what was decided, in whatever words: it
-    /// says that something changes, or is as short as "SQLite for the parser part 7".
+    /// Returns whether a sentence gives a different answer to a question that was decided, in
+    /// whatever words: it says that something changes, or is as short as "SQLite for the parser
+    /// part 7".
     pub(super) fn decides_anew(&self, sentence: &str) -> bool {
         let decided = |slot: usize| {
             let stated = [Kind::Decision, Kind::Constraint, Kind::Request];
@@ -136,8 +137,8 @@ impl Book {
         self.withdraw_by(withdrawal, &Choice::default());
     }
 
-    /// Withdraws entries like [`withdraw`](Self::withdraw), but keeps decisions about other things
-    /// than `by`, the choice that replaces something.
+    /// Withdraws entries like [`withdraw`](Self::withdraw), but keeps decisions that are not about
+    /// the same thing as `by`, the choice that replaces something.
     pub(super) fn withdraw_by(&mut self, withdrawal: Withdrawal, by: &Choice) {
         let named = key(&withdrawal.words);
         if named.is_empty() {
@@ -193,8 +194,8 @@ impl Book {
         current
     }
 
-    /// Returns whether an amount is the one that the thing of a new quantity had before, and no
-    /// other thing has it.
+    /// Returns whether `old` is the earlier amount of the thing that `new` measures, and of no
+    /// other thing.
     fn was(&self, old: &Quantity, new: &Quantity) -> bool {
         let (old_amount, amount) = (Amount::of(&old.amount), Amount::of(&new.amount));
         if old_amount.dimension != amount.dimension || old_amount == amount {

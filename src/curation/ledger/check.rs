@@ -19,7 +19,7 @@ const KEPT: usize = 2 << 10;
 const SAID: f64 = 0.5;
 /// Minimum share of the words of a rule that must be in one entry.
 const STATED: f64 = 0.6;
-/// Stems of words by which a summary tells of the conversation itself.
+/// Stems of words with which a summary talks about the conversation itself.
 const TELLING: &[&str] = &[
     "agre", "ask", "assist", "convers", "decid", "discuss", "explain", "model", "request", "said",
     "summari", "talk", "then", "they", "told", "user", "want",
@@ -86,7 +86,7 @@ impl Ledger {
             && (!lays_down(sentence) || self.entries.iter().any(|entry| states(entry, sentence)))
     }
 
-    /// Returns whether a sentence gives another amount of something than the ledger does.
+    /// Returns whether a sentence gives a different amount of something than the ledger does.
     fn contradicts(&self, sentence: &str) -> bool {
         let values: Vec<&Quantity> = self.entries.iter().flat_map(|entry| &entry.values).collect();
         let subjects: Vec<Subject> = values.iter().map(|value| Subject::of(value)).collect();

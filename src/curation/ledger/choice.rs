@@ -126,7 +126,8 @@ pub(super) fn names(sentence: &str) -> Vec<(String, bool)> {
     names
 }
 
-/// Returns whether a sentence may be a new answer to what was decided. Quicker than to read it.
+/// Returns whether a sentence may be a new answer to a question that was decided. Quicker than
+/// reading the whole sentence.
 pub(super) fn may_decide_anew(sentence: &str) -> bool {
     static MARKS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
         let marks = CHANGES.iter().map(|mark| mark.strip_suffix('e').unwrap_or(mark));

@@ -1,5 +1,5 @@
-//! The summary in a window that shows the messages behind it again, as far as they fit: takes only a
-//! share of the window, and says nothing that the window shows anyway.
+//! The summary in a window that shows the messages behind it again, as far as they fit: it takes
+//! only a share of the window, and repeats nothing that the window shows anyway.
 
 use std::collections::HashSet;
 
@@ -8,8 +8,9 @@ use crate::curation::offer::{Offer, reason};
 use crate::curation::section::Section;
 use crate::curation::strategy::{Projection, Shown};
 
-/// Maximum share of a window for the summary: as much as the note about left-out messages has
-/// without a summary. With 10 %, windows of recorded sessions keep a point less of what is needed.
+/// Maximum share of a window for the summary: the same as for the note about left-out messages in a
+/// window without a summary. With 10 %, windows of recorded sessions had one percentage point less
+/// of the text that was needed.
 const SHARE: f64 = 0.05;
 
 /// Cuts the summary to its share of the window.
@@ -21,8 +22,8 @@ pub(super) fn cut(offer: &mut Offer, request: &Request<'_>) {
     offer.shorten(Section::Summary, measure.note(&text), text);
 }
 
-/// Takes out of the summary what the chosen messages say. Takes out all if they are all that the
-/// summary stands in for.
+/// Removes from the summary what the chosen messages say. Removes the whole summary if all messages
+/// that it stands in for are chosen.
 pub(super) fn spare(offer: &mut Offer, request: &Request<'_>, chosen: &Projection) {
     let (Some(summary), Some(folded)) = (request.summary, &request.history.folded) else { return };
     let history = request.history;

@@ -132,7 +132,7 @@ impl Engine {
         self.go_back(id, method, to, |state| state.redo = Some(redo))
     }
 
-    /// Creates a session that continues from a checkpoint of another, or from its present state.
+    /// Creates a session that continues from a checkpoint of another, or from its current state.
     ///
     /// # Errors
     /// [`EngineError::SessionExists`], [`EngineError::NoCheckpoint`].
@@ -168,7 +168,7 @@ impl Engine {
         Ok(Opened { id: fork, created: true })
     }
 
-    /// Takes a checkpoint of the session's present view without the messages after `position`.
+    /// Takes a checkpoint of the session's current view without the messages after `position`.
     pub(super) fn checkpoint_at(
         &mut self,
         id: u64,
@@ -231,7 +231,7 @@ impl Engine {
         }
     }
 
-    /// Captures the session's present state and stores its items in an unnamed set.
+    /// Captures the session's current state and stores its items in an unnamed set.
     fn moment(&mut self, id: u64) -> Result<Moment, EngineError> {
         let manager = self.row(id)?.manager_name();
         let slots: Vec<Slot> = self.manager(&manager)?.slots().cloned().collect();

@@ -13,13 +13,13 @@ pub(crate) struct Portion {
     pub path: String,
     /// Number of the session that the file has become; `None` before the first portion.
     pub session: Option<u64>,
-    /// The session to create with the first portion. A time of creation that has not come yet means
+    /// The session to create with the first portion. A time of creation in the future counts as
     /// now.
     pub new: NewSession,
     /// Messages; those without a time get that of the message before.
     pub messages: Vec<NewMessage>,
-    /// Windows in which the agent asked its model, with what it told of their cost. A time that
-    /// has not come yet means now.
+    /// Windows with which the agent asked its model, with the costs that it reported. A time in the
+    /// future counts as now.
     pub usages: Vec<UsageRow>,
     /// Place up to which the file was read before; `None` if it was not read.
     pub before: Option<String>,
@@ -64,7 +64,7 @@ impl Engine {
         Ok(Opened { id, created: true })
     }
 
-    /// Returns what is known of a file, by its real name, if it was imported.
+    /// Returns the record of an imported file, by the real name of the file.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -100,7 +100,7 @@ impl Engine {
         Ok(Some(id))
     }
 
-    /// Records the windows in which another agent asked its model, and their cost.
+    /// Records the windows with which another agent asked its model, and their costs.
     fn note_usages(&mut self, id: u64, usages: Vec<UsageRow>) -> Result<(), EngineError> {
         let now = self.now();
         for row in usages {
@@ -124,8 +124,8 @@ impl Engine {
         Ok(id)
     }
 
-    /// Appends messages with their own times. A session that is not in memory stays out of it: a
-    /// long one would take long to read.
+    /// Appends messages with their own times. Does not read a session into memory, since reading a
+    /// long one would take long.
     fn append_recorded(&mut self, id: u64, new: Vec<NewMessage>) -> Result<(), EngineError> {
         let now = self.now();
         let row = self.row(id)?;

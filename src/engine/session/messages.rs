@@ -118,7 +118,7 @@ impl Engine {
 }
 
 impl NewMessage {
-    /// Creates a message of the present time and counts its tokens.
+    /// Creates a message with the current time and counts its tokens.
     pub fn counted(
         role: Role,
         content: &str,

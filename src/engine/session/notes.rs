@@ -16,7 +16,7 @@ pub struct NotesMaterial {
     pub messages: Vec<Arc<Message>>,
     /// Summary of earlier messages.
     pub summary: Option<Arc<str>>,
-    /// Number of the user's message that began the present turn; 0 if there is none.
+    /// Number of the user's message that began the current turn; 0 if there is none.
     pub message: u64,
     /// Number of the turn, counted from 1.
     pub turn: u64,

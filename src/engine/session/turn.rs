@@ -174,7 +174,7 @@ impl Engine {
         ahead(&messages, prior.as_ref(), keep, config.max_tokens, costs).map(Some)
     }
 
-    /// Returns the present quality of a session's context.
+    /// Returns the current quality of a session's context.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -18,7 +18,7 @@ use crate::mcp::push::{AgentSession, Sent, Shown};
 const DEFAULT_BUDGET: u64 = 8_000;
 /// Number of answers that are remembered, to find the changes since then.
 const ANSWERS_KEPT: usize = 64;
-/// Maximum number of characters of what the user sends with a prompt.
+/// Maximum number of characters for the items that the user sends with a prompt.
 const MOST_SENT: usize = 30_000;
 
 #[derive(Deserialize, JsonSchema, Default)]
@@ -39,9 +39,9 @@ impl Arguments {
     }
 }
 
-/// What this agent was given.
+/// The answers that this agent was given.
 pub(in crate::mcp) struct Given {
-    /// Name of the conversation, which no other process gives.
+    /// Name of the conversation, unique among all processes.
     name: String,
     /// The answers, newest last.
     answers: Mutex<VecDeque<Answer>>,
@@ -96,7 +96,7 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
     Ok(answer + &sent + if now.is_late { late } else { "" })
 }
 
-/// Answers with all items, or with what changed, and tells which items the answer shows.
+/// Answers with all items or with the changes, and reports which items the answer shows.
 async fn answer_about(
     asked: &Asked<'_>,
     project: &Project,
@@ -109,7 +109,7 @@ async fn answer_about(
         Some((since, Some(before))) => changes(asked, project, now, budget, since, &before).await,
         Some((since, None)) => {
             let unknown =
-                format!("Revision {since} is not known here any more, so these are all items.\n\n");
+                format!("Revision {since} is no longer known here, so these are all items.\n\n");
             let (text, shown) = whole(asked, project, now, budget).await?;
             Ok((unknown + &text, shown))
         }

@@ -1,4 +1,4 @@
-//! The tool `explain`: tells which parts were left out, and why.
+//! The tool `explain`: says which parts were left out, and why.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -112,7 +112,7 @@ async fn file(
 ) -> Result<Text, Trouble> {
     if !project.is_project {
         return Err(Trouble::Wrong(format!(
-            "{} is no project, so its files are not read; the user can name a project with \
+            "{} is not a project, so its files are not read; the user can name a project with \
              `contexture mcp --project DIR`",
             project.directory()
         )));
@@ -147,7 +147,7 @@ impl Text {
         let count = self.content.lines().count() as u64;
         let end = self.first_line + count.max(1) - 1;
         if first < self.first_line || first > end {
-            let message = format!("there are only the lines {}-{end}", self.first_line);
+            let message = format!("there are only lines {}-{end}", self.first_line);
             return Err(Trouble::Wrong(message));
         }
         let taken = last.unwrap_or(end).min(end) + 1 - first;

@@ -45,6 +45,6 @@ pub(super) async fn find(
         Some(name) => Trouble::Wrong(format!(
             "no session {name:?} in this project; `search` finds sessions by their words"
         )),
-        None => Trouble::Wrong("this project has no session yet".to_owned()),
+        None => Trouble::Wrong("this project has no sessions yet".to_owned()),
     })
 }

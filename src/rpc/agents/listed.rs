@@ -1,4 +1,5 @@
-//! The list of agents: who is connected, what their sessions were given, and what waits.
+//! The list of agents: those that are connected, the items that their sessions were given, and the
+//! items that wait.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +41,7 @@ pub(super) struct AgentsListed {
     waiting: Vec<WaitingItem>,
 }
 
-/// What a session of an agent was given.
+/// The items that a session of an agent was given.
 #[derive(Serialize, JsonSchema)]
 struct AgentSession {
     /// Name of the agent.

@@ -1,5 +1,5 @@
-//! The agent family: which agents are connected, what their sessions were given, and what goes with
-//! their next prompts.
+//! The agent family: the agents that are connected, the items that their sessions were given, and
+//! those to send with their next prompts.
 
 mod introduce;
 mod listed;

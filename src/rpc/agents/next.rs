@@ -1,4 +1,4 @@
-//! What goes with the next prompts of agents, once.
+//! Items to send once, with the next prompts of agents.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use crate::wire::message::WireError;
 /// Maximum number of items that wait for prompts.
 pub(in crate::rpc) const MAX_WAITING: usize = 100;
 
-/// An item that goes with the next prompt of a session.
+/// An item to send with the next prompt of a session.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DueItem {
     /// Number for `record-push`.
@@ -51,7 +51,7 @@ pub(super) struct PushNext {
     directory: Option<Short>,
 }
 
-/// What waits for a prompt now.
+/// The items that wait for a prompt now.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct PushesNext {
     /// Number of each item, for `cancel-push`.
@@ -80,7 +80,7 @@ pub(super) fn push_next(_: Call, given: PushNext) -> Result<Step, WireError> {
     })
 }
 
-/// Returns the project of a folder as the bridges of agents name it.
+/// Returns the name that the bridges of agents give the project of a folder.
 fn project_of(folder: &str) -> String {
     let folder = true_name(Path::new(folder));
     project_root(&folder).unwrap_or(folder).to_string_lossy().into_owned()
@@ -92,10 +92,10 @@ pub(super) struct CancelPush {
     number: u64,
 }
 
-/// The outcome of cancelling what waited for a prompt.
+/// The outcome of cancelling an item that waited for a prompt.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct PushCancelled {
-    /// True if it still waited.
+    /// True if the item was still waiting.
     cancelled: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What sessions of agents were given.
+//! Records of the items that sessions of agents were given.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,7 +24,7 @@ pub(in crate::rpc) const MAX_DIGEST_BYTES: usize = 128;
 struct PushedItem {
     /// Id of the item.
     id: String,
-    /// Digest of what the agent was shown of the item; at most 128 bytes, in a form of the caller's.
+    /// Digest of the item as the agent was shown it; at most 128 bytes, in any form.
     digest: String,
 }
 
@@ -34,7 +34,7 @@ struct PushedItem {
 pub(super) struct RecordedItem {
     /// Id of the item.
     pub(super) id: String,
-    /// Digest of what the agent was shown of the item.
+    /// Digest of the item as the agent was shown it.
     digest: String,
     /// Time at which the agent was last shown the item, in Unix seconds; 0 if unknown.
     #[serde(default)]
@@ -47,13 +47,13 @@ pub(super) struct PushedCall {
     agent: Short,
     /// Id that the agent gives its session.
     agent_session: Short,
-    /// Folder of the project; what waits for prompts in another project is not told.
+    /// Folder of the project; items that wait for prompts in other projects are left out.
     project: Option<Short>,
     /// Number of the last push that the agent received; defaults to the latest.
     number: Option<i64>,
 }
 
-/// What a session of an agent was given.
+/// The items that a session of an agent was given.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "PushedContext")]
 pub(super) struct Pushed {
@@ -75,7 +75,7 @@ pub(super) fn pushed_context(_: Call, given: PushedCall) -> Result<Step, WireErr
     })
 }
 
-/// Returns the items of a record. A record in another form is as good as none.
+/// Returns the items of a record. A record in an unknown form counts as empty.
 pub(super) fn items_of(record: &str) -> Vec<RecordedItem> {
     serde_json::from_str(record).unwrap_or_default()
 }
@@ -97,8 +97,8 @@ pub(super) struct RecordPush {
     shown: Option<Vec<String>>,
     /// Tokens of the items that this push shows.
     tokens: Option<i64>,
-    /// Numbers of `:next` of `pushed-context` whose items this push has. They go with no other
-    /// push, unless this one is not received.
+    /// Numbers from `:next` of `pushed-context` whose items this push has. No other push gets them,
+    /// unless this one is not received.
     next: Option<Vec<u64>>,
 }
 
@@ -124,7 +124,7 @@ pub(super) fn record_push(_: Call, given: RecordPush) -> Result<Step, WireError>
         let push = NewPush { agent, session, after, items, project, tokens, next };
         Ok(match engine.record_push(push)? {
             Some(number) => Finish::now(&Recorded { number }),
-            None => Finish::Refused(param_error("next", "names an item that waits no longer")),
+            None => Finish::Refused(param_error("next", "names an item that no longer waits")),
         })
     })
 }

@@ -144,7 +144,7 @@ impl ToolRequest for Request {
 }
 
 impl Request {
-    /// Tells the client of the call, once the client has read most of its earlier messages.
+    /// Notifies the client of the call, once the client has read most of its earlier messages.
     /// Withdraws the call if that is impossible.
     async fn ask(&self, number: u64, session: &SessionRow) {
         let Brought { owner, tool } = &*self.brought;

@@ -28,8 +28,8 @@ pub(super) struct OpenLayersCall {
     directory: Option<Short>,
     /// Name of the file.
     filename: Option<Short>,
-    /// Name of the buffer, if it has no file. With `:filename`, its name while it had none: the items
-    /// that it had then move into the file's layer.
+    /// Name of the buffer, if it has no file. With `:filename`, the name that it had before it had
+    /// a file: items from that time move into the file's layer.
     buffer: Option<Short>,
     /// Number of the buffer, which no other buffer of this name ever has; required with `:buffer`.
     number: Option<Short>,

@@ -1,4 +1,5 @@
-//! The methods for items that follow their sources: new texts from an editor, and freezing.
+//! Methods for items that follow their sources: taking new texts from an editor, and freezing
+//! items.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -55,7 +55,7 @@ pub(super) struct FileRead {
     tokens: u64,
     /// Name of the counter of the tokens.
     token_counter: Keyword<&'static str>,
-    /// True if it is the text of a buffer that is not saved; false if it is what is on disk.
+    /// True if this is the unsaved text of a buffer; false if it is the text on disk.
     unsaved: bool,
     /// Number of editors that were asked and did not answer in time. One of them may have newer
     /// text.

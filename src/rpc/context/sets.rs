@@ -65,7 +65,7 @@ pub(super) struct LoadSet {
     manager: Option<ManagerName>,
 }
 
-/// Treatment of the manager's present items.
+/// What to do with the manager's current items.
 #[derive(Deserialize, JsonSchema, Clone, Copy)]
 #[serde(rename_all = "kebab-case")]
 enum LoadMode {

@@ -1,4 +1,4 @@
-//! The method that tells what undo and redo would do to a manager.
+//! The method that says what undo and redo would do to a manager.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -7,7 +7,7 @@ use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
 use crate::store::SetSummary;
 
-/// In the order of the documentation.
+/// The methods of the context family, in the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("context", "add-item", edit::add_item => AnswerShown<'static>)
         .changes()
@@ -96,15 +96,14 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("context", "redo", edit::redo => edit::Redone)
         .changes()
         .doc(
-            "Redoes the change of a manager that was undone last. Further calls go further. A new \
-              change forgets what could be redone; an update of items from their sources does not.",
+            "Redoes the change of a manager that was undone last. Further calls redo earlier undone changes. After a new change, nothing can be redone; an update of items from their sources does not count as one.",
         )
         .result(
             "`(:redone METHOD)` with the `:count` and `:total-tokens` of the manager; the \
                  error `nothing-to-redo` when there is none.",
         ),
     method!("context", "next-changes", steps::next_changes => steps::NextChanges)
-        .doc("Returns the changes of a manager that `undo` and `redo` would undo and redo next.")
+        .doc("Returns the changes that the next `undo` and the next `redo` of a manager would make.")
         .result("`:next-undo :next-redo`: for each change, its `:method`, `:count`, `:items` and `:set`."),
     method!("context", "list-items", query::list_items => Vec<query::ItemListed<'static>>)
         .shows(Beside::Files)
@@ -147,13 +146,13 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
               They send what changed in live items. Waits for their answers, but at most 200 ms. \
               Later calls of the connection wait, too.",
         )
-        .result("How many editors were asked, and how many did not answer in time."),
+        .result("The number of editors that were asked, and the number of those that did not answer in time."),
     method!("context", "give-text", unsaved::give_text => unsaved::TextGiven)
         .doc(
             "Answers a question of the topic `text-wanted`. An editor with nothing to give answers, \
               too, so that nobody waits for it.",
         )
-        .result("Whether the question still waited for this editor."),
+        .result("True if the question was still waiting for this editor."),
     method!("context", "count-items", query::count_items => query::Summarized)
         .doc("Counts the items of a manager, with a short preview.")
         .result("`:count :types :preview :tokens`; a preview looks like `3 items: Code, Error`."),

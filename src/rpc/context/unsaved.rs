@@ -1,4 +1,4 @@
-//! The methods that bring what is not saved from editors to those who read.
+//! Methods by which readers get the unsaved text of editors.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::wire::message::WireError;
 pub(super) struct EditorsAsked {
     /// Number of editors that were asked.
     asked: usize,
-    /// Number of these that did not answer in time; their unsaved text may be missing.
+    /// Number of the asked editors that did not answer in time; their unsaved text may be missing.
     late: usize,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct GiveText {
 /// The outcome of answering a question.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct TextGiven {
-    /// True if the question still waited for this editor.
+    /// True if the question was still waiting for this editor.
     taken: bool,
 }
 

@@ -42,7 +42,7 @@ pub(in crate::rpc) struct LimitsShown {
     max_framed_bytes: usize,
     /// Maximum nesting of a message.
     max_depth: usize,
-    /// Maximum number of data in a message; each atom and each list counts as one.
+    /// Maximum number of values in a message; each atom and each list counts as one.
     max_data: usize,
     /// Maximum size of a `cancel`, in bytes.
     max_cancel_bytes: usize,

@@ -89,10 +89,10 @@ pub(super) fn server_info(call: Call, _: Nothing) -> Result<Step, WireError> {
 pub(super) struct Subscribe {
     /// The topics; `nil` for none.
     topics: Vec<Topic>,
-    /// Names of the managers to be told of; defaults to all.
+    /// Names of the managers to notify about; defaults to all.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<Name>>,
-    /// Names or ids of the sessions to be told of; defaults to all.
+    /// Names or ids of the sessions to notify about; defaults to all.
     #[serde(default, deserialize_with = "given_list")]
     sessions: Option<Vec<Name>>,
 }

@@ -22,7 +22,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .result("The topics of the connection now."),
     method!("server", "cancel", super::cancel => super::CallCancelled)
         .doc("Cancels a running call of this connection. The call then returns the error -32800.")
-        .result("Whether the call was running."),
+        .result("True if the call was running."),
     method!("server", "backup", backup::backup => backup::BackupShown)
         .doc(
             "Writes the whole state, including the logs, to one file in the state folder, and \

@@ -157,7 +157,7 @@ pub(super) fn undo_rollback(_: Call, given: OfSession) -> Result<Step, WireError
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Fork {
     session: Option<InSession>,
-    /// Id of the checkpoint, `chk-N`; defaults to the session's present state.
+    /// Id of the checkpoint, `chk-N`; defaults to the session's current state.
     checkpoint: Option<CheckpointId>,
     /// Name of the new session; defaults to a new `conversation-N`.
     name: Option<Name>,

@@ -310,11 +310,11 @@ struct SessionShown {
     current: bool,
     /// Version of the session.
     version: u64,
-    /// Id of the session that this session was forked from; absent if this session is no fork.
+    /// Id of the session that this session was forked from; absent if this session is not a fork.
     #[serde(skip_serializing_if = "Option::is_none")]
     forked_from: Option<SessionId>,
     /// Number of messages that this session shares with the session in `:forked-from`; absent if
-    /// this session is no fork.
+    /// this session is not a fork.
     #[serde(skip_serializing_if = "Option::is_none")]
     shared_messages: Option<u64>,
     /// Time at which the session was deleted, in Unix seconds; absent if it is not deleted.

@@ -29,7 +29,7 @@ pub(super) struct ImportAll {
     paths: Vec<Short>,
     /// Import only sessions of the project in this folder.
     project: Option<Short>,
-    /// Only tell what would be imported; defaults to `nil`.
+    /// Only report what would be imported; defaults to `nil`.
     dry_run: Option<bool>,
     /// Answer at once, without files, and import once the client has left, or
     /// after a second; defaults to `nil`.
@@ -46,7 +46,7 @@ pub(super) struct ImportedAll {
     sessions: usize,
     /// Number of messages that are new.
     messages: u64,
-    /// Number of files in the folders that are no recordings, or of other projects.
+    /// Number of files in the folders that are not recordings, or belong to other projects.
     other_files: u64,
 }
 

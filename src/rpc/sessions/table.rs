@@ -74,7 +74,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
               Importing a file again adds only what is new. Streams `progress`; what was imported \
               before `cancel` stays.",
         )
-        .result("The files with what became of each, and how many sessions and messages are new.")
+        .result("The files, each with its outcome, and the numbers of new sessions and messages.")
         .progress::<recordings::Importing>()
         .pace(Pace::Aside),
     method!("session", "add-message", messages::add_message => messages::Appended)
@@ -107,14 +107,14 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
             "Goes back to a checkpoint. Later messages leave the conversation but stay in the \
               log. The checkpoint is kept, and `undo-rollback` undoes the rollback.",
         )
-        .result("The checkpoint, and how much left the conversation."),
+        .result("The checkpoint, and the number of turns that left the conversation."),
     method!("session", "undo-rollback", checkpoints::undo_rollback => checkpoints::RollbackUndone)
         .changes()
         .doc(
             "Undoes the last rollback. Messages added since the rollback leave the conversation \
              but stay in the log.",
         )
-        .result("How many turns came back, and how many left the conversation."),
+        .result("The number of turns that came back, and the number that left the conversation."),
     method!("session", "undo-session", undo::undo_session => undo::SessionUndone)
         .changes()
         .doc(
@@ -126,8 +126,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("session", "redo-session", undo::redo_session => undo::SessionRedone)
         .changes()
         .doc(
-            "Redoes the change of a session's view that was undone last. A new message, or another \
-              change of the view, forgets what could be redone.",
+            "Redoes the change of a session's view that was undone last. After a new message, or another change of the view, nothing can be redone.",
         )
         .result("`:session :redone :turns-restored :turns-lost :messages`; the error `nothing-to-redo` when there is none."),
     method!("session", "next-session-changes", undo::next_session_changes => undo::NextSessionChanges)
@@ -136,7 +135,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("session", "fork-session", checkpoints::fork_session => SessionShown)
         .changes()
         .doc(
-            "Creates a session that continues another one, from its present state or from a \
+            "Creates a session that continues another one, from its current state or from a \
              checkpoint, with copies of its items. Makes the new session current.",
         )
         .result("The new session."),

@@ -20,7 +20,7 @@ use crate::value::Value;
 use crate::value::json::{from_json, json_text};
 use crate::visible::visible;
 
-/// Version of the JSON form. Raise it when older programs could not read the new form.
+/// Version of the JSON form. Raise it when older programs cannot read the new form.
 const VERSION: i64 = 1;
 
 /// Format of a written session.

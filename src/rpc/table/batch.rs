@@ -103,13 +103,13 @@ fn begin(
     }
 }
 
-/// Returns why a method cannot be in a batch, if it cannot.
+/// Returns the reason why a method cannot be in a batch; `None` if it can.
 fn why_alone(method: &Method) -> Option<&'static str> {
     match (method.pace, method.change, method.family) {
         (Pace::Aside, ..) => Some("waits for a model, a disk or a person"),
-        (Pace::InOrder, Change::Nothing, _) => Some("computes for long"),
-        (.., "model") => Some("is about models"),
-        (.., "server") => Some("is about the connection or the server"),
+        (Pace::InOrder, Change::Nothing, _) => Some("takes long to compute"),
+        (.., "model") => Some("concerns models"),
+        (.., "server") => Some("concerns the connection or the server"),
         (_, Change::AfterWork, "template") => Some("changes files"),
         _ => None,
     }
@@ -151,7 +151,7 @@ fn carry_out(engine: &mut Engine, begun: Begun, dialect: Dialect) -> Outcome {
     outcome.map_err(|error| spelled(error, dialect, Some(begun.method)))
 }
 
-/// Says in an error which call of the batch it is about.
+/// Adds to an error the call of the batch that it is about.
 fn placed(error: WireError, index: usize, method: &str) -> WireError {
     let message = format!(
         "call {} of the batch, {method}: {}; nothing of the batch was kept",

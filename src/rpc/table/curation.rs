@@ -33,7 +33,7 @@ pub(super) static METHODS: &[Method] = &[
     method!("session", "explain-window", window::explain_window => Vec<window::ExplainedWindow<'static>>)
         .shows(Beside::Windows)
         .pages(&Paged { page: Some(1), most: Some(MAX_EXPLAINED), ..Paged::LIST })
-        .doc("Explains why each part was in the latest windows of a session, or was left out.")
+        .doc("Explains why each part of the latest windows of a session was included or left out.")
         .result(
             "A list of reports, newest first; empty if the server has built no window of the \
              session since it started.",
@@ -75,8 +75,7 @@ pub(super) static METHODS: &[Method] = &[
         .changes_after_work()
         .doc("Replaces older messages with a summary, which has their number and a ledger of \
               paths, commands, figures, errors, decisions, constraints and open tasks. A later \
-              summary includes the earlier one. Windows still show of these messages what fits \
-              and is needed. `restore-revision` restores them.")
+              summary includes the earlier one. Windows still show those of these messages that are needed and fit. `restore-revision` restores them.")
         .result(
             "The summary, and figures before and after. The error `not-summarized` says why a \
              summary would not help.",

@@ -39,8 +39,7 @@ static SERVER: &[Method] = &[
         .changes()
         .doc(
             "Carries out several calls in their order, with one answer and one notification for \
-             all. Methods that wait, compute for long or are about the server cannot be in a \
-             batch.",
+             all. Methods that wait, take long to compute or concern the server cannot be in a batch.",
         )
         .result(
             "The result or the error of each call. If an atomic batch fails, its error is that of \

@@ -39,14 +39,13 @@ pub(super) static METHODS: &[Method] = &[
     method!("model", "list-approvals", models::list_approvals => Vec<models::OpenApproval>)
         .pages(&Paged::LIST)
         .doc(
-            "Lists the tool calls of all chats that wait for `approve`, oldest first. The topic \
-             `approvals-changed` tells of new and decided questions. A chat that ends, for \
+            "Lists the tool calls of all chats that wait for `approve`, oldest first. The topic `approvals-changed` announces new and decided questions. A chat that ends, for \
              example because its client hangs up, withdraws its question.",
         )
         .result("A list of open questions."),
     method!("model", "register-tools", tool_methods::register_tools => tool_methods::Registered)
         .doc(
-            "Brings tools that models may call. They belong to this connection, and go with it. A \
+            "Brings tools that models may call. They belong to this connection, and end with it. A \
              model's call arrives as the notification `tool-called`, without a subscription; \
              answer it with `give-result`. Not for dialects without notifications, and over TCP \
              only for clients that sent the secret (else `not-allowed`).",
@@ -61,7 +60,7 @@ pub(super) static METHODS: &[Method] = &[
             "Gives the result of a call of `tool-called`, or the reason why there is none. Only \
              the connection that was asked can give it, once.",
         )
-        .result("Whether the call still waited for it."),
+        .result("True if the call was still waiting for it."),
     method!("model", "list-providers", models::list_providers => Vec<models::ProviderResult<'static>>)
         .pages(&Paged::LIST)
         .doc("Lists the configured providers. The first is the default.")

@@ -1,4 +1,4 @@
-//! The methods of the template family about notes.
+//! Methods of the template family for taking notes.
 
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::notes;

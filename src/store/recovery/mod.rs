@@ -364,7 +364,7 @@ fn put_back(files: &Files, backup: &Path) -> io::Result<()> {
     sums.map_or(Ok(()), |sums| sums.write(&files.sums()))
 }
 
-/// Removes the files that are valid only together with the present database.
+/// Removes the files that are valid only together with the current database.
 fn remove_beside(files: &Files) -> io::Result<()> {
     [files.wal(), files.sums(), files.copy()].iter().try_for_each(|path| remove(path))
 }

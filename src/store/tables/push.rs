@@ -1,4 +1,5 @@
-//! Rows for what sessions of agents were given, and for what goes with their next prompts.
+//! Rows for the items that sessions of agents were given, and for wishes to send items with their
+//! next prompts.
 
 use rusqlite::{Row, params};
 
@@ -9,7 +10,7 @@ use super::{Reading, Writing};
 
 /// Number of sessions of agents whose record is kept.
 const KEPT: u64 = 1_000;
-/// Number of items that went with prompts whose record is kept.
+/// Number of fulfilled wishes whose record is kept.
 const TAKEN_KEPT: u64 = 1_000;
 
 const PUSH: &str =
@@ -20,26 +21,27 @@ columns!(NextPush { number, manager, item, agent, session, project, at, change }
 columns!(TakenPush { agent, session, item, at });
 
 impl Reading<'_> {
-    /// Returns what a session of an agent was given, if anything.
+    /// Returns the record of what a session of an agent was given, if there is one.
     pub fn push(&self, agent: &str, session: &str) -> Result<Option<PushRow>, StoreError> {
         let sql = format!("{PUSH} WHERE agent = ?1 AND session = ?2");
         self.db.row(&sql, [agent, session], push_of)
     }
 
-    /// Returns what the sessions of agents were given, those that were given something last first.
+    /// Returns the records of what the sessions of agents were given, latest first.
     pub fn pushes(&self, limit: u64) -> Result<Vec<PushRow>, StoreError> {
         self.db.rows(&format!("{PUSH} ORDER BY rowid DESC LIMIT ?1"), [limit], push_of)
     }
 
-    /// Returns what waits for the next prompts, the oldest first.
+    /// Returns the wishes that wait for a prompt, oldest first.
     pub fn next_pushes(&self) -> Result<Vec<NextPush>, StoreError> {
         let columns = NextPush::list();
         let sql = format!("SELECT {columns} FROM next_push WHERE taken IS NULL ORDER BY number");
         self.db.rows(&sql, [], NextPush::of)
     }
 
-    /// Returns what goes with the next prompt of a session that received the push `received` last:
-    /// what waits for it, and what went with later pushes, which it did not receive.
+    /// Returns the wishes to fulfil with the next prompt of a session that received the push
+    /// `received` last: those that wait for it, and those of later pushes, which it did not
+    /// receive.
     pub fn due_pushes(
         &self,
         agent: &str,
@@ -57,7 +59,7 @@ impl Reading<'_> {
         self.db.rows(&sql, params![agent, session, project, received], NextPush::of)
     }
 
-    /// Returns the items that went with prompts because somebody wished it, the oldest first.
+    /// Returns the fulfilled wishes, oldest first.
     pub fn taken_pushes(&self) -> Result<Vec<TakenPush>, StoreError> {
         let sql = "SELECT taker, taker_session, item, taken_at FROM next_push
                    WHERE taken IS NOT NULL ORDER BY taken_at, number";
@@ -78,8 +80,8 @@ fn push_of(row: &Row<'_>) -> rusqlite::Result<PushRow> {
 }
 
 impl Writing<'_> {
-    /// Records what a session of an agent was given, and forgets the sessions that were given
-    /// something the longest ago.
+    /// Records what a session of an agent was given, and forgets the sessions whose last push is
+    /// the oldest.
     pub fn note_push(&self, row: &PushRow) -> Result<(), StoreError> {
         let sql = "INSERT OR REPLACE INTO push
                    (agent, session, number, items, earlier_number, earlier_items, at, project, tokens)
@@ -106,13 +108,13 @@ impl Writing<'_> {
         self.db.change(&NextPush::insertion("next_push", &[]), values).map(drop)
     }
 
-    /// Deletes an item that waits for a prompt. Returns whether it waited.
+    /// Deletes a wish that waits for a prompt. Returns whether it was waiting.
     pub fn drop_next_push(&self, number: u64) -> Result<bool, StoreError> {
         let sql = "DELETE FROM next_push WHERE number = ?1 AND taken IS NULL";
         Ok(self.db.change(sql, [number])? > 0)
     }
 
-    /// Records that an item goes with this push, and forgets those that went the longest ago.
+    /// Records that this push fulfils a wish, and forgets the oldest fulfilled wishes.
     pub fn take_next_push(&self, number: u64, by: &PushRow) -> Result<(), StoreError> {
         let sql = "UPDATE next_push SET taker = ?2, taker_session = ?3, taken = ?4, taken_at = ?5
                    WHERE number = ?1";

@@ -24,7 +24,7 @@ pub(crate) async fn hang_up(watched: &AsyncFd<OwnedFd>) -> io::Result<()> {
 /// Leaves a pipe as it is: its size cannot be set.
 pub(crate) fn enlarge_pipe(_: impl AsFd, _: usize) {}
 
-/// Returns `None`: the system does not tell who owns a socket of TCP.
+/// Returns `None`: the system does not tell who owns a TCP socket.
 pub(crate) fn peer_user(_: SocketAddr, _: SocketAddr) -> Option<u32> {
     None
 }

@@ -1,4 +1,4 @@
-//! The ids of lines that cannot be read as a whole, found in their first and last bytes. The sender
+//! Finds the ids of lines that cannot be read as a whole, in their first and last bytes. The sender
 //! of such a line waits for an answer with this id.
 
 use serde::de::IgnoredAny;

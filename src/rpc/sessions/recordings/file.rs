@@ -28,7 +28,7 @@ const OF_AGENT: &str = "agent";
 /// Name of a session whose recording has neither title nor question.
 const NAMELESS: &str = "recorded session";
 
-/// A recording, and what became of it.
+/// A recording, and the outcome of importing it.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ImportedFile {
     /// Path of the file.
@@ -95,12 +95,13 @@ impl ImportedFile {
 #[derive(Serialize, Deserialize)]
 struct Place {
     mark: Mark,
-    /// Text that tells whether the file is still the same.
+    /// Hash that shows whether the file is still the same.
     ends: String,
 }
 
-/// Imports a file, or only looks at it. Returns `None` for a file in a folder that is no recording,
-/// or of another project. If another call imports the file meanwhile, goes on from there.
+/// Imports a file, or only looks at it. Returns `None` for a file in a folder that is not a
+/// recording, or belongs to a different project. If another call imports the file meanwhile,
+/// continues from the place that it reached.
 pub(super) fn import_file(
     call: &Call,
     path: &Path,
@@ -163,8 +164,8 @@ fn try_import(
     }
 }
 
-/// Returns the mark to read a file from: where it was left, or the beginning if it is not the same
-/// any more. SpecStory writes its files anew, so that they may differ anywhere.
+/// Returns the mark to read a file from: the end of the last reading, or the beginning if the file
+/// is no longer the same. SpecStory writes its files anew, so they may differ anywhere.
 fn place_in(recording: &Recording, stored: &str) -> Result<Mark, FileError> {
     let Ok(Place { mark, ends }) = serde_json::from_str::<Place>(stored) else {
         return Ok(Mark::default());
@@ -206,7 +207,8 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    /// Reads the file to its end. Returns false if it is of another project than the wanted one.
+    /// Reads the file to its end. Returns false if it belongs to a project other than the wanted
+    /// one.
     fn run(&mut self, project: Option<&str>) -> Result<bool, Stopped> {
         let mut is_checked = project.is_none();
         loop {
