@@ -697,8 +697,6 @@ It is the value of `contexture-agents--table'.")
   "Show the items, redrawing only what changed."
   (contexture-list--follow-conversation)
   (let ((inhibit-read-only t)
-        ;; Garbage collection took 220 of 255 ms for a thousand items.
-        (gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024)))
         (items (contexture-list--shown-items)))
     (contexture-list--drop-tags)
     (contexture-list--draw-header)

@@ -804,15 +804,6 @@ models use TOOL without asking, and `ask' asks again."
   :type 'boolean
   :group 'contexture-repl)
 
-(defcustom contexture-repl-gc-threshold (* 64 1024 1024)
-  "Value of `gc-cons-threshold' while an answer comes in; nil leaves it alone.
-A fast answer makes much garbage.  With its default threshold, Emacs
-collects it several times a second, and keys wait each time.  With this
-option Emacs collects it when you type nothing for a second.  If your own
-value is larger, it is kept."
-  :type '(choice (const :tag "Leave it alone" nil) natnum)
-  :group 'contexture-repl)
-
 (defconst contexture-repl--draw-seconds 0.03
   "Number of seconds between two drawings of the pieces of an answer.")
 
@@ -838,38 +829,6 @@ at the end.  ASKED is non-nil if the server was asked to stop."
 
 (defvar contexture-repl--turns nil
   "Turns that are being answered, in all buffers.")
-
-(defvar contexture-repl--gc-before nil
-  "Value of `gc-cons-threshold' before it was raised, or nil.")
-
-(defvar contexture-repl--gc-timer nil
-  "Timer that collects garbage when the user pauses.")
-
-;;;; Garbage
-
-(defun contexture-repl--raise-gc-threshold ()
-  "Put garbage collection off, as `contexture-repl-gc-threshold' says."
-  (when (and contexture-repl-gc-threshold
-             (null contexture-repl--gc-before)
-             (< gc-cons-threshold contexture-repl-gc-threshold))
-    (setq contexture-repl--gc-before gc-cons-threshold
-          gc-cons-threshold contexture-repl-gc-threshold
-          contexture-repl--gc-timer
-          (run-with-idle-timer 1 t #'contexture-repl--collect-garbage))))
-
-(defun contexture-repl--collect-garbage ()
-  "Collect garbage, and restore the threshold if no answer is coming in."
-  (garbage-collect)
-  (unless contexture-repl--turns
-    (contexture-repl--restore-gc-threshold)))
-
-(defun contexture-repl--restore-gc-threshold ()
-  "Give `gc-cons-threshold' its old value, unless somebody else changed it."
-  (when contexture-repl--gc-before
-    (when (eql gc-cons-threshold contexture-repl-gc-threshold)
-      (setq gc-cons-threshold contexture-repl--gc-before))
-    (setq contexture-repl--gc-before nil)
-    (cancel-timer contexture-repl--gc-timer)))
 
 ;;;; Pieces
 
@@ -1149,7 +1108,6 @@ If another session has that name, try the next number."
 (defun contexture-repl--begin-turn (turn)
   "Listen to the server's notifications about TURN."
   (push turn contexture-repl--turns)
-  (contexture-repl--raise-gc-threshold)
   (add-hook 'contexture-notification-functions #'contexture-repl--progress)
   (add-hook 'contexture-connected-hook #'contexture-repl--asked-again)
   (contexture-repl--draw-header))

@@ -1331,8 +1331,7 @@ The newest come first, since some models reuse ids.")
          (contexture-repl--note (substitute-command-keys
                                  "Earlier messages are not shown; \
 \\[universal-argument] \\[contexture-repl-redraw] shows them."))))
-  (let ((gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024)))
-        (contexture-repl--called nil))
+  (let ((contexture-repl--called nil))
     (dolist (message messages)
       (contexture-repl--draw-logged message)
       (contexture-repl--draw-kept-usage (plist-get message :id))))
@@ -1438,7 +1437,6 @@ nil if the call is not shown."
       (contexture--cancel (contexture-repl--turn-connection turn)
                           (contexture-repl--turn-id turn))))
   (unless (remq (current-buffer) (contexture-repl--buffers))
-    (contexture-repl--restore-gc-threshold)
     (contexture-unwatch #'contexture-repl--changed)
     (remove-hook 'contexture-connected-hook #'contexture-repl--connected)
     (remove-hook 'contexture-providers-hook #'contexture-repl--providers-changed)
