@@ -25,11 +25,8 @@
 (declare-function contexture-sets--manager-to-undo "contexture-list" ())
 (declare-function contexture-session--change-name "contexture-session" (method))
 (declare-function contexture-session--params "contexture-session" (&rest more))
-(declare-function transient--show "transient" ())
 (defvar contexture-token-budget)
 (defvar contexture-tree--walks)
-(defvar transient--prefix)
-(defvar transient--showp)
 
 ;;;###autoload (autoload 'contexture-menu "contexture-menu" nil t)
 (transient-define-prefix contexture-menu ()
@@ -240,71 +237,48 @@ Where too little room is left for a name to be understood, it is not cut."
   "Return the label of `contexture-session-redo', with what it would redo."
   (contexture-menu--session-label "redo" :next-redo))
 
-(defun contexture-menu--fetch-changes ()
-  "Ask a running server what undo and redo would do, and show that."
+;;;; What the server knows
+
+(defvar contexture-menu--patience 0.1
+  "Maximum number of seconds to wait for what a menu shows.")
+
+(defun contexture-menu--ask (function)
+  "Call FUNCTION, which asks the server, if that runs.
+A menu comes up even if the server is slow: it then shows what is known."
+  (when (contexture-running-p)
+    (let ((contexture-request-timeout contexture-menu--patience))
+      (condition-case nil (funcall function)
+        ((contexture-error user-error) nil)))))
+
+(defun contexture-menu--fetch ()
+  "Ask for the size of this buffer's context, and what undo and redo would do."
   (require 'contexture-list)
   (setq contexture-menu--changes nil)
-  (contexture-request-async
-   'next-changes (list :manager (contexture-sets--manager-to-undo))
-   :success (lambda (changes)
-              (setq contexture-menu--changes changes)
-              (contexture-menu--redraw-if 'contexture-menu))
-   :error #'ignore))
+  (contexture-menu--ask
+   (lambda ()
+     (let ((managers (contexture--managers (contexture-current-context))))
+       (pcase-let ((`(,changes . ,sizes)
+                    (contexture-request-batch
+                     `((next-changes :manager ,(contexture-sets--manager-to-undo))
+                       ,@(mapcar (lambda (manager) `(count-items :manager ,manager))
+                                 managers)))))
+         (setq contexture-menu--changes (plist-get changes :result))
+         (cl-loop for manager in managers
+                  for size in sizes
+                  for summary = (plist-get size :result)
+                  when summary
+                  do (contexture--note-totals manager (plist-get summary :count)
+                                              (plist-get summary :tokens)
+                                              (plist-get summary :version))))))))
 
 (defun contexture-menu--fetch-session-changes ()
-  "Ask a running server what undo and redo would do to the session."
+  "Ask what undo and redo would do to the session."
   (require 'contexture-session)
   (setq contexture-menu--session-changes nil)
-  (when (contexture-running-p)
-    (contexture-request-async
-     'next-session-changes (contexture-session--params)
-     :success (lambda (changes)
-                (setq contexture-menu--session-changes changes)
-                (contexture-menu--redraw-if 'contexture-session-menu))
-     :error #'ignore)))
-
-;;;; The present size
-
-(defun contexture-menu--fetch (&optional context)
-  "Ask a running server for the size of CONTEXT, and show that.
-By default it is this buffer's."
-  (when (contexture-running-p)
-    (contexture--with-layers
-     (lambda ()
-       (contexture-menu--fetch-changes)
-       (let ((context (or context (contexture-current-context))))
-         (contexture-request-batch-async
-          (mapcar (lambda (manager) `(count-items :manager ,manager))
-                  (contexture--managers context))
-          :success (apply-partially #'contexture-menu--fetched context)
-          :error #'ignore)))
-     #'ignore)))
-
-(defun contexture-menu--fetched (context outcomes)
-  "Record the size of CONTEXT from OUTCOMES; redraw the menu if it is shown.
-OUTCOMES has one for each name in CONTEXT."
-  (let ((before (contexture--totals-of context)))
-    (cl-loop for manager in (contexture--managers context)
-             for outcome in outcomes
-             for summary = (plist-get outcome :result)
-             when summary
-             do (contexture--note-totals manager (plist-get summary :count)
-                                         (plist-get summary :tokens)
-                                         (plist-get summary :version)))
-    (unless (equal before (contexture--totals-of context))
-      (contexture-menu--redraw))))
-
-(defun contexture-menu--redraw ()
-  "Redraw the menu if it is the one shown."
-  (contexture-menu--redraw-if 'contexture-menu))
-
-(defun contexture-menu--redraw-if (menu)
-  "Redraw MENU, a command, if it is the menu shown."
-  (when (and (bound-and-true-p transient--prefix)
-             (bound-and-true-p transient--showp)
-             (eq (oref transient--prefix command) menu)
-             (fboundp 'transient--show))
-    (transient--show)))
+  (contexture-menu--ask
+   (lambda ()
+     (setq contexture-menu--session-changes
+           (contexture-request 'next-session-changes (contexture-session--params))))))
 
 (provide 'contexture-menu)
 ;;; contexture-menu.el ends here

@@ -319,8 +319,9 @@ An answer that is nil takes the default."
     (let ((pruned (contexture-session-tests--in-view)))
       (contexture-test-message "Undid the pruning of session work; .* redoes it"
         (contexture-session-undo))
-      (contexture-menu--fetch-session-changes)
-      (contexture-test-until (equal (contexture-menu--session-redo) "redo: the pruning"))
+      (let ((contexture-menu--patience 10))
+        (contexture-menu--fetch-session-changes))
+      (should (equal (contexture-menu--session-redo) "redo: the pruning"))
       (contexture-test-message "Redid the pruning of session work; .* undoes it"
         (contexture-session-redo))
       (should (= (contexture-session-tests--in-view) pruned))
