@@ -419,9 +419,10 @@ PATH is the list of keys that lead to them."
 ;; The messages of a test, both ways: to look at, to wait for, to judge,
 ;; and to show where a test fails.
 
-(defvar contexture-ert--lines nil
+(defvar contexture-ert--lines 'outside
   "Messages sent and received in this test, the newest first.
-Each is a list of `sent' or `received', and the line.")
+Each is a list of `sent' or `received', and the line.  The value is
+`outside' where no server of a test is.")
 
 (defun contexture-ert--note-line (direction line)
   "Record that LINE went in DIRECTION, `sent' or `received'.
@@ -433,6 +434,8 @@ LINE is parsed only on demand, since it may be long."
 Each is a pair of `sent' or `received' and the message, a property
 list with :id, :method (a string), :params, :result or :error.  A line
 from the server that is not a message is a string."
+  (when (eq contexture-ert--lines 'outside)
+    (error "Look at messages inside of `contexture-ert-with-server' or the like"))
   (cl-loop for (direction line) in (reverse contexture-ert--lines)
            for message = (contexture-ert--decode line)
            if message collect (cons direction message)

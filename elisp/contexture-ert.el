@@ -32,6 +32,7 @@
 
 (require 'cl-lib)
 (require 'ert)
+(require 'ert-x)                        ; for `ert-resource-file' and the like in suites
 (require 'project)
 (require 'contexture)
 (require 'contexture-ert-handler)
@@ -96,7 +97,8 @@ first call starts it.  BODY may begin with keywords:
                  how the server counts tokens; the default, estimate, is
                  the fastest; nil stands for the server's own default
 
-The user's own settings, environment and connection are untouched.
+The user's own settings, environment and connection are untouched, and
+what was watching a server before does not watch this one.
 What BODY leaves behind, such as buffers and processes, is removed."
   (declare (indent 0) (debug (&rest [keywordp form] body)))
   (pcase-let ((`(,keys . ,forms) (contexture-ert--split-keys body)))

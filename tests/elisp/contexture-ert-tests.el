@@ -225,6 +225,11 @@ Fail unless that Emacs ends by itself."
       (contexture-ert-should-called 'add-context '(:metadata (:a 2))))
     (contexture-ert-tests--failure (contexture-ert-should-called 'undo))))
 
+(ert-deftest contexture-ert-says-where-messages-can-be-looked-at ()
+  (should (string-search
+           "inside of"
+           (cadr (should-error (contexture-ert-should-called 'undo))))))
+
 (ert-deftest contexture-ert-hides-a-secret ()
   (let ((contexture-ert--lines nil))
     (contexture-ert--note-line 'sent "hidden secret\n")
