@@ -39,21 +39,30 @@
   "Wait until FORM is non-nil and return its value; fail if it stays nil.
 FORM is evaluated again after each event, such as an answer or a timer.
 KEYS are :timeout SECONDS, which overrides `contexture-ert-timeout', and
-:message TEXT, which the failure shows beside FORM."
+:message TEXT, which the failure shows beside FORM, together with the last
+values of its arguments."
   (declare (indent 1) (debug (form &rest [keywordp form])))
-  `(contexture-ert-wait-until (lambda () ,form) :form ',form ,@keys))
+  `(contexture-ert-wait-until
+    (lambda () ,form)
+    :form ',form
+    ,@(when (functionp (car-safe form))
+        `(:seen (lambda () (list ',(car form) ,@(cdr form)))))
+    ,@keys))
 
 (cl-defun contexture-ert-wait-until
-    (predicate &key (timeout contexture-ert-timeout) message (form predicate))
+    (predicate &key (timeout contexture-ert-timeout) message (form predicate) seen)
   "Wait until PREDICATE, a function, returns non-nil; return that value.
 Fail after TIMEOUT seconds, showing MESSAGE, a string or a function that
-returns a list, and FORM."
+returns a list, FORM, and what the function SEEN returns, FORM with the
+values of its arguments."
   (let ((end (+ (float-time) timeout)) value)
     (while (not (setq value (funcall predicate)))
       (when (> (float-time) end)
         (ert-fail (append (if (functionp message) (funcall message)
                             (and message (list message)))
-                          (list 'never-true form :after timeout))))
+                          (list 'never-true form :after timeout)
+                          (when-let* ((values (and seen (ignore-errors (funcall seen)))))
+                            (list :seen values)))))
       ;; Output ends this pause at once; the pause is short so that timers run.
       (accept-process-output nil 0.01))
     value))
@@ -480,9 +489,6 @@ calls that are still to be sent."
                     :but (or (mapcar (lambda (call) (cons method call))
                                      (contexture-ert-calls method))
                              (contexture-ert-calls))))))
-
-(define-obsolete-function-alias 'contexture-ert-should-have-called
-  #'contexture-ert-should-called "0.1.0")
 
 (defun contexture-ert-should-not-called (method &optional params)
   "Fail if METHOD, a symbol, was called with parameters like PARAMS.

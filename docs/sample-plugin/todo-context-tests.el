@@ -11,7 +11,6 @@
 ;;; Code:
 
 (require 'contexture-ert)
-(require 'ert-x)
 (require 'todo-context)
 
 (defconst todo-context-tests--files
@@ -62,12 +61,9 @@
 (ert-deftest todo-context-says-when-all-is-added ()
   (todo-context-tests--in "src/a.el"
     (contexture-ert-with-server
-      (let (said)
-        (cl-letf (((symbol-function 'message)
-                   (lambda (&rest text) (setq said (apply #'format text)))))
-          (todo-context-add)
-          (contexture-ert-wait-for said :message "no word of success"))
-        (should (equal said "Added 2 TODOs"))))))
+      (ert-with-message-capture said
+        (todo-context-add)
+        (contexture-ert-wait-for (string-search "Added 2 TODOs" said))))))
 
 (ert-deftest todo-context-the-first-item-is-always-the-same ()
   (todo-context-tests--in "src/a.el"

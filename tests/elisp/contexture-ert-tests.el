@@ -185,7 +185,13 @@ Fail unless that Emacs ends by itself."
                 (contexture-ert-wait-for (eq 1 2)
                   :timeout 0.02 :message "one is not two"))))
     (should (string-match-p "one is not two" text))
-    (should (string-match-p "(eq 1 2)" text))))
+    (should (string-match-p "(eq 1 2)" text)))
+  (with-temp-buffer
+    (insert "Half")
+    (let ((text (contexture-ert-tests--failure
+                  (contexture-ert-wait-for (string-search "Whole" (buffer-string))
+                    :timeout 0.02))))
+      (should (string-search ":seen (string-search \"Whole\" \"Half\")" text)))))
 
 ;;;; What was said
 
