@@ -649,7 +649,8 @@ client's changes only: the server may join it with others."
 ;; messages between which it arrived, in the order of the calls.  The
 ;; server joins notifications as time has it: of those that calls sent
 ;; together brought about, only the last about each context stays, and none
-;; to which the client subscribed only after the call.
+;; to which the client subscribed only after the call.  They arrive among the
+;; progress of a long call, or after its answer: they stay behind both.
 
 (defun contexture-ert--ordered (pairs topics)
   "Return PAIRS, (ENTRY . MESSAGE), in an order that does not depend on time.
@@ -657,6 +658,7 @@ TOPICS are as from `contexture-ert--topics'."
   (let* ((owned (contexture-ert--last-news
                  (contexture-ert--wanted (contexture-ert--owned pairs) topics)
                  (contexture-ert--bursts pairs)))
+         (pairs (contexture-ert--late-news-joined pairs owned))
          (long (cl-loop for pair in pairs
                         for method = (plist-get (cdr pair) :method)
                         when (member method '("progress" "cancel"))
@@ -680,6 +682,24 @@ TOPICS are as from `contexture-ert--topics'."
                  (push (cons pair owner) block)))))
       (flush))
     (nreverse result)))
+
+(defun contexture-ert--late-news-joined (pairs owned)
+  "Return PAIRS with the news that came after the answer of their call behind it.
+OWNED is an alist from pairs to the ids of their calls."
+  (let (late)
+    (cl-loop for (pair . after) on pairs
+             for id = (and (eq (caar pair) 'received) (plist-get (cdr pair) :id))
+             unless (memq pair late) collect pair
+             when id
+             append (let ((news (cl-loop for (other . owner) in owned
+                                         when (and (equal owner id) (memq other after))
+                                         collect other)))
+                      (setq late (append news late))
+                      news))))
+
+(defun contexture-ert--news-p (message)
+  "Return non-nil if MESSAGE, which was received, is neither answer nor progress."
+  (not (or (plist-get message :id) (equal (plist-get message :method) "progress"))))
 
 (defun contexture-ert--topics (pairs)
   "Return an alist from the id of each call in PAIRS to the topics at that time.
@@ -720,8 +740,7 @@ OWNED is an alist from pairs to ids, and BURSTS from ids to numbers."
   (let (answers news)
     (dolist (own owned)
       (let* ((message (cdar own))
-             (key (and (not (plist-get message :id))
-                       (not (equal (plist-get message :method) "progress"))
+             (key (and (contexture-ert--news-p message)
                        (list (plist-get message :method)
                              (plist-get (plist-get message :params) :manager)
                              (cdr (assoc (cdr own) bursts))))))
@@ -735,28 +754,40 @@ OWNED is an alist from pairs to ids, and BURSTS from ids to numbers."
 (defun contexture-ert--owned (pairs)
   "Return an alist from each received pair of PAIRS to the id of its call.
 A notification belongs to the call with the same version, or else to the
-call that was answered next."
+open call of the method that it names, or else to the call that was
+answered next."
   (let ((answers (cl-loop for pair in pairs
                           when (and (eq (caar pair) 'received)
                                     (plist-get (cdr pair) :id))
-                          collect pair)))
+                          collect pair))
+        calls)
     (cl-loop for (pair . after) on pairs
-             when (eq (caar pair) 'received)
-             collect (cons pair (contexture-ert--owner-of (cdr pair) after answers)))))
+             if (eq (caar pair) 'received)
+             collect (cons pair (contexture-ert--owner-of
+                                 (cdr pair) calls (cl-remove-if-not (lambda (it) (memq it answers)) after)
+                                 answers))
+             else do (push pair calls))))
 
-(defun contexture-ert--owner-of (message after answers)
+(defun contexture-ert--owner-of (message calls next answers)
   "Return the id of the call that MESSAGE belongs to, or nil.
-AFTER is what follows it, and ANSWERS are all answers."
+CALLS were sent before it; NEXT are the answers after it, of all ANSWERS."
   (or (plist-get message :id)
       (and (equal (plist-get message :method) "progress")
            (plist-get (plist-get message :params) :id))
-      (let ((version (plist-get (plist-get message :params) :version)))
-        (plist-get
-         (cdr (or (and version
-                       (cl-find version answers :test #'equal
-                                :key #'contexture-ert--version-of))
-                  (cl-find-if (lambda (pair) (memq pair answers)) after)))
-         :id))))
+      (let ((version (plist-get (plist-get message :params) :version))
+            (method (plist-get (plist-get message :params) :method)))
+        (cl-flet ((id-of (pair) (plist-get (cdr pair) :id)))
+          (id-of
+           (or (and version
+                    (cl-find version answers :test #'equal
+                             :key #'contexture-ert--version-of))
+               (and method
+                    (cl-find-if (lambda (call)
+                                  (and (equal (contexture-ert--method-of call) method)
+                                       (cl-find (id-of call) next
+                                                :key #'id-of :test #'equal)))
+                                calls))
+               (car next)))))))
 
 (defun contexture-ert--version-of (pair)
   "Return the version in the result of PAIR, (ENTRY . MESSAGE), or nil."
@@ -764,9 +795,12 @@ AFTER is what follows it, and ANSWERS are all answers."
     (and (contexture-ert--plist-p result) (plist-get result :version))))
 
 (defun contexture-ert--by-owner (block)
-  "Return the pairs of BLOCK, a list of (PAIR . OWNER), by their calls."
-  (mapcar #'car (cl-stable-sort (copy-sequence block) #'<
-                                :key (lambda (it) (or (cdr it) most-positive-fixnum)))))
+  "Return the pairs of BLOCK, a list of (PAIR . OWNER), by their calls.
+The news of each come last."
+  (cl-flet ((news-p (it) (contexture-ert--news-p (cdar it))))
+    (mapcar #'car (cl-stable-sort
+                   (append (cl-remove-if #'news-p block) (cl-remove-if-not #'news-p block))
+                   #'< :key (lambda (it) (or (cdr it) most-positive-fixnum))))))
 
 ;;; Servers that die, stop or dawdle
 

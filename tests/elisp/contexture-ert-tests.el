@@ -470,6 +470,33 @@ Fail unless that Emacs ends by itself."
     (should (string-search "> (:id 1 :method \"add-item\"" (car texts)))
     (should (equal (delete-dups texts) (list (car texts))))))
 
+(ert-deftest contexture-ert-recordings-have-the-news-of-a-long-call-behind-its-answer ()
+  (let* ((asked '(sent "(:id 1 :method \"add-tree\")"))
+         (progress '(received "(:method \"progress\" :params (:id 1 :files 2))"))
+         (answer '(received "(:id 1 :result (:version 5))"))
+         (news '(received "(:method \"session-changed\" :params (:session \"s\" :version 5))"))
+         (next '(sent "(:id 2 :method \"undo\")"))
+         (subscribed '((sent "(:id 0 :method \"subscribe\" :params (:topics (\"session-changed\")))"))))
+    (dolist (order (list (list asked progress answer news next)
+                         (list asked progress news answer next)
+                         (list asked news progress answer next)
+                         (list asked progress answer next news)))
+      (should (equal (contexture-ert--recordable (append subscribed order))
+                     (list asked progress answer news next))))))
+
+(ert-deftest contexture-ert-recordings-have-news-with-the-call-of-the-method-they-name ()
+  (let* ((subscribed '(sent "(:id 0 :method \"subscribe\" :params (:topics (\"session-changed\")))"))
+         (chat '(sent "(:id 1 :method \"chat\")"))
+         (progress '(received "(:method \"progress\" :params (:id 1 :kind :approval))"))
+         (approve '(sent "(:id 2 :method \"approve\")"))
+         (approved '(received "(:id 2 :result nil)"))
+         (news '(received "(:method \"session-changed\" :params (:method \"chat\" :version 9))"))
+         (answer '(received "(:id 1 :result (:version 12))")))
+    (dolist (order (list (list approved news) (list news approved)))
+      (should (equal (contexture-ert--recordable
+                      `(,subscribed ,chat ,progress ,approve ,@order ,answer))
+                     (list chat progress approve approved answer news))))))
+
 ;; Each run makes another number of calls that no recording has.
 (ert-deftest contexture-ert-ids-in-data-are-numbered-too ()
   (contexture-ert-with-files nil
