@@ -56,7 +56,7 @@ pub(super) struct Listed {
     description: String,
     /// JSON Schema of the arguments, as JSON.
     schema: String,
-    /// True if calls need approval.
+    /// Effect of a call: one that changes something needs approval.
     effect: Effect,
     /// What calls can reach; empty if the client did not say.
     touches: String,

@@ -48,7 +48,7 @@ pub(in crate::rpc) struct Given {
     description: String,
     /// JSON Schema of the arguments, an object, as JSON text; defaults to one without properties.
     schema: Option<String>,
-    /// True if calls need approval.
+    /// Effect of a call: one that changes something needs approval.
     effect: Effect,
     /// What calls can reach, as a phrase for the person who allows them.
     touches: Option<Short>,
