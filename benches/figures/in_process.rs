@@ -14,7 +14,7 @@ use contexture::internals::value::sexp;
 use crate::row::{Row, Target, least};
 
 const ADDS: u64 = 100_000;
-/// Size of the rendered and printed data: the default number of items, each a screenful.
+/// Number of the rendered and printed items, each a screenful.
 const ITEMS: u64 = 50;
 const ITEM_BYTES: usize = 2000;
 /// Number of times that a set of items is rendered, printed or read in one measure.
