@@ -684,18 +684,19 @@ TOPICS are as from `contexture-ert--topics'."
     (nreverse result)))
 
 (defun contexture-ert--late-news-joined (pairs owned)
-  "Return PAIRS with the news that came after the answer of their call behind it.
+  "Return PAIRS with late news behind the answer, or question, that they tell of.
 OWNED is an alist from pairs to the ids of their calls."
   (let (late)
     (cl-loop for (pair . after) on pairs
-             for id = (and (eq (caar pair) 'received) (plist-get (cdr pair) :id))
+             for id = (contexture-ert--answered pair)
+             for news = (cl-loop for (other . owner) in owned
+                                 when (and (or (and id (equal owner id))
+                                               (contexture-ert--asked-by pair (cdr other)))
+                                           (memq other after))
+                                 collect other)
              unless (memq pair late) collect pair
-             when id
-             append (let ((news (cl-loop for (other . owner) in owned
-                                         when (and (equal owner id) (memq other after))
-                                         collect other)))
-                      (setq late (append news late))
-                      news))))
+             append (cl-set-difference news late)
+             do (setq late (append news late)))))
 
 (defun contexture-ert--news-p (message)
   "Return non-nil if MESSAGE, which was received, is neither answer nor progress."
@@ -753,41 +754,53 @@ OWNED is an alist from pairs to ids, and BURSTS from ids to numbers."
 
 (defun contexture-ert--owned (pairs)
   "Return an alist from each received pair of PAIRS to the id of its call.
-A notification belongs to the call with the same version, or else to the
-open call of the method that it names, or else to the call that was
-answered next."
-  (let ((answers (cl-loop for pair in pairs
-                          when (and (eq (caar pair) 'received)
-                                    (plist-get (cdr pair) :id))
-                          collect pair))
-        calls)
+A notification belongs to the call with the same version; or, of the calls
+that are open, to the one that asked for the same approval, has the method
+that it names, or is answered next."
+  (let (before)
     (cl-loop for (pair . after) on pairs
-             if (eq (caar pair) 'received)
-             collect (cons pair (contexture-ert--owner-of
-                                 (cdr pair) calls (cl-remove-if-not (lambda (it) (memq it answers)) after)
-                                 answers))
-             else do (push pair calls))))
+             when (eq (caar pair) 'received)
+             collect (cons pair (contexture-ert--owner-of (cdr pair) before after))
+             do (push pair before))))
 
-(defun contexture-ert--owner-of (message calls next answers)
+(defun contexture-ert--owner-of (message before after)
   "Return the id of the call that MESSAGE belongs to, or nil.
-CALLS were sent before it; NEXT are the answers after it, of all ANSWERS."
-  (or (plist-get message :id)
-      (and (equal (plist-get message :method) "progress")
-           (plist-get (plist-get message :params) :id))
-      (let ((version (plist-get (plist-get message :params) :version))
-            (method (plist-get (plist-get message :params) :method)))
-        (cl-flet ((id-of (pair) (plist-get (cdr pair) :id)))
-          (id-of
-           (or (and version
-                    (cl-find version answers :test #'equal
-                             :key #'contexture-ert--version-of))
-               (and method
-                    (cl-find-if (lambda (call)
-                                  (and (equal (contexture-ert--method-of call) method)
-                                       (cl-find (id-of call) next
-                                                :key #'id-of :test #'equal)))
-                                calls))
-               (car next)))))))
+BEFORE is what came before it, the newest first, and AFTER what follows."
+  (let* ((params (plist-get message :params))
+         (version (plist-get params :version))
+         (open (cl-loop for pair in after
+                        for id = (contexture-ert--answered pair)
+                        for call = (and id (cl-find id before :test #'equal
+                                                    :key #'contexture-ert--called))
+                        when call collect call)))
+    (cond ((plist-get message :id))
+          ((equal (plist-get message :method) "progress") (plist-get params :id))
+          ((contexture-ert--answered
+            (and version (cl-find version (append before after) :test #'equal
+                                  :key #'contexture-ert--version-of))))
+          ((cl-some (lambda (pair) (contexture-ert--asked-by pair message))
+                    (append before after)))
+          (t (contexture-ert--called
+              (or (cl-find (plist-get params :method) open :test #'equal
+                           :key #'contexture-ert--method-of)
+                  (car open)))))))
+
+(defun contexture-ert--called (pair)
+  "Return the id of the call that was sent as PAIR, (ENTRY . MESSAGE), or nil."
+  (and (eq (caar pair) 'sent) (plist-get (cdr pair) :id)))
+
+(defun contexture-ert--answered (pair)
+  "Return the id of the call whose answer is PAIR, (ENTRY . MESSAGE), or nil."
+  (and (eq (caar pair) 'received) (plist-get (cdr pair) :id)))
+
+(defun contexture-ert--asked-by (pair news)
+  "Return the id of the call whose progress PAIR asked what NEWS tells, or nil."
+  (let ((asked (plist-get (cdr pair) :params))
+        (told (plist-get news :params)))
+    (and (plist-get told :open)
+         (equal (plist-get (cdr pair) :method) "progress")
+         (equal (plist-get asked :approval) (plist-get told :approval))
+         (plist-get asked :id))))
 
 (defun contexture-ert--version-of (pair)
   "Return the version in the result of PAIR, (ENTRY . MESSAGE), or nil."

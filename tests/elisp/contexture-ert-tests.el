@@ -497,6 +497,26 @@ Fail unless that Emacs ends by itself."
                       `(,subscribed ,chat ,progress ,approve ,@order ,answer))
                      (list chat progress approve approved answer news))))))
 
+;; What a test waited for stands before what it did then.
+(ert-deftest contexture-ert-a-replay-approves-what-a-notification-asks ()
+  (contexture-ert-with-files nil
+    (let ((file (concat contexture-ert-directory "x.sexp")))
+      (contexture-ert-with-model '((call "list_context" nil) "Empty.")
+        (dolist (contexture-ert-record '(t nil))
+          (contexture-ert-with-replay file
+            (let (answer)
+              (contexture-watch
+               (lambda (method params)
+                 (when (and (eq method 'approvals-changed) (plist-get params :open))
+                   (contexture-request-async
+                    'approve (list :approval (plist-get params :approval) :decision :once))))
+               '(approvals-changed))
+              (contexture-request 'open-session '(:name "s"))
+              (contexture-request-async 'chat '(:session "s" :content "What?" :tools t)
+                                        :success (lambda (it) (setq answer it)))
+              (contexture-ert-wait-for answer)
+              (should (equal (plist-get answer :content) "Empty.")))))))))
+
 ;; Each run makes another number of calls that no recording has.
 (ert-deftest contexture-ert-ids-in-data-are-numbered-too ()
   (contexture-ert-with-files nil
