@@ -180,6 +180,12 @@ Fail unless that Emacs ends by itself."
     (run-at-time 0.01 nil (lambda () (setq value 3)))
     (should (= (contexture-ert-wait-for value) 3))))
 
+(ert-deftest contexture-ert-waits-longer-on-a-busy-machine ()
+  (should (equal (mapcar (lambda (load)
+                           (contexture-ert--patience (* load (num-processors))))
+                         '(0 0.5 1 3 1000))
+                 '(1 1 1 3.0 5))))
+
 (ert-deftest contexture-ert-says-what-never-came-true ()
   (let ((text (contexture-ert-tests--failure
                 (contexture-ert-wait-for (eq 1 2)
