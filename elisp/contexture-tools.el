@@ -761,33 +761,70 @@ Values are left out: they can be secrets."
 (defun contexture-tools-emacs--search (done regexp)
   "Call DONE with the lines of the project's files that REGEXP matches.
 Return a function that ends the search."
+  (contexture-tools-emacs--lines
+   done "nothing matches"
+   `(,@(if (contexture-tools-emacs--git-p)
+           '("git" "--no-pager" "grep" "--untracked" "--no-color")
+         '("grep" "-r"))
+     "-nIE" "-e" ,regexp "--" ".")
+   contexture-tools--longest-result))
+
+(defconst contexture-tools-emacs--most-names 4000000
+  "Maximum number of characters of the names of a project's files.")
+
+(defun contexture-tools-emacs--files (done &optional pattern)
+  "Call DONE with the names of the project's files that match PATTERN.
+Return a function that ends the search."
+  (let ((regexp (cond ((null pattern) "")
+                      ((string-match-p "[*?]" pattern)
+                       (concat "\\(?:\\`\\|/\\)" (substring (wildcard-to-regexp pattern) 2)))
+                      (t (regexp-quote pattern)))))
+    (contexture-tools-emacs--lines
+     done "no file of the project has such a name"
+     (if (contexture-tools-emacs--git-p)
+         '("git" "-c" "core.quotePath=off" "ls-files" "--cached" "--others"
+           "--exclude-standard")
+       '("find" "." "-name" ".?*" "-prune" "-o" "-type" "f" "-print"))
+     contexture-tools-emacs--most-names
+     (lambda (lines)
+       (let ((case-fold-search t))
+         (cl-loop for line in lines
+                  for name = (string-remove-prefix "./" line)
+                  when (string-match-p regexp name) collect name))))))
+
+(defun contexture-tools-emacs--git-p ()
+  "Return non-nil if Git knows the project's files."
+  (locate-dominating-file (contexture-tools-emacs--project) ".git"))
+
+(defun contexture-tools-emacs--lines (done nothing command most &optional choose)
+  "Call DONE with the lines that COMMAND prints in the project, or with NOTHING.
+End COMMAND once it printed MOST characters.  CHOOSE is a function that
+returns those of the lines that count.  Return a function that ends this."
   (let* ((default-directory (contexture-tools-emacs--project))
-         (output "")
+         (pieces nil) (length 0)
          (process
           (make-process
-           :name "contexture-search" :connection-type 'pipe :noquery t
-           :command (append (if (locate-dominating-file default-directory ".git")
-                                '("git" "--no-pager" "grep" "--untracked" "--no-color")
-                              '("grep" "-r"))
-                            (list "-nIE" "-e" regexp "--" "."))
+           :name "contexture-search" :connection-type 'pipe :noquery t :command command
            :filter (lambda (process text)
-                     (setq output (concat output text))
-                     (when (> (length output) contexture-tools--longest-result)
+                     (push text pieces)
+                     (when (> (cl-incf length (length text)) most)
                        (delete-process process)))
            :sentinel (lambda (process _)
                        (unless (process-live-p process)
                          (contexture-tools-emacs--searched
-                          done process output))))))
+                          done nothing process (apply #'concat (nreverse pieces))
+                          choose))))))
     (lambda ()
       (set-process-sentinel process #'ignore)
       (delete-process process))))
 
-(defun contexture-tools-emacs--searched (done process output)
-  "Call DONE with OUTPUT, that of PROCESS, a search."
+(defun contexture-tools-emacs--searched (done nothing process output choose)
+  "Call DONE with OUTPUT, that of PROCESS, or with NOTHING.
+CHOOSE is as in `contexture-tools-emacs--lines'."
   (if (and (eq (process-status process) 'exit) (> (process-exit-status process) 1))
       (funcall done nil (string-trim output))
-    (funcall done (contexture-tools-emacs--list (split-string output "\n" t)
-                                                "nothing matches"))))
+    (funcall done (contexture-tools-emacs--list
+                   (funcall (or choose #'identity) (split-string output "\n" t)) nothing))))
 
 ;;;; The tools
 
@@ -827,6 +864,9 @@ Return a function that ends the search."
         "Lists the errors and warnings that the editor shows.")
        ("compilation_output" contexture-tools-emacs--compilation nil
         "Reads the end of the output of the project's last compilation or test run.")
+       ("list_files" contexture-tools-emacs--files
+        ((pattern "Part of their names, or a glob such as *.el; all if left out" :optional t))
+        "Lists the names of the project's files, without those that Git ignores." :async t)
        ("search_project" contexture-tools-emacs--search
         ((regexp "Extended regular expression, as for grep"))
         "Searches the saved files of the project." :async t)))
@@ -1491,10 +1531,14 @@ Return a function that stops the call."
                                         nil)
              (cl:error (problem) (cl:princ-to-string problem))))
    (lambda (call problem)
-     (if problem
-         (contexture-tools-lisp--finish
-          call nil (format "The tools do not work in this Lisp: %s" problem))
-       (contexture-tools-lisp--send call)))))
+     (cond (problem
+            (contexture-tools-lisp--finish
+             call nil (format "The tools do not work in this Lisp: %s" problem)))
+           ((contexture-tools-lisp--call-stopped call)
+            (contexture-tools-lisp--finish
+             call nil (concat (contexture-tools-lisp--call-stopped call)
+                              ".\nIt had not begun.")))
+           (t (contexture-tools-lisp--send call))))))
 
 (defun contexture-tools-lisp--code (call)
   "Return what the tools need in the image of CALL."
@@ -1518,9 +1562,11 @@ Return a function that stops the call."
                        (concat why ", but it goes on; the user can interrupt it")))
     (contexture-tools-lisp--evaluate-form
      call
-     `(cl:if (cl:find-package "CONTEXTURE-TOOLS")
-             (cl:funcall (cl:intern "STOP" "CONTEXTURE-TOOLS")
-                         ,(contexture-tools-lisp--call-number call)))
+     ;; It may not be there yet.
+     `(cl:ignore-errors
+       (cl:funcall (cl:find-symbol "STOP" "CONTEXTURE-TOOLS")
+                   ,(contexture-tools-lisp--call-number call))
+       nil)
      #'ignore)))
 
 (defun contexture-tools-lisp--finish (call &rest result)

@@ -209,50 +209,98 @@
   (contexture-lisp-real-connection)
   (contexture-tools-test-with
       '(((call "lisp_test" (:system "story")))
-        ((call "lisp_look" (:what "definitions" :name "story:mean" :package "CL-USER")))
-        ((call "lisp_look" (:what "macroexpand-1" :name "(story::with-count (c l) c)"
+        ((call "lisp_look" (:what "definitions" :name "story:mean" :package "CL-USER"))
+         (call "lisp_look" (:what "macroexpand-1" :name "(story::with-count (c l) c)"
                                   :package "CL-USER")))
         ((call "lisp_evaluate" (:form "(delete-file \"story.lisp\")" :package "CL-USER")))
+        ((call "lisp_evaluate" (:form "(loop)" :package "CL-USER" :seconds 1)))
         ((call "propose_edit" (:file "story.lisp" :old "(/ (reduce #'+ numbers) count)"
                                      :new "(if (zerop count) 0 (/ (reduce #'+ numbers) count))")))
         ((call "lisp_compile" (:file "story.lisp" :definition "mean")))
+        ((call "lisp_test" (:system "story")))
+        ("It is green.")
+        ((call "lisp_evaluate" (:form "(sb-ext:exit :abort t)" :package "CL-USER")))
+        ("The image died.")
+        ((call "lisp_evaluate" (:form "(loop (sleep 0.001))" :package "CL-USER")))
         ((call "lisp_test" (:system "story")))
         ("All is green."))
     (pcase-dolist (`(,name . ,lines) contexture-tools-lisp-real-system)
       (apply #'contexture-test-file name lines))
     (contexture-tools-test-on t "lisp_test" "lisp_evaluate" "lisp_compile" "propose_edit")
     (contexture-repl-test-open "talk")
-    (contexture-repl-test-type "Mend the tests of story")
-    (contexture-repl-send)
-    (let ((talk (current-buffer))
-          (contexture-lisp-compile nil))
-      (contexture-tools-lisp-real-decide 'once)
-      (contexture-tools-lisp-real-decide 'refuse)
-      (contexture-test-until (contexture-review--open))
-      (with-current-buffer (find-buffer-visiting
-                            (expand-file-name "story.lisp" contexture-test-directory))
-        (contexture-review-accept)
-        (with-current-buffer talk
-          (contexture-tools-lisp-real-decide 'once)
-          (contexture-tools-lisp-real-decide 'once)
-          (contexture-repl-test-wait))
-        (should (buffer-modified-p))
-        (set-buffer-modified-p nil)
-        (kill-buffer))
-      (let ((results (cl-loop for message in (plist-get (car (last (contexture-ert-shown)))
-                                                        :messages)
-                              when (eq (plist-get message :role) 'tool)
-                              collect (plist-get message :content))))
-        (should (= (length results) 7))
-        (cl-mapc #'contexture-tools-lisp-real-see results
-                 '("TESTING" "story\\.lisp:5: (DEFUN" "(let ((c (length l)))" "did not allow it"
-                   "accepted the change" "\\`Compiled and loaded" "ended with 0 failures"))
-        (contexture-tools-lisp-real-see (car results) "ended with 1 failure" "DIVISION-BY-ZERO"
-                                        "Backtrace:" "(STORY-TESTS:RUN)")
-        ;; The failure of the first run left the context with the second.
-        (with-current-buffer "*contexture: tests of story*"
-          (should-not (contexture-test-items))
-          (kill-buffer))))))
+    (contexture-tools-lisp-real-say "Mend the tests of story")
+    (let ((contexture-lisp-compile nil))
+      (contexture-tools-lisp-real-mend (current-buffer)))
+    (contexture-repl-test-wait)
+    (contexture-tools-lisp-real-see-results
+     '(("ended with 1 failure" "DIVISION-BY-ZERO" "Backtrace:" "(STORY-TESTS:RUN)")
+       ("story\\.lisp:5: (DEFUN") ("(let ((c (length l)))") ("did not allow it")
+       ("took longer than 1 seconds, and was stopped" "Backtrace:")
+       ("accepted the change") ("\\`Compiled and loaded") ("ended with 0 failures")))
+    ;; The failure of the first run left the context with the second.
+    (with-current-buffer "*contexture: tests of story*"
+      (should-not (contexture-test-items)))
+    (contexture-tools-lisp-real-say "Leave the image")
+    (contexture-tools-lisp-real-decide 'once)
+    (contexture-repl-test-wait)
+    (contexture-tools-lisp-real-see (car (last (contexture-tools-lisp-real-results)))
+                                    "connection to the Lisp closed before it answered")
+    ;; Another image, in which the user interrupts what the model began.
+    (contexture-lisp-real-until
+     (not (contexture-lisp--connections contexture-lisp-real-client)))
+    (contexture-lisp-real-connection)
+    (contexture-tools-lisp-real-say "Look again")
+    (contexture-tools-lisp-real-decide 'once)
+    (contexture-test-until contexture-tools-lisp--calls)
+    (contexture-repl-cancel)
+    (contexture-repl-test-wait)
+    (contexture-test-until (null contexture-tools-lisp--calls))
+    (contexture-lisp-real-until
+     (equal (contexture-lisp-real-eval
+             '(cl:if (cl:find-package :contexture-tools)
+                     (cl:length (cl:symbol-value (cl:find-symbol "*CALLS*" :contexture-tools)))
+                     0))
+            0))
+    (contexture-tools-lisp-real-say "Test it once more")
+    (contexture-tools-lisp-real-decide 'once)
+    (contexture-repl-test-wait)
+    (contexture-tools-lisp-real-see (car (last (contexture-tools-lisp-real-results)))
+                                    "ended with 0 failures")
+    (kill-buffer "*contexture: tests of story*")))
+
+(defun contexture-tools-lisp-real-say (text)
+  "Ask the model TEXT in this conversation."
+  (contexture-repl--set-text "")
+  (contexture-repl-test-type text)
+  (contexture-repl-send))
+
+(defun contexture-tools-lisp-real-results ()
+  "Return the results of tools that the model has seen, in order."
+  (cl-loop for message in (plist-get (car (last (contexture-ert-shown))) :messages)
+           when (eq (plist-get message :role) 'tool)
+           collect (plist-get message :content)))
+
+(defun contexture-tools-lisp-real-see-results (expected)
+  "Fail unless the results have the parts EXPECTED, a list for each of them."
+  (let ((results (contexture-tools-lisp-real-results)))
+    (should (= (length results) (length expected)))
+    (cl-mapc (lambda (result parts)
+               (apply #'contexture-tools-lisp-real-see result parts))
+             results expected)))
+
+(defun contexture-tools-lisp-real-mend (talk)
+  "Decide what the model asks in TALK until the tests are green."
+  (mapc #'contexture-tools-lisp-real-decide '(once refuse once))
+  (contexture-test-until (contexture-review--open))
+  (with-current-buffer (find-buffer-visiting
+                        (expand-file-name "story.lisp" contexture-test-directory))
+    (contexture-review-accept)
+    (with-current-buffer talk
+      (mapc #'contexture-tools-lisp-real-decide '(once once)))
+    ;; Else another image would not have the change.
+    (should (buffer-modified-p))
+    (save-buffer)
+    (kill-buffer)))
 
 (ert-deftest contexture-tools-lisp-real-makes-items-of-failures ()
   (contexture-lisp-real-connection)
@@ -302,6 +350,24 @@
                      contexture-lisp--error-question))
       (contexture-tools-lisp-real-see (plist-get (car (contexture-test-items)) :content)
                                       "\\`The value\n  \"x\"" "SHAPES::MEAN"))))
+
+;;;; Many calls
+
+(defun contexture-tools-lisp-real-many (count)
+  "Look something up COUNT times, without waiting in between."
+  (let ((answers 0))
+    (dotimes (_ count)
+      (contexture-tools-test-seen
+       #'contexture-tools-lisp--look
+       (lambda (text &optional _) (when (equal text "(NUMBERS)") (cl-incf answers)))
+       "arglist" "total" "SHAPES"))
+    (contexture-test-until (= answers count))))
+
+(ert-deftest contexture-tools-lisp-real-leaves-nothing-behind ()
+  (contexture-tools-lisp-real-with
+    (contexture-tools-lisp-real-many 1)
+    (should-not (contexture-ert-leftovers (dotimes (_ 20) (contexture-tools-lisp-real-many 50))))
+    (should (equal (contexture-lisp-real-eval '(cl:length contexture-tools::*calls*)) 0))))
 
 ;;;; What a model writes
 

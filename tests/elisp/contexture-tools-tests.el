@@ -251,5 +251,27 @@
                                               #'ignore "one"))
        (contexture-test-until (equal (process-list) before))))))
 
+(ert-deftest contexture-tools-emacs-lists-files ()
+  (dolist (git '(nil t))
+    (contexture-test-in-directory
+     (lambda ()
+       (dolist (name '("one.el" "in/two.el" "in/Ünder.txt" "in/deep/three.txt"))
+         (contexture-test-file name "x"))
+       (when git
+         (contexture-test-file ".gitignore" "deep/")
+         (call-process "git" nil nil nil "init" "-q" "."))
+       (cl-flet ((listed (&optional pattern)
+                   (sort (split-string (contexture-tools-test-seen-later
+                                        #'contexture-tools-emacs--files pattern)
+                                       "\n")
+                         #'string<)))
+         (should (equal (listed "*.el") '("in/two.el" "one.el")))
+         (should (equal (listed "t*.el") '("in/two.el")))
+         (should (equal (listed "in/*.txt")
+                        (if git '("in/Ünder.txt") '("in/deep/three.txt" "in/Ünder.txt"))))
+         (should (equal (listed "ünd") '("in/Ünder.txt")))
+         (should (equal (listed "[") '("no file of the project has such a name")))
+         (should (equal (length (listed)) 4)))))))
+
 (provide 'contexture-tools-tests)
 ;;; contexture-tools-tests.el ends here
