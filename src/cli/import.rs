@@ -24,7 +24,7 @@ pub(super) struct Import {
     /// Files, or folders whose files are taken
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Only tell what would be imported
+    /// Only report what would be imported
     #[arg(long)]
     dry_run: bool,
     /// Import only sessions of the project in this folder

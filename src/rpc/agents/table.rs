@@ -4,7 +4,7 @@ use super::{introduce, listed, next, record};
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
 
-/// In the order of the documentation.
+/// Methods, in the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("agents", "list-agents", listed::list_agents => listed::AgentsListed)
         .pages(&Paged { lists: &["sessions", "sent", "connected", "waiting"], ..Paged::LIST })

@@ -4,7 +4,7 @@ use crate::agent::found::{GroundedShown, MemoryShown};
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
 
-/// In the order of the documentation.
+/// Methods, in the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("memory", "remember", super::remember => MemoryShown)
         .changes_after_work()

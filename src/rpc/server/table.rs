@@ -3,7 +3,7 @@
 use super::{backup, initialize};
 use crate::rpc::method::{Method, Pace, method};
 
-/// In the order of the documentation.
+/// Methods, in the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("server", "initialize", initialize::initialize => initialize::Initialized)
         .doc(

@@ -12,7 +12,7 @@ pub(in crate::rpc) const MAX_SESSIONS: i64 = 100_000;
 /// Maximum number of revisions in the pages of a list.
 pub(in crate::rpc) const MAX_REVISIONS: i64 = 10_000;
 
-/// In the order of the documentation.
+/// Methods, in the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("session", "open-session", super::open_session => SessionShown)
         .changes()

@@ -8,7 +8,7 @@ use crate::rpc::page::Paged;
 use crate::rpc::{configure, count, history, ledger, prune, summarize, turn, window};
 use crate::store::session::USAGE_KEPT;
 
-/// In the order of the documentation.
+/// Methods, in the order of the documentation.
 pub(super) static METHODS: &[Method] = &[
     method!("session", "build-window", window::build_window => window::WindowResult<'static>)
         .shows(Beside::Window)

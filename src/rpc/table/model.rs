@@ -6,7 +6,7 @@ use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
 use crate::rpc::{chat, models, tool_methods};
 
-/// In the order of the documentation.
+/// Methods, in the order of the documentation.
 pub(super) static METHODS: &[Method] = &[
     method!("model", "chat", chat::chat => chat::ChatAnswer)
         .changes_by_itself()

@@ -4,7 +4,7 @@ use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::notes;
 use crate::rpc::page::Paged;
 
-/// In the order of the documentation.
+/// Methods, in the order of the documentation.
 pub(super) static METHODS: &[Method] = &[
     method!("template", "take-notes", notes::take_notes => notes::ManagedResult<'static>)
         .doc(

@@ -4,7 +4,7 @@ use super::trust;
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
 
-/// In the order of the documentation.
+/// Methods, in the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("template", "list-templates", super::list_templates => Vec<super::TemplateLine>)
         .pages(&Paged::LIST)
