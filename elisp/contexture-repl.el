@@ -193,7 +193,7 @@ Do nothing if another template was chosen since."
   (contexture-repl-switch-template (contexture-repl--other-template)))
 
 (defun contexture-repl-choose-template (event)
-  "Choose the template that takes notes in a menu at EVENT."
+  "Choose the template that takes notes, in a menu at EVENT."
   (interactive "e")
   (with-current-buffer (window-buffer (posn-window (event-start event)))
     (popup-menu (easy-menu-create-menu "Template" (contexture-repl--template-menu))
