@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 PREFIX ?= $(HOME)/.local
 
-.PHONY: help setup setup-bench setup-demo build build-demo test test-emacs30 demo pictures docs dist install bench bench-agents bench-methods bench-curation bench-hostile clean
+.PHONY: help setup mcp-clients setup-bench setup-demo build build-demo test test-emacs30 demo pictures docs dist install bench bench-agents bench-methods bench-curation bench-hostile clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -11,6 +11,9 @@ help: ## list these targets
 
 setup: ## install the system packages that build, test and docs need
 	@scripts/setup test
+
+mcp-clients: ## install clients of MCP that others wrote, for the tests, from npm and PyPI
+	@scripts/mcp-clients
 
 setup-bench:
 	@scripts/setup test bench
@@ -58,7 +61,7 @@ install: build docs ## install server, Emacs package and manual under PREFIX (~/
 bench: setup-bench ## measure speed and memory beside their targets, into build/bench.txt
 	@scripts/bench
 
-bench-agents: build ## measure what agents wait for: the hook before a prompt, and the MCP server
+bench-agents: build ## measure what agents wait for: the hook before a prompt, the MCP server, and the ACP proxy
 	@scripts/bench-agents "$${CARGO_TARGET_DIR:-target}/release/contexture"
 
 bench-methods: build ## compare each method with another build of the server: EARLIER=program

@@ -11,7 +11,7 @@ use crate::support::*;
 /// A server for agents, and what an honest one sends.
 pub(crate) struct Site {
     pub(crate) server: Listening,
-    host: String,
+    pub(crate) host: String,
     token: String,
 }
 
@@ -25,7 +25,7 @@ impl Site {
         Self { server, host, token: token.trim_end().to_owned() }
     }
 
-    fn honest(&self) -> String {
+    pub(crate) fn honest(&self) -> String {
         format!("Host: {}\r\nAuthorization: Bearer {}\r\n", self.host, self.token)
     }
 

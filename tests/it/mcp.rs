@@ -1,12 +1,9 @@
-//! `contexture mcp`: raw lines of the Model Context Protocol over stdio, in both of its eras, and
-//! the official client for Python.
+//! `contexture mcp`: raw lines of the Model Context Protocol over stdio, in both of its eras.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::skips::skipped;
 use crate::support::*;
 
 /// Versions that begin with a handshake.
@@ -532,21 +529,4 @@ fn a_server_that_is_killed_costs_one_call() {
     // A server that ends between two calls costs nothing.
     emacs.ok("shutdown", "nil");
     has(&agent.tool("context", json!({})), &["kept", "added later"]);
-}
-
-#[test]
-fn the_official_client_for_python_uses_every_tool() {
-    let probe = Command::new("python3").args(["-c", "import mcp"]).output();
-    if !probe.is_ok_and(|probe| probe.status.success()) {
-        return skipped("there is no mcp for python3");
-    }
-    let home = Home::new();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/client.py");
-    let mut python = Command::new("python3");
-    python.arg(script).arg(env!("CARGO_BIN_EXE_contexture")).arg(project(&home));
-    python.arg(home.path("state")).env("HOME", home.path("home"));
-    let output = python.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("MCP: 6 tools"), "{said}\n{error}");
 }

@@ -1,4 +1,4 @@
-"""Uses every tool with the official client: of `contexture mcp`, and over HTTP.
+"""Uses every tool with the official client, in both eras: of `contexture mcp`, and over HTTP.
 
 Usage: client.py PROGRAM PROJECT STATE
 """
@@ -9,11 +9,11 @@ import subprocess
 import sys
 
 import httpx2
-from mcp import ClientSession, StdioServerParameters
-from mcp.client.stdio import stdio_client
+from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 PROGRAM, PROJECT, STATE = sys.argv[1:]
+ERAS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 CALLS = [
     ("context", {}, "nothing is marked"),
     ("remember", {"text": "The port is 8080."}, "mem-1"),
@@ -27,31 +27,31 @@ CALLS = [
 ENVIRONMENT = {**os.environ, "CONTEXTURE_TOKENIZER": "estimate", "XDG_RUNTIME_DIR": STATE}
 
 
-async def use(streams):
-    async with ClientSession(*streams[:2]) as session:
-        await session.initialize()
-        offered = {tool.name for tool in (await session.list_tools()).tools}
+async def use(server, era):
+    async with Client(server, mode=era) as client:
+        assert client.protocol_version == ERAS[era], client.protocol_version
+        offered = {tool.name for tool in (await client.list_tools()).tools}
         assert offered == {name for name, _, _ in CALLS}, offered
         for name, arguments, expected in CALLS:
-            result = await session.call_tool(name, arguments)
+            result = await client.call_tool(name, arguments)
             assert expected in result.content[0].text, (name, result)
-        resources = (await session.list_resources()).resources
-        read = await session.read_resource(resources[0].uri)
+        resources = (await client.list_resources()).resources
+        read = await client.read_resource(resources[0].uri)
         assert "revision" in read.contents[0].text, read
-        prompt = await session.get_prompt("context", {})
+        prompt = await client.get_prompt("context", {})
         assert "revision" in prompt.messages[0].content.text, prompt
 
 
-async def over_stdio():
+async def over_stdio(era):
+    state = f"{STATE}/{era}"
     server = StdioServerParameters(
-        command=PROGRAM, args=["--state", STATE + "/s", "mcp"], cwd=PROJECT, env=ENVIRONMENT
+        command=PROGRAM, args=["--state", state, "mcp"], cwd=PROJECT, env=ENVIRONMENT
     )
-    async with stdio_client(server) as streams:
-        await use(streams)
+    await use(server, era)
 
 
-async def over_http():
-    state = STATE + "/h"
+async def over_http(era):
+    state = f"{STATE}/{era}-http"
     command = [PROGRAM, "--state", state, "serve", "--http", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=ENVIRONMENT) as server:
         try:
@@ -60,17 +60,17 @@ async def over_http():
                 headers = {"Authorization": "Bearer " + file.read().strip()}
             async with httpx2.AsyncClient(headers=headers) as client:
                 address = f"{url}?project={PROJECT}"
-                async with streamable_http_client(address, http_client=client) as streams:
-                    await use(streams)
+                await use(streamable_http_client(address, http_client=client), era)
         finally:
             server.terminate()
 
 
 async def main():
     os.makedirs(STATE, exist_ok=True)
-    await over_stdio()
-    await over_http()
-    print(f"MCP: {len(CALLS)} tools")
+    for era in ERAS:
+        await over_stdio(era)
+        await over_http(era)
+    print(f"MCP: {len(CALLS)} tools in {len(ERAS)} eras")
 
 
 asyncio.run(main())
