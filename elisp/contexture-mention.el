@@ -193,7 +193,7 @@ Type more of the name to see others."
   :type 'natnum
   :group 'contexture)
 
-(defconst contexture-mention--patience 0.03
+(defvar contexture-mention--patience 0.03
   "Maximum number of seconds that the first completion waits for names.")
 
 (defconst contexture-mention--symbols-fresh 5

@@ -30,7 +30,8 @@
            (contexture-mention-mode)
            (erase-buffer)
            (contexture-mention-tests--listed)
-           ,@body)
+           (let ((contexture-mention--patience 10)) ; the machine may be busy
+             ,@body))
        (contexture-files--forget)
        (clrhash contexture-mention--items))))
 
@@ -343,7 +344,8 @@
     (cl-letf (((symbol-function 'contexture-files--git)
                (lambda (_) '("sh" "-c" "printf 'early\\0'; exec sleep 30"))))
       (contexture-mention-at-point)     ; begins it
-      (let ((start (float-time)))
+      (let ((start (float-time))
+            (contexture-mention--patience 0.03))
         (contexture-mention-tests--offered "@")
         (should (< (- (float-time) start) contexture-mention-tests--wait)))
       (contexture-test-until (equal (contexture-mention-tests--offered " @ear")
@@ -356,7 +358,8 @@
     (contexture-request 'ping)
     (contexture-ert-stop-server)
     (unwind-protect
-        (let ((start (float-time)))
+        (let ((start (float-time))
+              (contexture-mention--patience 0.03))
           (should (equal (contexture-mention-tests--offered "@lib") '("src/lib.rs")))
           (should (< (- (float-time) start) contexture-mention-tests--wait)))
       (contexture-ert-continue-server))))

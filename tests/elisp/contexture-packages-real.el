@@ -118,6 +118,48 @@
   (let ((prefix (company-capf 'prefix)))
     (company-capf 'candidates (if (consp prefix) (car prefix) prefix))))
 
+(defmacro contexture-packages-real-mentioning (&rest body)
+  "Run BODY at the beginning of a mention, in a project of two files."
+  (declare (indent 0) (debug t))
+  `(contexture-test-with-server
+     (contexture-test-file "parser.el" "(defun parse ())")
+     (contexture-test-file "printer.el" "(defun print-it ())")
+     (save-window-excursion
+       (with-temp-buffer
+         (switch-to-buffer (current-buffer))
+         (setq default-directory contexture-test-directory)
+         (contexture-mention-mode)
+         (insert "see @p")
+         ,@body
+         (should (equal (buffer-substring-no-properties (point-min) (point-max))
+                        "see @printer.el"))
+         (contexture-test-settle)
+         (should (equal (mapcar (lambda (item) (plist-get item :content))
+                                (contexture-test-items (contexture-current-context)))
+                        '("(defun print-it ())\n")))))))
+
+(contexture-packages-real-deftest corfu completes-mentions
+  (contexture-packages-real-mentioning
+    ;; It draws nothing in a terminal by itself.
+    (cl-letf (((symbol-function 'corfu--popup-support-p) #'always)
+              ((symbol-function 'corfu--popup-show) #'ignore)
+              ((symbol-function 'corfu--popup-hide) #'ignore))
+      (corfu-mode)
+      (contexture-test-until (progn (completion-at-point)
+                                    (ignore-errors (corfu--exhibit))
+                                    (cdr corfu--candidates)))
+      (corfu-next)
+      (corfu-insert))))
+
+(contexture-packages-real-deftest consult completes-mentions
+  (contexture-packages-real-mentioning
+    (let ((completion-in-region-function #'consult-completion-in-region)
+          (chosen nil))
+      (cl-letf (((symbol-function 'completing-read)
+                 (lambda (_prompt table &rest _)
+                   (setq chosen (car (member "printer.el" (all-completions "" table)))))))
+        (contexture-test-until (progn (completion-at-point) chosen))))))
+
 (contexture-packages-real-deftest magit adds-what-is-at-point
   (skip-unless (executable-find "git"))
   (contexture-test-with-server
