@@ -43,6 +43,7 @@ pictures: setup-demo build ## take the pictures and screens of the documentation
 	@scripts/screens
 	@scripts/screens-sessions
 	@scripts/screens-repl
+	@scripts/screens-day
 	@scripts/screens-slime
 
 docs: setup build build/contexture.info ## make the Info manual and the method reference

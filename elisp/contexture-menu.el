@@ -28,6 +28,39 @@
 (defvar contexture-token-budget)
 (defvar contexture-tree--walks)
 
+;;;; Options
+
+(defclass contexture-menu--option (transient-lisp-variable)
+  ((set-value :initform #'customize-set-variable))
+  "An option of the package, as Customize sets it.")
+
+(cl-defmethod transient-format-value ((option contexture-menu--option))
+  "Return the value of OPTION, in words."
+  (propertize (format "%s" (or (oref option value) "none")) 'face 'transient-value))
+
+(transient-define-infix contexture-menu--scope ()
+  "Choose the layer to which commands add, for this Emacs."
+  :class 'contexture-menu--option
+  :variable 'contexture-scope
+  :description "scope"
+  :reader (lambda (&rest _)
+            (intern (completing-read "Commands add to: " '("project" "buffer" "shared")
+                                     nil t))))
+
+(transient-define-infix contexture-menu--budget ()
+  "Set the number of tokens that a context should have, for this Emacs."
+  :class 'contexture-menu--option
+  :variable 'contexture-token-budget
+  :description "budget"
+  :reader (lambda (&rest _)
+            (let ((text (read-string "Tokens that a context should have (empty for no budget): ")))
+              (cond ((string-blank-p text) nil)
+                    ((string-match-p "\\`[ \t]*[1-9][0-9]*[ \t]*\\'" text)
+                     (string-to-number text))
+                    (t (user-error "A budget is a number of tokens"))))))
+
+;;;; The menu
+
 ;;;###autoload (autoload 'contexture-menu "contexture-menu" nil t)
 (transient-define-prefix contexture-menu ()
   "Show the commands of Contexture, and the size of this buffer's context.
@@ -92,7 +125,10 @@ type a prefix argument before any of them."
    [" "
     ("O" "document" contexture-document-defun)
     ("V" "review" contexture-review-code)
-    ("T" "write tests" contexture-write-tests)]]
+    ("T" "write tests" contexture-write-tests)]
+   ["Options"
+    ("-s" contexture-menu--scope)
+    ("-b" contexture-menu--budget)]]
   ["Lisp image" :if contexture-menu--lisp-p
    [("z s" "definition" contexture-lisp-add-symbol)]
    [("z h" "REPL history" contexture-lisp-add-history)]
@@ -101,6 +137,7 @@ type a prefix argument before any of them."
    [("z i" "inspector" contexture-lisp-add-inspector)]
    [("z n" "compiler note" contexture-lisp-add-note)]]
   (interactive)
+  (require 'contexture-marks)           ; for `contexture-token-budget'
   (contexture-menu--fetch)
   (transient-setup 'contexture-menu))
 

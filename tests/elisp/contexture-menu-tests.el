@@ -48,7 +48,8 @@
 
 (ert-deftest contexture-menu-gives-no-key-a-second-meaning ()
   (pcase-dolist (`(,key . ,command) (contexture-menu-tests--suffixes))
-    (should (eq (contexture-menu-tests--binding key) command))))
+    (unless (string-prefix-p "-" key)   ; an option
+      (should (eq (contexture-menu-tests--binding key) command)))))
 
 (defun contexture-menu-tests--binding (key)
   "Return what KEY, as the menu writes it, is behind the prefix."
@@ -103,6 +104,26 @@
     (let ((contexture-menu--patience 0))
       (contexture-menu--fetch))
     (should-not contexture-menu--changes)))
+
+(defun contexture-menu-tests--set (command text)
+  "Answer TEXT to what COMMAND, an option of the menu, asks; return its words."
+  (let ((option (get command 'transient--suffix)))
+    (cl-letf (((symbol-function 'completing-read) (lambda (&rest _) text))
+              ((symbol-function 'read-string) (lambda (&rest _) text)))
+      (transient-infix-set option (funcall (oref option reader) nil nil nil)))
+    (substring-no-properties (transient-format-value option))))
+
+(ert-deftest contexture-menu-sets-options ()
+  (let ((contexture-scope 'project)
+        (contexture-token-budget nil))
+    (should (equal (contexture-menu-tests--set 'contexture-menu--scope "buffer") "buffer"))
+    (should (eq contexture-scope 'buffer))
+    (should (equal (contexture-menu-tests--set 'contexture-menu--budget "8000") "8000"))
+    (should (eql contexture-token-budget 8000))
+    (contexture-test-user-error "number of tokens"
+      (contexture-menu-tests--set 'contexture-menu--budget "much"))
+    (should (equal (contexture-menu-tests--set 'contexture-menu--budget " ") "none"))
+    (should-not contexture-token-budget)))
 
 (ert-deftest contexture-menu-says-what-the-marks-will-do ()
   (contexture-menu-tests--in-buffer
