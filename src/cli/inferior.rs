@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use tokio::net::TcpListener;
 
-use crate::server::listen::relay_tcp;
 use crate::value::Value;
 use crate::value::sexp;
 use crate::visible::visible_path;
@@ -30,18 +29,6 @@ pub(super) async fn attend(port: u16) -> anyhow::Result<()> {
         let _ = done.send(outcome);
     });
     ended.await?
-}
-
-/// Connects Emacs to the server on `socket`, which owns the state: writes the port of a listener to
-/// the file that Emacs names, and relays the listener's clients to that server. Returns when
-/// standard input ends.
-pub(super) async fn relay(socket: &Path) -> anyhow::Result<()> {
-    let listener = listener().await?;
-    let port = listener.local_addr()?.port();
-    tokio::select! {
-        () = relay_tcp(listener, socket) => Ok(()),
-        ended = attend(port) => ended,
-    }
 }
 
 fn listen(input: &mut impl BufRead, port: u16) -> anyhow::Result<()> {

@@ -7,22 +7,23 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use super::host::{Setup, runtime};
 use super::http::Agents;
 use super::owner::{self, Taken, take};
 use super::{Common, inferior, say};
 use crate::server::auth::{Admission, SecretHash, read_secret};
-use crate::server::listen::serve_tcp;
+use crate::server::listen::{relay_tcp, serve_stream, serve_tcp};
 use crate::server::{Server, stdio};
 use crate::visible::visible;
 
 /// Serve clients over one or more transports.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  contexture serve --stdio\n  contexture serve --unix --tcp \
-    127.0.0.1:4005\n\nOne server owns a state folder. A second `serve --stdio` over the same \
-    folder becomes a\nbridge to the first server.")]
+    127.0.0.1:4005\n\nOne server owns a state folder. A second `serve --stdio`, `--tcp` or \
+    `--inferior` over the same\nfolder becomes a bridge to the first server; the last two take its \
+    place once it ends.")]
 pub(super) struct Serve {
     /// Serve over standard input and output; the server ends when its input ends
     #[arg(long)]
@@ -73,13 +74,29 @@ impl Serve {
     }
 
     async fn serve(self, setup: &Setup) -> anyhow::Result<()> {
-        let owned = match &setup.state {
+        let mut doors = self.doors().await?;
+        let mut attending = match &doors.inferior {
             None => None,
-            Some(folder) => match take(folder, self.only_stdio()).await? {
-                Taken::Here(owned) => Some(owned),
-                Taken::By(socket) if self.inferior => return inferior::relay(&socket).await,
-                Taken::By(socket) => return Ok(stdio::bridge(&socket).await?),
-            },
+            Some(listener) => Some(tokio::spawn(inferior::attend(listener.local_addr()?.port()))),
+        };
+        let mut waiting = None;
+        let owned = loop {
+            let Some(folder) = &setup.state else { break None };
+            let socket = match take(folder, self.may_join()).await? {
+                Taken::Here(owned) => break Some(owned),
+                Taken::By(socket) => socket,
+            };
+            doors.say_port()?;
+            let Some(listener) = doors.tcp.as_ref().or(doors.inferior.as_ref()) else {
+                return Ok(stdio::bridge(&socket).await?);
+            };
+            // Once that server has gone, this one takes its place.
+            tokio::select! {
+                unanswered = relay_tcp(listener, &socket, waiting.take()) => {
+                    waiting = Some(unanswered);
+                }
+                ended = end_of(&mut attending) => return ended,
+            }
         };
         let secret = self.secret(setup)?;
         let server = setup.start(owned.as_ref())?.with_secret(secret.clone());
@@ -87,14 +104,11 @@ impl Serve {
         if let Some(path) = self.socket_path(setup)? {
             listeners.spawn(owner::listen(&path, owned.as_ref())?.serve(server.clone()));
         }
-        if let Some(address) = &self.tcp {
-            let advice =
-                || format!("cannot listen on {address:?}; write the address like 127.0.0.1:4005");
-            let listener = TcpListener::bind(address).await.with_context(advice)?;
-            if address.ends_with(":0") {
-                say(&format!("{}\n", listener.local_addr()?.port()))?;
-            }
-            tracing::info!("listening on {}", listener.local_addr()?);
+        doors.say_port()?;
+        if let Some(arrived) = waiting {
+            serve_stream(&server, arrived, secret.as_ref());
+        }
+        for listener in [doors.tcp.take(), doors.inferior.take()].into_iter().flatten() {
             listeners.spawn(serve_tcp(listener, server.clone(), secret.clone()));
         }
         if let Some(port) = self.http {
@@ -105,22 +119,36 @@ impl Serve {
             tracing::info!("serving agents at {}", agents.url()?);
             listeners.spawn(agents.serve(server.clone()));
         }
-        let port = match self.inferior {
-            true => {
-                let listener = inferior::listener().await?;
-                let port = listener.local_addr()?.port();
-                listeners.spawn(serve_tcp(listener, server.clone(), secret));
-                Some(port)
-            }
-            false => None,
-        };
-        self.until_the_end(&server, port).await?;
+        self.until_the_end(&server, attending).await?;
         server.finish().await;
         listeners.shutdown().await;
         Ok(())
     }
 
-    async fn until_the_end(&self, server: &Server, port: Option<u16>) -> anyhow::Result<()> {
+    /// Opens the TCP listeners.
+    async fn doors(&self) -> anyhow::Result<Doors> {
+        let mut doors = Doors::default();
+        if let Some(address) = &self.tcp {
+            let advice =
+                || format!("cannot listen on {address:?}; write the address like 127.0.0.1:4005");
+            let listener = TcpListener::bind(address).await.with_context(advice)?;
+            if address.ends_with(":0") {
+                doors.unsaid = Some(listener.local_addr()?.port());
+            }
+            tracing::info!("listening on {}", listener.local_addr()?);
+            doors.tcp = Some(listener);
+        }
+        if self.inferior {
+            doors.inferior = Some(inferior::listener().await?);
+        }
+        Ok(doors)
+    }
+
+    async fn until_the_end(
+        &self,
+        server: &Server,
+        mut attending: Option<Attending>,
+    ) -> anyhow::Result<()> {
         let _too_large = owner::survive_full_files()?;
         let mut terminated = signal(SignalKind::terminate())?;
         let mut interrupted = signal(SignalKind::interrupt())?;
@@ -137,11 +165,8 @@ impl Serve {
             }
         };
         let conversation = async {
-            if let Some(port) = port {
-                return inferior::attend(port).await;
-            }
             if !self.stdio {
-                return std::future::pending().await;
+                return end_of(&mut attending).await;
             }
             let (input, output) = (stdio::input()?, stdio::output()?);
             let server = server.clone();
@@ -161,9 +186,12 @@ impl Serve {
         }
     }
 
-    fn only_stdio(&self) -> bool {
-        let listens = self.unix.is_some() || self.tcp.is_some() || self.http.is_some();
-        (self.stdio || self.inferior) && !listens
+    /// Returns whether the clients may as well be relayed to a server that owns the state folder
+    /// already. There is one way for them to come.
+    fn may_join(&self) -> bool {
+        let ways = [self.stdio, self.inferior, self.tcp.is_some()];
+        let others = self.unix.is_some() || self.http.is_some();
+        !others && ways.into_iter().filter(|way| *way).count() == 1
     }
 
     fn secret(&self, setup: &Setup) -> anyhow::Result<Option<SecretHash>> {
@@ -187,6 +215,34 @@ impl Serve {
             (None, None) => Ok(None),
             _ => Ok(Some(owner::usual_socket(setup)?)),
         }
+    }
+}
+
+/// Listeners over TCP.
+#[derive(Default)]
+struct Doors {
+    tcp: Option<TcpListener>,
+    /// For the Emacs that started this program.
+    inferior: Option<TcpListener>,
+    /// Port that was picked, until it is printed.
+    unsaid: Option<u16>,
+}
+
+impl Doors {
+    /// Prints the port that was picked, once clients can come.
+    fn say_port(&mut self) -> anyhow::Result<()> {
+        self.unsaid.take().map_or(Ok(()), |port| say(&format!("{port}\n")))
+    }
+}
+
+/// A task that lasts as long as the Emacs that started this program.
+type Attending = JoinHandle<anyhow::Result<()>>;
+
+/// Waits for the end of a task; for ever if there is none.
+async fn end_of(attending: &mut Option<Attending>) -> anyhow::Result<()> {
+    match attending {
+        Some(attending) => attending.await?,
+        None => std::future::pending().await,
     }
 }
 

@@ -96,13 +96,14 @@ pub async fn serve_tcp(listener: TcpListener, server: Server, secret: Option<Sec
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, peer)) => serve_stream(&server, stream, peer, secret.as_ref()),
+            Ok(arrived) => serve_stream(&server, arrived, secret.as_ref()),
             Err(error) => pause_after(&error).await,
         }
     }
 }
 
-fn serve_stream(server: &Server, stream: TcpStream, peer: SocketAddr, secret: Option<&SecretHash>) {
+/// Serves a TCP client that has come.
+pub(crate) fn serve_stream(server: &Server, (stream, peer): Arrived, secret: Option<&SecretHash>) {
     let Ok(local) = stream.local_addr() else { return };
     // Without it an answer may wait 40 ms for the client's acknowledgement of the previous one.
     if let Err(error) = stream.set_nodelay(true) {
@@ -117,25 +118,37 @@ fn serve_stream(server: &Server, stream: TcpStream, peer: SocketAddr, secret: Op
     tokio::spawn(async move { server.serve_until(reader, writer, admission, gone).await });
 }
 
-/// Relays TCP clients of the same user to the server that listens on a Unix socket. Runs until the
-/// future is dropped.
-pub(crate) async fn relay_tcp(listener: TcpListener, socket: &Path) {
+/// A TCP client that has come.
+pub(crate) type Arrived = (TcpStream, SocketAddr);
+
+/// Relays TCP clients of the same user to the server that listens on a Unix socket; `first` is one
+/// that has come already. Returns the first client for which that server does not answer.
+pub(crate) async fn relay_tcp(
+    listener: &TcpListener,
+    socket: &Path,
+    mut first: Option<Arrived>,
+) -> Arrived {
     loop {
-        match listener.accept().await {
-            Ok((stream, peer)) => {
-                let socket = socket.to_owned();
-                tokio::spawn(async move {
-                    if let Err(error) = relay(stream, peer, &socket).await {
-                        tracing::debug!("{peer}: {error}");
-                    }
-                });
+        let (stream, peer) = match first.take() {
+            Some(arrived) => arrived,
+            None => match listener.accept().await {
+                Ok(arrived) => arrived,
+                Err(error) => {
+                    pause_after(&error).await;
+                    continue;
+                }
+            },
+        };
+        let Ok(server) = UnixStream::connect(socket).await else { return (stream, peer) };
+        tokio::spawn(async move {
+            if let Err(error) = relay(stream, peer, server).await {
+                tracing::debug!("{peer}: {error}");
             }
-            Err(error) => pause_after(&error).await,
-        }
+        });
     }
 }
 
-async fn relay(mut stream: TcpStream, peer: SocketAddr, socket: &Path) -> io::Result<()> {
+async fn relay(mut stream: TcpStream, peer: SocketAddr, mut server: UnixStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     if matches!(tcp_admission(peer, stream.local_addr()?, None), Admission::Refused) {
         tracing::warn!("turned away a client of another user or machine");
@@ -143,7 +156,6 @@ async fn relay(mut stream: TcpStream, peer: SocketAddr, socket: &Path) -> io::Re
     }
     keep_asking(&stream)?;
     let gone = hung_up(&stream);
-    let mut server = UnixStream::connect(socket).await?;
     server.write_all(RELAYED).await?;
     tokio::select! {
         // Polled first, so that data sent before the hang-up is still carried.

@@ -1,6 +1,6 @@
 //! Stdio, Unix sockets and TCP; who may connect; and who owns the state.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
@@ -283,6 +283,34 @@ fn a_second_server_is_a_bridge_to_the_first_and_its_heir() {
 }
 
 #[test]
+fn a_server_over_tcp_is_a_bridge_to_the_first_and_its_heir() {
+    let home = Home::new();
+    let mut first = home.stdio(&[]);
+    first.add("owned", "x");
+    let mut process = Process::start(home.command(&["serve", "--tcp", "127.0.0.1:0"]));
+    let mut port = String::new();
+    let mut stdout = BufReader::new(process.child.stdout.take().unwrap());
+    stdout.read_line(&mut port).unwrap();
+    let port: u16 = port.trim_end().parse().unwrap();
+    let connect = || Client::over_tcp(("127.0.0.1", port), Dialect::Slynk);
+    let mut client = connect();
+    assert_eq!(client.contents("owned"), ["x"]);
+    assert_eq!(client.ok("server-info", "nil")["pid"], first.process().pid());
+    // It came over TCP there too.
+    let provider = "(:name \"p\" :kind \"openai\" :model \"m\" :base-url \"http://h/v1\")";
+    let refused = client.fails("configure-provider", provider);
+    assert!(refused.message.contains("cannot change providers"), "{refused:?}");
+    first.process().kill();
+    while client.line().is_some() {}
+    let mut client = connect();
+    assert_eq!(client.contents("owned"), ["x"]);
+    assert_eq!(client.ok("server-info", "nil")["pid"], process.pid());
+    // Now it is the first.
+    assert_eq!(home.stdio(&[]).contents("owned"), ["x"]);
+    process.kill();
+}
+
+#[test]
 fn a_bridge_that_ends_leaves_the_first_alone_and_drains_its_answers() {
     let home = Home::new();
     let mut first = home.stdio(&[]);
@@ -317,7 +345,7 @@ fn servers_that_start_at_the_same_moment_share_the_state() {
 fn a_state_folder_has_one_owner() {
     let home = Home::new();
     let server = home.listening(&[]);
-    let said = home.fail(&["serve", "--tcp", "127.0.0.1:0"]);
+    let said = home.fail(&["serve", "--tcp", "127.0.0.1:0", "--http", "0"]);
     assert!(said.contains(&server.process.pid().to_string()), "{said}");
     assert!(said.contains("--state"), "{said}");
     let elsewhere = home.path("elsewhere");
