@@ -20,6 +20,7 @@
 (require 'contexture)
 (eval-when-compile (require 'subr-x))
 
+(declare-function contexture-mention-mode "contexture-mention" (&optional arg))
 (declare-function contexture-live--push-and-wait "contexture-marks" ())
 (declare-function slime-autodoc-mode "ext:slime-autodoc" (&optional arg))
 (declare-function slime-connection-output-buffer "ext:slime-repl" t t)
@@ -40,6 +41,7 @@
 (declare-function sly-lisp-implementation-version "ext:sly" t t)
 (declare-function sly-location-offset "ext:sly" (location))
 (declare-function sly-mrepl--find-buffer "ext:sly-mrepl" (&optional connection thread))
+(declare-function sly-mrepl-shortcut "ext:sly-mrepl" ())
 (declare-function sly-symbol-at-point "ext:sly" ())
 (defvar contexture-slime--client)
 (defvar contexture-sly--client)
@@ -86,6 +88,14 @@ again."
   :type 'string
   :group 'contexture)
 
+(defcustom contexture-lisp-keep-default t
+  "Whether source buffers stay with their Lisp when you connect to Contexture.
+Otherwise SLIME and SLY take the connection to Contexture for the default
+one, as they do with each new connection.  This needs
+`contexture-slime-mode' or `contexture-sly-mode'."
+  :type 'boolean
+  :group 'contexture)
+
 (defcustom contexture-lisp-compile 'ask
   "Whether a definition is compiled once you accepted a change of it.
 It is compiled in the Lisp that SLIME or SLY is connected to."
@@ -123,6 +133,7 @@ It is compiled in the Lisp that SLIME or SLY is connected to."
   (repl-hook nil :documentation "Hook that runs in new REPLs.")
   (event-hook nil :documentation "Hook that runs with a message before it is handled.")
   (close-hook nil :documentation "Hook that runs with a connection that closes.")
+  (connected nil :documentation "Function called once a connection is complete.")
   (autodoc nil :documentation "Function returning whether argument lists are shown; \
 it also switches them."))
 
@@ -574,11 +585,28 @@ debugger, explain its error."
                     (contexture-lisp--interactions client count)))))
     (unless interactions
       (user-error "Nothing has been evaluated in the REPL yet"))
-    (contexture-sources--add-all
-     (mapcar (lambda (interaction)
-               (cons 'add-item (contexture-lisp--interaction-params interaction)))
-             interactions)
-     "interaction")))
+    (contexture-lisp--add-unknown
+     (mapcar #'contexture-lisp--interaction-params interactions))))
+
+(defun contexture-lisp--add-unknown (all)
+  "Add those of ALL, parameters of interactions, that the context does not have."
+  (let ((buffer (current-buffer)))
+    (contexture-request-async
+     'list-items (list :manager (contexture-current-manager) :types '(:repl-history))
+     :success
+     (lambda (items)
+       (when (buffer-live-p buffer)
+         (with-current-buffer buffer
+           (let* ((known (mapcar (lambda (item) (plist-get item :content)) items))
+                  (new (cl-remove-if (lambda (params)
+                                       (member (plist-get params :content) known))
+                                     all)))
+             (if new
+                 (contexture-sources--add-all
+                  (mapcar (lambda (params) (cons 'add-item params)) new) "interaction")
+               (contexture--message "The context already has %s"
+                                    (if (cdr all) "these interactions"
+                                      "this interaction"))))))))))
 
 (defun contexture-lisp--repl (client connection)
   "Return this buffer if it is a REPL of CLIENT, else the REPL of CONNECTION."
@@ -704,9 +732,9 @@ LAST non-nil means that no prompt follows; then ask CLIENT's debugger."
 
 (defvar contexture-lisp--agent-mode-map
   (let ((map (make-sparse-keymap)))
-    (dolist (command '(slime-handle-repl-shortcut slime-space slime-autodoc-space
-                       sly-mrepl-shortcut sly-autodoc-space))
+    (dolist (command '(slime-space slime-autodoc-space sly-autodoc-space))
       (define-key map (vector 'remap command) #'self-insert-command))
+    (define-key map [remap sly-mrepl-shortcut] #'contexture-lisp--comma)
     ;; Indenting prose as Lisp fails if its parentheses do not match.
     (dolist (command '(indent-for-tab-command
                        slime-fuzzy-indent-and-complete-symbol
@@ -715,16 +743,26 @@ LAST non-nil means that no prompt follows; then ask CLIENT's debugger."
     map)
   "Keymap of `contexture-lisp--agent-mode'.")
 
+(defun contexture-lisp--comma (count)
+  "Right behind the prompt read a command of SLY's REPL; else insert COUNT commas.
+SLIME does so by itself."
+  (interactive "p")
+  (if (and (eobp) (eq (contexture-sly--kind (1- (point))) 'prompt))
+      (call-interactively #'sly-mrepl-shortcut)
+    (self-insert-command count)))
+
 (defvar-local contexture-lisp--autodoc nil
   "Client whose argument lists were shown in this buffer before.")
 
 (define-minor-mode contexture-lisp--agent-mode
   "Minor mode for typing prose in a REPL connected to Contexture.
-The comma and the space insert themselves, TAB only completes, and no
+The comma, but behind the prompt, and the space insert themselves, TAB
+only completes, what is named after an @ joins the context, and no
 argument lists are shown."
   :init-value nil
   :interactive nil
   :keymap contexture-lisp--agent-mode-map
+  (contexture-mention-mode (if contexture-lisp--agent-mode 1 -1))
   (cond ((not contexture-lisp--agent-mode)
          (when contexture-lisp--autodoc
            (contexture-lisp--ask contexture-lisp--autodoc 'autodoc t))
@@ -805,6 +843,39 @@ The conversation shows the items of that directory's project."
              (expand-file-name default-directory))
        "contexture" t #'ignore))))
 
+(defun contexture-lisp--connected (client)
+  "Give source buffers their Lisp back if CLIENT has just connected to Contexture."
+  (when-let* ((contexture-lisp-keep-default)
+              ((contexture-lisp--to-agent-p
+                client (contexture-lisp--ask client 'current)))
+              (lisp (car (contexture-lisp--connections client))))
+    ;; The client still makes a REPL for the new connection.
+    (contexture--later
+     (lambda ()
+       (when (and (process-live-p lisp)
+                  (contexture-lisp--to-agent-p
+                   client (symbol-value (contexture-lisp--symbol client "default-connection"))))
+         (set (contexture-lisp--symbol client "default-connection") lisp))))))
+
+(defun contexture-lisp--symbol (client name)
+  "Return the symbol of CLIENT that is called NAME behind the client's own name."
+  (intern (format "%s-%s" (contexture-lisp--client-feature client) name)))
+
+(defun contexture-slime--connected ()
+  "Do what is to be done once SLIME has connected."
+  (contexture-lisp--connected contexture-slime--client))
+
+(defun contexture-sly--connected ()
+  "Do what is to be done once SLY has connected."
+  (contexture-lisp--connected contexture-sly--client))
+
+(defun contexture-sly--cancelled (&rest _)
+  "Tell Contexture that the user of agent-q's chat cancelled the request.
+agent-q tells nobody."
+  (when-let* ((connection (sly-current-connection))
+              ((contexture-lisp--to-agent-p contexture-sly--client connection)))
+    (contexture-sly--send connection '(agent-q:cancel) "contexture" t #'ignore)))
+
 (defun contexture-lisp--free-agents-soon ()
   "Call `contexture-lisp--free-agents' when the new REPL is complete."
   (run-at-time 0 nil #'contexture-lisp--free-agents))
@@ -826,6 +897,10 @@ The conversation shows the items of that directory's project."
     (push (list client event (lookup-key prefix-map (vector event)))
           contexture-lisp--on)
     (define-key prefix-map (vector event) map)
+    (add-hook (contexture-lisp--symbol client "connected-hook")
+              (contexture-lisp--client-connected client))
+    (when (eq (contexture-lisp--client-feature client) 'sly)
+      (advice-add 'agent-q-cancel-request :before #'contexture-sly--cancelled))
     (add-hook (contexture-lisp--client-repl-hook client)
               #'contexture-lisp--free-agents-soon)
     (add-hook (contexture-lisp--client-event-hook client)
@@ -844,6 +919,10 @@ The conversation shows the items of that directory's project."
     (if before
         (define-key prefix-map (vector event) before)
       (setcdr prefix-map (assq-delete-all event (cdr prefix-map))))
+    (remove-hook (contexture-lisp--symbol client "connected-hook")
+                 (contexture-lisp--client-connected client))
+    (when (eq (contexture-lisp--client-feature client) 'sly)
+      (advice-remove 'agent-q-cancel-request #'contexture-sly--cancelled))
     (remove-hook (contexture-lisp--client-repl-hook client)
                  #'contexture-lisp--free-agents-soon)
     (remove-hook (contexture-lisp--client-event-hook client)
@@ -1234,6 +1313,7 @@ variable of its mode non-nil when the mode is turned off, so reset it."
    :repl-hook 'slime-repl-mode-hook
    :event-hook 'slime-event-hooks
    :close-hook 'slime-net-process-close-hooks
+   :connected #'contexture-slime--connected
    :autodoc #'contexture-slime--autodoc)
   "SLIME's names and functions, for the code shared with SLY.")
 
@@ -1339,6 +1419,7 @@ With SWITCH, a list of one element, turn them on or off."
    :repl-hook 'sly-mrepl-hook
    :event-hook 'sly-event-hooks
    :close-hook 'sly-net-process-close-hooks
+   :connected #'contexture-sly--connected
    :autodoc #'contexture-sly--autodoc)
   "SLY's names and functions, for the code shared with SLIME.")
 

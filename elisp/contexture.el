@@ -698,6 +698,9 @@ name of the only context that the buffer then uses."
 Nil means that the buffer has layers; see `contexture-scope'.  A list of
 names, from the general to the special, means all these contexts.")
 
+;; Reverting a buffer, or another major mode, does not take it back.
+(put 'contexture-manager 'permanent-local t)
+
 (defvar-local contexture--layers nil
   "Layers of this buffer as (KEY . LAYERS), once they are known.
 KEY is the value of `contexture--layers-key' at that time.")

@@ -3,9 +3,11 @@
 
 use std::sync::Mutex;
 
+use tokio::sync::Mutex as Queue;
 use tokio_util::sync::CancellationToken;
 
-use super::lisp::{items, list, name_of, plist, refusal, text};
+use super::lisp::{items, list, name_of, no_lisp, plist, refusal, text};
+use super::listener::INTERRUPT;
 use super::{Shared, locked};
 use crate::rpc::{Approval, Decision, Later, Listener, UserInput};
 use crate::value::Value;
@@ -37,13 +39,40 @@ const FUNCTIONS: [&str; 14] = [
     "agent-q-get-session-info",
 ];
 
+/// The turn that agent-q's package asked for last; it waits for one answer at a time.
+#[derive(Default)]
+pub(super) struct Asked {
+    current: Mutex<CancellationToken>,
+    /// Held while a turn takes place.
+    turns: Queue<()>,
+}
+
+impl Asked {
+    /// Cancels the current turn, and returns the token of the next one.
+    fn next(&self) -> CancellationToken {
+        let next = CancellationToken::new();
+        std::mem::replace(&mut *locked(&self.current), next.clone()).cancel();
+        next
+    }
+
+    /// Cancels the current turn.
+    pub(super) fn cancel(&self) {
+        locked(&self.current).cancel();
+    }
+}
+
 /// Answers one of the calls of agent-q's package.
 pub(super) async fn call(shared: &Shared, name: &str, arguments: Vec<Value>) -> Outcome {
     let (mut positional, keywords) = split(arguments);
     let first = positional.pop().unwrap_or_default();
     let given = |name: &str| keywords.get(name).cloned().unwrap_or_default();
     match name {
-        "agent-q-send" => send(shared, &first).await,
+        "agent-q-send" => send(shared, &first, given("include-context") != Value::Nil).await,
+        // Sent for the package, which tells nobody that its user cancelled.
+        "cancel" => {
+            shared.asked.cancel();
+            Ok(Value::Bool(true))
+        }
         "agent-q-add-context" => {
             // Items added first belong to the conversation that begins now.
             let manager = text(shared.place.session(shared).await?.manager);
@@ -84,7 +113,15 @@ pub(super) async fn call(shared: &Shared, name: &str, arguments: Vec<Value>) -> 
         }
         "agent-q-search-sessions" => search(shared, first).await,
         "agent-q-get-session-info" => Ok(info(shared).await),
-        "get-config-info" => Ok(shared.answerer().describe()),
+        "get-config-info" => {
+            let mut described = shared.answerer().describe();
+            if let (Some(provider), Value::Map(fields)) =
+                (described.get("provider").cloned(), &mut described)
+            {
+                fields.push(("provider-name".into(), provider));
+            }
+            Ok(described)
+        }
         _ => Err(refusal(format!("{PACKAGE}:{name} is not known here"))),
     }
 }
@@ -120,7 +157,7 @@ pub(super) fn common_lisp(name: &str, arguments: Vec<Value>) -> Outcome {
         "progn" if arguments.any(|form| sexp::print(&form).contains("quickload :agent-q")) => {
             Ok(text("Contexture answers in place of agent-q"))
         }
-        _ => Err(refusal(format!("there is no Lisp here to evaluate ({name} …)"))),
+        _ => Err(no_lisp(&format!("({name} …)"))),
     }
 }
 
@@ -129,9 +166,7 @@ fn value_of(form: Value) -> Outcome {
         Form::Call { package, name, arguments } if matches!(&*package, "cl" | "") => {
             common_lisp(&name, arguments)
         }
-        Form::Call { package, name, .. } => {
-            Err(refusal(format!("{package}:{name} cannot be called within another form")))
-        }
+        Form::Call { package, name, .. } => Err(no_lisp(&format!("({package}:{name} …)"))),
         Form::Datum(datum) => Ok(datum),
     }
 }
@@ -240,16 +275,34 @@ fn universal(time: &Value) -> Value {
     }
 }
 
-/// Runs a turn in the connection's session, and returns its complete output.
-async fn send(shared: &Shared, message: &Value) -> Outcome {
-    let turn = UserInput {
-        session: shared.place.session(shared).await?.name,
-        text: name_of(message).unwrap_or_default().to_owned(),
-        cancelled: CancellationToken::new(),
-    };
+/// Runs a turn in the connection's session, and returns its complete output. What went wrong is
+/// returned as text, which the package shows. A new turn cancels the one before, whose call then
+/// fails: the package would take its answer for that of the new turn.
+async fn send(shared: &Shared, message: &Value, with_items: bool) -> Outcome {
+    let cancelled = shared.asked.next();
+    let _turn = shared.asked.turns.lock().await;
     let collected = Collected { shared, said: Mutex::default() };
-    shared.answerer().take_turn(turn, &*shared.caller, &collected).await?;
-    Ok(text(std::mem::take(&mut *locked(&collected.said))))
+    let outcome = match shared.place.session(shared).await {
+        _ if cancelled.is_cancelled() => Ok(()),
+        Err(error) => Err(error),
+        Ok(session) => {
+            let turn = UserInput {
+                session: session.name,
+                text: name_of(message).unwrap_or_default().to_owned(),
+                with_items,
+                cancelled: cancelled.clone(),
+            };
+            shared.answerer().take_turn(turn, &*shared.caller, &collected).await
+        }
+    };
+    if cancelled.is_cancelled() {
+        return Err(refusal(INTERRUPT));
+    }
+    let mut said = std::mem::take(&mut *locked(&collected.said));
+    if let Err(error) = outcome {
+        said += &format!("Error: {error}");
+    }
+    Ok(text(said))
 }
 
 /// A listener that collects the output of a turn.
@@ -295,7 +348,10 @@ mod tests {
             "(cl:progn (cl:handler-case (ql:quickload :agent-q :silent cl:t)))",
             "in place of agent-q",
         );
-        check("(cl:princ-to-string (swank:backtrace 0 10))", "there is no Lisp here");
+        check(
+            "(cl:princ-to-string (swank:backtrace 0 10))",
+            "where no Lisp evaluates (princ-to-string",
+        );
     }
 
     #[test]

@@ -1,19 +1,29 @@
 //! Commands: lines that begin with a slash.
 
-use std::path::{Path, PathBuf};
-
 use super::lisp::{items, refusal, string_at, text, texts};
 use super::session::Place;
-use super::{Shared, readable};
+use super::{Shared, absolute, readable, talk};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
 /// The commands, each with its name, arguments and description.
-pub(super) const COMMANDS: [(&str, &str, &str); 9] = [
+pub(super) const COMMANDS: [(&str, &str, &str); 17] = [
     ("/context", "", "Show what is in the context."),
     ("/add", "FILE[:LINE[-LINE]]", "Add a file, or lines of it, to the context."),
     ("/drop", "ctx-N…", "Remove items from the context."),
     ("/clear", "", "Remove what was added here from the context."),
+    ("/undo", "", "Undo the last change of what was added here."),
+    ("/redo", "", "Redo the change that was undone last."),
+    ("/use", "[FILE]", "Show the model what belongs to another file or folder."),
+    ("/session", "[NAME]", "List the sessions, or go on with one."),
+    ("/model", "[NAME]", "List the models, or choose one for this session."),
+    ("/template", "[NAME|off]", "List the templates, or have one take notes."),
+    (
+        "/tools",
+        "[on|off|allow NAME|ask NAME]",
+        "List the tools of models, or choose what they may do.",
+    ),
+    ("/retry", "", "Ask the last question again, in place of its answer."),
     ("/stats", "", "Show how full the model's window is."),
     ("/explain", "", "Explain why each part of the last window was in or out."),
     ("/checkpoint", "[MESSAGE]", "Take a checkpoint of the session."),
@@ -26,6 +36,13 @@ pub(super) const COMMANDS: [(&str, &str, &str); 9] = [
 pub(super) struct Command<'a> {
     name: &'a str,
     rest: &'a str,
+}
+
+impl Command<'_> {
+    /// Returns whether the command asks the last question again.
+    pub(super) fn is_retry(self) -> bool {
+        self.name == "/retry"
+    }
 }
 
 /// Parses a command. Returns `None` for other texts, such as paths or several lines.
@@ -51,7 +68,17 @@ pub(super) async fn run(
         }
         _ => {}
     }
+    if name == "/session" {
+        return talk::session(shared, place, rest).await;
+    }
     let session = place.session_here(shared).await?;
+    match name {
+        "/use" => return talk::place(shared, session, rest).await,
+        "/model" => return talk::model(shared, session, rest).await,
+        "/template" => return talk::template(shared, session, rest).await,
+        "/tools" => return talk::tools(shared, session, rest).await,
+        _ => {}
+    }
     let managers = ("managers", texts(session.managers.iter().map(String::as_str)));
     let manager = ("manager", text(session.manager));
     let session = ("session", text(session.name));
@@ -75,6 +102,8 @@ pub(super) async fn run(
             Ok(answers)
         }
         "/clear" => Ok(readable::answer(&shared.call("clear-manager", [manager]).await?)),
+        "/undo" => Ok(readable::answer(&shared.call("undo", [manager]).await?)),
+        "/redo" => Ok(readable::answer(&shared.call("redo", [manager]).await?)),
         "/stats" => Ok(readable::answer(&shared.call("session-stats", [session]).await?)),
         "/explain" => {
             let limit = ("limit", Value::Int(1));
@@ -91,11 +120,29 @@ pub(super) async fn run(
             Ok(readable::answer(&shared.call("checkpoint", params).await?))
         }
         _ => {
-            let checkpoint = if rest.is_empty() { Value::Nil } else { text(rest) };
+            let checkpoint = match rest {
+                "" => last_checkpoint(shared, session.clone()).await?,
+                named => text(named),
+            };
             let params = [session, ("checkpoint", checkpoint)];
             Ok(readable::answer(&shared.call("rollback", params).await?))
         }
     }
+}
+
+/// Returns the id of the last checkpoint that the user took, or else of the last one; `nil` if there
+/// is none.
+async fn last_checkpoint(
+    shared: &Shared,
+    session: (&'static str, Value),
+) -> Result<Value, WireError> {
+    let listed = items(shared.call("list-checkpoints", [session]).await?);
+    let is_own = |row: &&Value| {
+        let message = string_at(row, "message").unwrap_or_default();
+        row.get("automatic") != Some(&Value::Bool(true)) && !message.starts_with("Before: ")
+    };
+    let last = listed.iter().rfind(is_own).or(listed.last());
+    Ok(last.and_then(|row| row.get("id")).cloned().unwrap_or_default())
 }
 
 /// Returns all items of these managers, without their contents.
@@ -144,17 +191,9 @@ fn file_and_lines(named: &str) -> (&str, Option<[i64; 2]>) {
     found.unwrap_or((named, None))
 }
 
-/// Resolves a file name relative to a directory. `~/` stands for the home folder.
-pub(super) fn absolute(directory: &Path, name: &str) -> PathBuf {
-    match (name.strip_prefix("~/"), std::env::var_os("HOME")) {
-        (Some(rest), Some(home)) => Path::new(&home).join(rest),
-        _ => directory.join(name),
-    }
-}
-
 fn help() -> String {
     let line =
-        |(name, rest, doc): &(&str, &str, &str)| format!("{:<30}{doc}\n", format!("{name} {rest}"));
+        |(name, rest, doc): &(&str, &str, &str)| format!("{:<38}{doc}\n", format!("{name} {rest}"));
     let commands: String = COMMANDS.iter().map(line).collect();
     format!("{commands}Anything else is sent to the model.\n")
 }

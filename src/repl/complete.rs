@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::command::{COMMANDS, absolute};
+use super::command::COMMANDS;
 use super::lisp::{items, list, name_of, string_at, text, texts};
-use super::{PACKAGE, Shared};
+use super::{PACKAGE, Shared, absolute};
 use crate::rpc;
 use crate::value::Value;
 

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::lisp::{keyword, list, name_of, number, plist, refusal, text, texts};
-use super::{PACKAGE, Repls, Shared, agent_q, complete, describe, locked};
+use super::lisp::{keyword, list, name_of, no_lisp, number, plist, refusal, text, texts};
+use super::{PACKAGE, Repl, Repls, Shared, agent_q, complete, describe, locked};
 use crate::value::Value;
 use crate::value::sexp;
 use crate::wire::dialect::{call_of, form_of};
@@ -117,12 +117,7 @@ impl Repls {
                 *self.shared.directory() = PathBuf::from(name_of(&first).unwrap_or("/"));
                 self.directory()
             }
-            // The arguments are the channel, the function and its arguments. Only the directory is
-            // known here.
-            "eval-for-mrepl" => {
-                let prompt = [text(PACKAGE), text(PACKAGE), Value::Int(0), Value::Int(0)];
-                list([list(prompt), list([self.directory(), text(PACKAGE)])])
-            }
+            "eval-for-mrepl" => self.for_mrepl(&first, &second, &arguments.collect::<Vec<_>>()),
             "ping" => keyword("pong"),
             "frame-locals-and-catch-tags" => list([Value::Nil, Value::Nil]),
             "invoke-nth-restart-for-emacs" => return Err(self.restart(thread, &second)),
@@ -133,6 +128,30 @@ impl Repls {
             name if is_nothing(name) => Value::Nil,
             name => return Err(unknown(name)),
         })
+    }
+
+    /// Returns what an mREPL's prompt needs, and the values of a function that it calls. Only those
+    /// that set the directory do something here.
+    fn for_mrepl(&self, channel: &Value, function: &Value, arguments: &[Value]) -> Value {
+        let given = match name_of(function).unwrap_or_default() {
+            name if name.ends_with("sync-package-and-default-directory") => {
+                let at = arguments.iter().position(|it| *it == keyword("directory"));
+                at.and_then(|at| arguments.get(at + 1)).and_then(name_of)
+            }
+            // The argument is a form that makes a pathname of the name.
+            name if name.ends_with("set-default-directory") => match arguments.first() {
+                Some(Value::List(form)) => form.last().and_then(name_of),
+                given => given.and_then(name_of),
+            },
+            _ => None,
+        };
+        if let Some(directory) = given {
+            *self.shared.directory() = PathBuf::from(directory);
+        }
+        let repl = if let Value::Int(channel) = channel { self.repls.get(channel) } else { None };
+        let name = repl.map_or_else(|| PACKAGE.to_owned(), Repl::name);
+        let prompt = [text(PACKAGE), text(name), Value::Int(0), Value::Int(0)];
+        list([list(prompt), list([text(PACKAGE), self.directory()])])
     }
 
     /// Evaluates a form in a task, and answers when the evaluation is done.
@@ -237,7 +256,7 @@ fn is_nothing(name: &str) -> bool {
 }
 
 fn unknown(name: &str) -> WireError {
-    refusal(format!("Contexture cannot evaluate {name}; (contexture:METHOD …) calls a method"))
+    no_lisp(name)
 }
 
 /// Evaluates a constant, which is its own value. Refuses symbols and lists.

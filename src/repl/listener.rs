@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::lisp::{keyword, list, number, text};
+use super::retry::{self, Asked};
 use super::session::{Place, Session};
 use super::{PACKAGE, Shared, WAITING_INPUTS, command, locked};
 use crate::rpc::{Approval, Decision, LONGEST_END, Later, Listener, UserInput};
@@ -17,7 +18,7 @@ use crate::wire::message::WireError;
 /// Maximum length of a piece of output in one message, in bytes.
 const LONGEST_PIECE: usize = 64 << 10;
 /// Name of the condition that the client shows for an interrupted evaluation.
-const INTERRUPT: &str = "interrupt";
+pub(super) const INTERRUPT: &str = "interrupt";
 
 /// The way in which a REPL shows its output.
 #[derive(Debug, Clone, Copy)]
@@ -65,6 +66,7 @@ impl Repl {
             running: Arc::clone(&running),
             place: Arc::clone(&place),
             inputs: 0,
+            asked: None,
         };
         tokio::spawn(input.listen(waiting));
         Self { inputs, running, output, place, ended }
@@ -73,6 +75,11 @@ impl Repl {
     /// Returns whether the REPL uses the session of this place.
     pub(super) fn speaks_in(&self, place: &Arc<Place>) -> bool {
         Arc::ptr_eq(&self.place, place)
+    }
+
+    /// Returns the name that the prompt shows: that of the session, once there is one.
+    pub(super) fn name(&self) -> String {
+        self.place.shown_name()
     }
 
     pub(super) fn input(&self, input: Input) {
@@ -106,6 +113,8 @@ pub(super) struct ReplInput {
     running: Arc<Mutex<VecDeque<CancellationToken>>>,
     place: Arc<Place>,
     inputs: usize,
+    /// The last question.
+    asked: Option<Asked>,
 }
 
 impl ReplInput {
@@ -159,16 +168,26 @@ impl ReplInput {
         }
         let output = Arc::clone(&self.output);
         let beginning = async {
-            if let Some(command) = command::of(&text) {
-                let said = command::run(&output.shared, command, &self.place).await?;
-                output.say(&said);
-                return Ok(None);
+            match command::of(&text) {
+                None => {
+                    let session = self.session().await?;
+                    Ok(Some(retry::before(&output.shared, &session, text).await?))
+                }
+                Some(command) if command.is_retry() => {
+                    retry::again(&output.shared, self.asked.take()).await.map(Some)
+                }
+                Some(command) => {
+                    let said = command::run(&output.shared, command, &self.place).await?;
+                    output.say(&said);
+                    Ok::<_, WireError>(None)
+                }
             }
-            self.session().await.map(Some)
         };
         let begun = cancelled.run_until_cancelled(beginning).await.transpose()?.flatten();
-        let Some(Session { name: session, .. }) = begun else { return Ok(()) };
-        let turn = UserInput { session, text, cancelled: cancelled.clone() };
+        let Some(asked) = begun else { return Ok(()) };
+        let (session, text) = (asked.session.clone(), asked.text.clone());
+        self.asked = Some(asked);
+        let turn = UserInput { session, text, with_items: true, cancelled: cancelled.clone() };
         let mut answering =
             output.shared.answerer().take_turn(turn, &*output.shared.caller, &*output);
         if let Some(outcome) = cancelled.run_until_cancelled(&mut answering).await {
@@ -184,8 +203,7 @@ impl ReplInput {
     }
 
     fn prompt(&self) {
-        let session = self.place.known();
-        let name = session.as_ref().map_or(PACKAGE, |session| &session.name);
+        let name = self.place.shown_name();
         match self.output.way {
             Way::Channel(_) => {
                 let arguments = [text(PACKAGE), text(name), Value::Int(0), number(self.inputs)];

@@ -12,10 +12,12 @@ mod form;
 mod lisp;
 mod listener;
 mod readable;
+mod retry;
 mod session;
+mod talk;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
@@ -58,6 +60,8 @@ struct Shared {
     /// Directory to which file names are relative.
     directory: Mutex<PathBuf>,
     questions: Questions,
+    /// What agent-q's package asked for.
+    asked: agent_q::Asked,
     /// Place of the connection's session.
     place: Arc<Place>,
     /// Cancelled when the client has gone.
@@ -79,6 +83,14 @@ impl Shared {
         params: [(&str, Value); N],
     ) -> Result<Value, WireError> {
         self.caller.call(method, lisp::plist(params)).await
+    }
+}
+
+/// Resolves a file name relative to a directory. `~/` stands for the home folder.
+fn absolute(directory: &Path, name: &str) -> PathBuf {
+    match (name.strip_prefix("~/"), std::env::var_os("HOME")) {
+        (Some(rest), Some(home)) => Path::new(&home).join(rest),
+        _ => directory.join(name),
     }
 }
 
@@ -107,6 +119,7 @@ impl Repls {
             caller,
             settings,
             directory: Mutex::new(directory),
+            asked: agent_q::Asked::default(),
             place: Arc::default(),
             ended: CancellationToken::new(),
         };
@@ -199,7 +212,10 @@ impl Repls {
         };
         match number.and_then(|number| self.repls.get(&number)) {
             Some(repl) => repl.interrupt(),
-            None => self.repls.values().for_each(Repl::interrupt),
+            None => {
+                self.repls.values().for_each(Repl::interrupt);
+                self.shared.asked.cancel();
+            }
         }
     }
 }

@@ -63,7 +63,7 @@ fn is_nested(value: &Value) -> bool {
 }
 
 /// Formats a value on one line, without Lisp's notation where possible.
-fn plain(value: &Value) -> String {
+pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::Nil | Value::Bool(false) => "no".to_owned(),
         Value::Bool(true) => "yes".to_owned(),

@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 
 use super::lisp::{items, name_of, string_at, text, texts};
-use super::{Shared, locked};
+use super::{PACKAGE, Shared, locked};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
@@ -46,6 +46,11 @@ impl Place {
         locked(&self.known).clone()
     }
 
+    /// Returns the name to show of the session; that of the package if there is none yet.
+    pub(super) fn shown_name(&self) -> String {
+        self.known().map_or_else(|| PACKAGE.to_owned(), |session| session.name)
+    }
+
     /// Returns the session. Opens a new session if there is none yet or the session is gone.
     pub(super) async fn session(&self, shared: &Shared) -> Result<Session, WireError> {
         let _opening = self.opening.lock().await;
@@ -62,13 +67,20 @@ impl Place {
         if let Some(row) = self.looked_up(shared).await? {
             return Ok(Session::of(&row));
         }
+        self.opened_here(shared, Value::Nil).await
+    }
+
+    /// Begins a session with this name, which shows the items of the directory's project.
+    pub(super) async fn begin_here(&self, shared: &Shared, name: &str) -> Result<(), WireError> {
+        let _opening = self.opening.lock().await;
+        self.opened_here(shared, text(name)).await.map(drop)
+    }
+
+    async fn opened_here(&self, shared: &Shared, name: Value) -> Result<Session, WireError> {
         let directory = ("directory", text(shared.directory().to_string_lossy()));
-        let open = shared.call("open-layers", [directory]).await?;
-        let layers = items(open.get("layers").cloned().unwrap_or_default());
-        let managers = layers.iter().filter_map(|layer| string_at(layer, "manager"));
-        let managers = ("managers", texts(managers));
-        let row = shared.call("open-session", [managers, ("current", Value::Nil)]).await?;
-        let session = Session::of(&row);
+        let managers = ("managers", layers(shared, [directory]).await?);
+        let params = [("name", name), managers, ("current", Value::Nil)];
+        let session = Session::of(&shared.call("open-session", params).await?);
         *locked(&self.known) = Some(session.clone());
         Ok(session)
     }
@@ -120,6 +132,16 @@ impl Place {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Returns the managers of the layers that a place has.
+pub(super) async fn layers<const N: usize>(
+    shared: &Shared,
+    place: [(&str, Value); N],
+) -> Result<Value, WireError> {
+    let open = shared.call("open-layers", place).await?;
+    let layers = items(open.get("layers").cloned().unwrap_or_default());
+    Ok(texts(layers.iter().filter_map(|layer| string_at(layer, "manager"))))
 }
 
 /// Opens the session of this name or id, but does not make it the current session.

@@ -295,9 +295,9 @@ fn every_form_is_answered_at_once() {
             ("nil", "(:ok nil)"),
             ("foo", "(:abort "),
             ("(1 2)", "(:abort "),
-            ("(slynk:frobnicate 1)", "(:abort \"Contexture cannot evaluate frobnicate"),
-            ("(cl-user::launch)", "(:abort \"Contexture cannot evaluate cl-user:launch"),
-            ("(cl:eval 1)", "(:abort \"there is no Lisp here"),
+            ("(slynk:frobnicate 1)", "(:abort \"this is the connection to Contexture"),
+            ("(cl-user::launch)", "(:abort \"this is the connection to Contexture"),
+            ("(cl:eval 1)", "(:abort \"this is the connection to Contexture"),
             ("(slynk-mrepl:create-mrepl nil)", "(:abort \"a channel must be a number"),
             (
                 "(slynk:slynk-require '(\"slynk/mrepl\"))",
@@ -310,6 +310,16 @@ fn every_form_is_answered_at_once() {
             ("(slynk:slynk-add-load-paths '(\"/x/\"))", "(:ok nil)"),
             ("(slynk:set-default-directory \"/x/\")", "(:ok \"/x/\")"),
             ("(slynk:autodoc (quote nil) :print-right-margin 120)", "(:ok (:not-available t))"),
+            (
+                "(slynk-mrepl:eval-for-mrepl 1 'slynk:set-default-directory \
+                 (slynk-backend:filename-to-pathname \"/y/\"))",
+                "(:ok ((\"contexture\" \"contexture\" 0 0) (\"contexture\" \"/y/\")))",
+            ),
+            (
+                "(slynk-mrepl:eval-for-mrepl 1 'slynk-mrepl:sync-package-and-default-directory \
+                 :package-name \"x\" :directory \"/z/\")",
+                "(:ok ((\"contexture\" \"contexture\" 0 0) (\"contexture\" \"/z/\")))",
+            ),
             ("(swank:simple-completions \"/dr\" 'x)", "(:ok ((\"/drop\") \"/drop\"))"),
             ("(swank:interactive-eval \"(contexture:ping)\")", "(:ok \"(:method \\\"ping\\\""),
             ("(swank:interactive-eval \"(+ 1 2)\")", "(:abort "),
@@ -326,6 +336,26 @@ fn every_form_is_answered_at_once() {
         let info = client.told.recv().await.unwrap();
         assert!(info.contains(":version \"2.27\"") && info.contains(":style :spawn"), "{info}");
         assert!(!client.say("(:emacs-rex (slynk:quit-lisp) nil t 2)"));
+    });
+}
+
+#[test]
+fn a_new_question_of_agent_q_is_not_answered_with_the_old_answer() {
+    run(async |mut client| {
+        client.say("(:emacs-rex (agent-q:agent-q-send \"wait\") nil t 1)");
+        client.say("(:emacs-rex (agent-q:agent-q-send \"new\") nil t 2)");
+        client.expect(["(:return (:abort \"interrupt\") 1)"]).await;
+        client.expect(["(:return (:ok \"s-1: new\") 2)"]).await;
+        client.say("(:emacs-rex (agent-q:agent-q-send \"fail\") nil t 3)");
+        client.expect(["(:return (:ok \"Error: the model is out\") 3)"]).await;
+        client.say("(:emacs-rex (agent-q:agent-q-send \"wait\") nil t 4)");
+        tokio::task::yield_now().await;
+        client.say("(:emacs-rex (agent-q:cancel) nil t 5)");
+        client.expect(["(:return (:ok t) 5)", "(:return (:abort \"interrupt\") 4)"]).await;
+        client.say("(:emacs-rex (agent-q:agent-q-send \"wait\") nil t 6)");
+        tokio::task::yield_now().await;
+        client.say("(:emacs-interrupt t)");
+        client.expect(["(:return (:abort \"interrupt\") 6)"]).await;
     });
 }
 

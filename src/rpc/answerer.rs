@@ -66,6 +66,8 @@ pub struct UserInput {
     pub session: String,
     /// The text as it was typed.
     pub text: String,
+    /// True if the session's items go to the model, too.
+    pub with_items: bool,
     /// Cancelled when the person no longer wants the answer. The turn must then end by itself, or
     /// is dropped after [`LONGEST_END`].
     pub cancelled: CancellationToken,
@@ -103,6 +105,9 @@ const NO_MODEL: &str = "no model is configured, so nobody answers; a [[providers
 struct TurnParams<'a> {
     session: &'a str,
     content: &'a str,
+    /// No managers, if no items are to be sent; those of the session if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    managers: Option<[&'a str; 0]>,
 }
 
 /// Parameters of `approve`.
@@ -131,7 +136,8 @@ impl Answerer for NoModel {
         listener: &'a dyn Listener,
     ) -> Later<'a, Result<(), WireError>> {
         Box::pin(async move {
-            let params = Value::of(&TurnParams { session: &turn.session, content: &turn.text });
+            let (session, content) = (&*turn.session, &*turn.text);
+            let params = Value::of(&TurnParams { session, content, managers: None });
             let done = caller.call("process-turn", params).await?;
             let Some(Value::Str(id)) = done.get("id") else { return Ok(()) };
             listener.say(&format!("; {id} is stored in {}; {NO_MODEL}\n", turn.session));
@@ -157,6 +163,8 @@ const SHOWN_AT_ONCE: usize = 4 << 10;
 /// A piece of a chat's progress.
 enum Piece {
     Text(String),
+    /// What happens beside the answer, for lines of its own.
+    Note(String),
     /// A request for permission to use a tool.
     Question(Value, Approval),
 }
@@ -178,7 +186,7 @@ impl Peer for Pieces {
         let heard = match &**kind {
             "text" => Piece::Text(text.clone()),
             "status" | "retry" | "tool-result" => {
-                Piece::Text(format!("; {}\n", visible_lines(text)))
+                Piece::Note(format!("; {}\n", visible_lines(text)))
             }
             "approval" => question(&params, text),
             _ => return false,
@@ -210,39 +218,70 @@ fn question(params: &Value, phrase: &str) -> Piece {
     Piece::Question(number, Approval { title, details })
 }
 
+/// What a listener was told so far.
+#[derive(Default)]
+struct Shown {
+    /// Number of bytes for which nobody has waited yet.
+    waiting: usize,
+    /// True if the last line has no end.
+    is_within_line: bool,
+}
+
+impl Shown {
+    /// Appends a piece of text to `text`, which goes to the listener next.
+    fn append(&mut self, piece: Piece, text: &mut String) {
+        let piece = match piece {
+            Piece::Text(piece) => piece,
+            Piece::Note(note) => {
+                if std::mem::take(&mut self.is_within_line) {
+                    text.push('\n');
+                }
+                note
+            }
+            Piece::Question(..) => return,
+        };
+        if !piece.is_empty() {
+            self.is_within_line = !piece.ends_with('\n');
+        }
+        text.push_str(&piece);
+    }
+}
+
 /// Shows a piece, with the pieces of text that are ready behind it. If a piece is a question,
 /// passes the person's decision on to the turn, or withdraws the question if the turn goes on
 /// without the decision.
 async fn pass_on(
     heard: Piece,
     pieces: &mut mpsc::Receiver<Piece>,
-    unshown: &mut usize,
+    shown: &mut Shown,
     caller: &dyn Caller,
     listener: &dyn Listener,
 ) {
     let mut next = Some(heard);
     while let Some(heard) = next.take() {
         let (number, approval) = match heard {
-            Piece::Text(mut text) => {
+            Piece::Question(number, approval) => (number, approval),
+            piece => {
+                let mut text = String::new();
+                shown.append(piece, &mut text);
                 while text.len() < SHOWN_AT_ONCE {
                     match pieces.try_recv() {
-                        Ok(Piece::Text(more)) => text += &more,
-                        Ok(question) => {
+                        Ok(question @ Piece::Question(..)) => {
                             next = Some(question);
                             break;
                         }
+                        Ok(piece) => shown.append(piece, &mut text),
                         Err(_) => break,
                     }
                 }
                 listener.say(&text);
-                *unshown += text.len();
-                if *unshown >= SHOWN_AT_ONCE {
-                    *unshown = 0;
+                shown.waiting += text.len();
+                if shown.waiting >= SHOWN_AT_ONCE {
+                    shown.waiting = 0;
                     listener.shown().await;
                 }
                 continue;
             }
-            Piece::Question(number, approval) => (number, approval),
         };
         let decision = tokio::select! {
             biased;
@@ -281,9 +320,13 @@ impl Answerer for Model {
             return NoModel.take_turn(turn, caller, listener);
         }
         Box::pin(async move {
-            let params = Value::of(&TurnParams { session: &turn.session, content: &turn.text });
+            let params = Value::of(&TurnParams {
+                session: &turn.session,
+                content: &turn.text,
+                managers: (!turn.with_items).then_some([]),
+            });
             let (sender, mut pieces) = mpsc::channel(2 * WAITING);
-            let mut unshown = 0;
+            let mut shown = Shown::default();
             let progress = Arc::new(Pieces(sender));
             let cancelled = turn.cancelled.clone();
             let answer = caller.stream("chat", params, progress, cancelled);
@@ -293,13 +336,13 @@ impl Answerer for Model {
                     tokio::select! {
                         biased;
                         Some(heard) = pieces.recv() => {
-                            pass_on(heard, &mut pieces, &mut unshown, caller, listener).await;
+                            pass_on(heard, &mut pieces, &mut shown, caller, listener).await;
                         }
                         outcome = &mut answer => break outcome,
                     }
                 };
                 while let Ok(heard) = pieces.try_recv() {
-                    pass_on(heard, &mut pieces, &mut unshown, caller, listener).await;
+                    pass_on(heard, &mut pieces, &mut shown, caller, listener).await;
                 }
                 outcome
             };

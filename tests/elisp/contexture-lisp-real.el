@@ -39,7 +39,8 @@
 (require contexture-lisp-real-name)
 (setq inferior-lisp-program "sbcl --noinform --no-sysinit --no-userinit"
       slime-repl-history-file nil
-      sly-mrepl-history-file-name null-device
+      sly-mrepl-history-file-name (expand-file-name (make-temp-name "history")
+                                                     temporary-file-directory)
       kill-buffer-query-functions nil)
 (contexture-lisp-real-call 'setup (if (contexture-lisp-real-is 'slime)
                                       '(slime-fancy)
@@ -85,6 +86,8 @@
   "Return the connection to SBCL, starting it if that was not done yet."
   (or (car (contexture-lisp--connections contexture-lisp-real-client))
       (progn
+        ;; An earlier one may just be ending.
+        (contexture-lisp-real-until (not (get-buffer-process "*inferior-lisp*")))
         (save-window-excursion
           (funcall contexture-lisp-real-name)
           (contexture-lisp-real-until
@@ -263,16 +266,19 @@
       (should (equal (contexture-test-metadata third :input) '("(+ 1\n   2)")))
       (should (string-match-p "\\`CL-USER> (\\+ 1\n   2)\n=> 3.*\n\\'"
                               (plist-get third :content))))
-    (contexture-lisp-real-do 'add-history 1)
-    (should (string-match-p "=> 3" (plist-get (car (last (contexture-lisp-real-added 4)))
-                                              :content)))
+    (contexture-test-message "already has this interaction"
+      (contexture-lisp-real-do 'add-history 1))
+    (contexture-lisp-real-type "(list 4)")
+    (contexture-lisp-real-do 'add-history 3)
+    (should (string-match-p "=> (4)" (plist-get (car (last (contexture-lisp-real-added 4)))
+                                                :content)))
     (with-current-buffer (contexture-lisp-real-repl)
       (goto-char (point-max))
       (insert-and-inherit "(not sent")
       (should (equal (plist-get (car (contexture-lisp--interactions
                                       contexture-lisp-real-client 1))
                                 :input)
-                     "(+ 1\n   2)"))
+                     "(list 4)"))
       (delete-char -9))
     (contexture-test-user-error "at least one" (contexture-lisp-real-do 'add-history 0))))
 
@@ -464,7 +470,9 @@
         (should-not (eq comma 'self-insert-command))
         (contexture-lisp-real-do 'mode 1)
         (should contexture-lisp--agent-mode)
-        (should (eq (key-binding ",") 'self-insert-command))
+        (should (eq (key-binding ",")
+                    (if (contexture-lisp-real-is 'slime) comma 'contexture-lisp--comma)))
+        (should contexture-mention-mode)
         (should (eq (key-binding " ") 'self-insert-command))
         (should (eq (key-binding "\t") 'completion-at-point))
         (should-not (contexture-lisp--ask contexture-lisp-real-client 'autodoc))
@@ -484,6 +492,53 @@
     (unwind-protect
         (contexture-lisp-real-with-agent
           (contexture-lisp-real-until contexture-lisp--agent-mode))
+      (contexture-lisp-real-do 'mode -1))))
+
+(ert-deftest contexture-lisp-real-source-buffers-keep-their-lisp ()
+  (contexture-lisp-real-with-lisp
+    (let ((lisp (contexture-lisp-real-connection))
+          (default (intern (format "%s-default-connection" contexture-lisp-real-name))))
+      (contexture-lisp-real-call 'select-connection lisp)
+      (contexture-lisp-real-do 'mode 1)
+      (unwind-protect
+          (contexture-lisp-real-with-agent
+            (contexture-lisp-real-until (eq (symbol-value default) lisp))
+            (let ((contexture-lisp-keep-default nil))
+              (contexture-lisp-real-call 'select-connection
+                                         (contexture-lisp--ask contexture-lisp-real-client
+                                                               'buffer-connection))
+              (contexture-lisp--connected contexture-lisp-real-client)
+              (accept-process-output nil 0.01)
+              (should-not (eq (symbol-value default) lisp))
+              ;; What is evaluated there by mistake is told so.
+              (contexture-lisp-real-call 'eval-async '(cl:+ 1 2) #'error)
+              (contexture-lisp-real-until
+               (with-current-buffer "*Messages*"
+                 (string-search "this is the connection to Contexture" (buffer-string))))))
+        (contexture-lisp-real-do 'mode -1)))))
+
+(ert-deftest contexture-lisp-real-comma-commands-behind-the-prompt ()
+  (skip-unless (contexture-lisp-real-is 'sly))
+  (contexture-lisp-real-with-lisp
+    (contexture-lisp-real-do 'mode 1)
+    (unwind-protect
+        (contexture-lisp-real-with-agent
+          (contexture-lisp-real-until contexture-lisp--agent-mode)
+          (goto-char (point-max))
+          (insert-and-inherit "well")
+          (let ((last-command-event ?,)) (contexture-lisp--comma 1))
+          (should (looking-back "well," (line-beginning-position)))
+          (delete-char -5)
+          (let (asked)
+            (cl-letf (((symbol-function 'sly-mrepl-shortcut)
+                       (lambda () (interactive) (setq asked t))))
+              (contexture-lisp--comma 1))
+            (should asked))
+          ;; Its directory can be set, and the next question goes to the same session.
+          (cl-letf (((symbol-function 'read-directory-name) (lambda (&rest _) "/")))
+            (funcall 'sly-mrepl-set-directory))
+          (contexture-lisp-real-until
+           (equal (contexture-lisp-real-eval '(slynk:default-directory)) "/")))
       (contexture-lisp-real-do 'mode -1))))
 
 (ert-deftest contexture-lisp-real-agent-is-no-lisp ()

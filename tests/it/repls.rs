@@ -64,6 +64,22 @@ impl Sly {
     }
 }
 
+impl Sly {
+    /// What the first REPL, on channel 7, shows for a command.
+    #[track_caller]
+    fn shows(&mut self, command: &str) -> String {
+        self.say(&format!("(:emacs-channel-send 1 (:process {}))", quoted(command)));
+        let mut shown = String::new();
+        loop {
+            let heard = self.hear("(:channel-send 7 (:");
+            if heard.starts_with("(:channel-send 7 (:prompt ") {
+                return shown;
+            }
+            shown += &heard;
+        }
+    }
+}
+
 fn said(client: &mut Client, session: &str) -> Vec<String> {
     let messages = client.ok("get-messages", &format!("(:session {session:?})"));
     let text = |message: &Json| message["content"].as_str().unwrap().to_owned();
@@ -226,4 +242,71 @@ fn a_repl_shows_the_items_of_the_project_that_its_directory_is_in() {
     let mut other = Sly::new(&server);
     other.eval("(agent-q:agent-q-add-context \"x\")");
     assert!(other.eval("(agent-q:agent-q-get-context-summary)").contains(":count 1"));
+}
+
+#[test]
+fn commands_choose_the_session_its_context_its_model_and_its_tools() {
+    let home = Home::new();
+    home.write("other/.git/config", "");
+    home.write("other/a.lisp", "1\n");
+    let server = home.listening(&["--ephemeral"]);
+    let mut client = server.tcp(Dialect::Native);
+    let mut sly = Sly::new(&server);
+    sly.eval(&format!("(slynk:set-default-directory {:?})", home.file("").display().to_string()));
+    sly.repl(7);
+    let first = sly.types([1, 7], "one");
+    // Sessions are listed, begun, and gone back to.
+    assert_eq!(sly.types([1, 7], "/session mine"), "mine");
+    assert_eq!(sly.types([1, 7], "two"), "mine");
+    let listed = sly.shows("/session");
+    assert!(listed.contains("* mine, 1 message"), "{listed}");
+    assert!(listed.contains(&format!("  {first}, 1 message")), "{listed}");
+    assert_eq!(sly.types([1, 7], &format!("/session {first}")), first);
+    assert_eq!(said(&mut client, "mine"), ["two"]);
+    // Another place's items are shown to the model in place of this one's.
+    client.add(&format!("project:{}/", home.file("other").canonicalize().unwrap().display()), "x");
+    assert!(sly.shows("/context").contains("0 items"));
+    assert!(sly.shows("/use other/a.lisp").contains("other"));
+    assert!(sly.shows("/context").contains("1 item"));
+    assert!(sly.shows("/use").contains("other"));
+    assert!(sly.shows("/use nowhere").contains("there is no file nowhere"));
+    // What was added here can be undone.
+    sly.shows("/add other/a.lisp");
+    assert!(sly.shows("/undo").contains("undone"));
+    assert!(sly.shows("/context").contains("1 item"));
+    assert!(sly.shows("/redo").contains("redone"));
+    assert!(sly.shows("/context").contains("2 items"));
+    assert!(sly.shows("/template").contains("freeform-chat"));
+    assert!(sly.shows("/template freeform-chat").contains("takes notes"));
+    assert!(sly.shows("/template").contains("* freeform-chat"));
+    assert!(sly.shows("/template off").contains("no notes"));
+    assert!(sly.shows("/model some-model").contains("uses some-model now"));
+    assert!(sly.shows("/model").contains("some-model"));
+    assert!(sly.shows("/tools").contains("no tools"));
+    assert!(sly.shows("/tools on").contains("done"));
+    assert!(sly.shows("/tools allow search_session").contains("done"));
+    assert!(sly.shows("/tools").contains("search_session, without asking"));
+    assert!(sly.shows("/tools ask search_session").contains("done"));
+    assert!(!sly.shows("/tools").contains("without asking"));
+    assert!(sly.shows("/tools dance").contains("/tools takes"));
+}
+
+#[test]
+fn retrying_takes_the_place_of_the_last_question() {
+    let home = Home::new();
+    let server = home.listening(&["--ephemeral"]);
+    let mut client = server.tcp(Dialect::Native);
+    let mut sly = Sly::new(&server);
+    sly.repl(7);
+    assert!(sly.shows("/retry").contains("nothing was asked"));
+    let session = sly.types([1, 7], "one");
+    sly.types([1, 7], "two");
+    sly.types([1, 7], "/retry");
+    sly.types([1, 7], "/retry");
+    let stats = client.ok("session-stats", &format!("(:session {session:?})"));
+    assert_eq!(stats["items"], 2, "{stats}");
+    // A rollback goes to a checkpoint that the user took.
+    sly.shows("/checkpoint mine");
+    sly.types([1, 7], "three");
+    assert!(sly.shows("/rollback").contains("messages-lost: 1"));
 }

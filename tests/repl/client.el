@@ -151,6 +151,8 @@
 (defun repl-script-command (file)
   "Give commands, some of them about FILE."
   (repl-script-check (concat "/add " file) "ctx-")
+  (repl-script-check "/undo" "undone: add-file")
+  (repl-script-check "/redo" "redone: add-file")
   (repl-script-check "/context" "1 item: File")
   (repl-script-check "/stats" "tokens:")
   (repl-script-check "/checkpoint" "chk-")
@@ -159,6 +161,14 @@
   (repl-script-check "/clear" "removed: 0")
   (repl-script-check "/explain" "no window")
   (repl-script-check "/help" "/checkpoint")
+  (repl-script-check "/session" "\n* conversation-")
+  (repl-script-check "/use" "the model sees the items of")
+  (repl-script-check "/template" "freeform-chat")
+  (repl-script-check "/tools" "no tools")
+  (repl-script-check "/model some-model" "uses some-model now")
+  (repl-script-check "/model" "this session uses some-model")
+  (repl-script-check "hello again" "you said 11 characters")
+  (repl-script-check "/retry" "you said 11 characters")
   (repl-script-check "/dance" "no command /dance"))
 
 (defun repl-script-complete (typed wanted)
@@ -354,33 +364,136 @@
     (repl-script-check "first" "you said 5 characters")))
 
 (declare-function sly-agent-q--agent-loaded-p "sly-agent-q")
-(declare-function sly-agent-q-add-region-to-context "sly-agent-q")
-(declare-function sly-agent-q-clear-context "sly-agent-q")
-(declare-function agent-q--create-session-rpc "sly-agent-q-sessions")
 (declare-function agent-q--list-sessions-sync "sly-agent-q-sessions")
+(defvar sly-agent-q--last-response)
+(defvar agent-q--pending-response)
+(defvar agent-q--current-session)
+
+(defun repl-script-agent-q-says (wanted)
+  "Wait until agent-q's chat shows WANTED and waits for nothing."
+  (with-current-buffer "*Agent-Q Chat*"
+    (repl-script-until (format "%s in agent-q's chat" wanted)
+                       (and (not agent-q--pending-response)
+                            (string-search wanted (buffer-string))))))
+
+(defun repl-script-agent-q-summary (wanted)
+  "Wait until agent-q's summary of the context is WANTED."
+  (repl-script-until (format "the summary %s" wanted)
+                     (equal wanted (plist-get (sly-eval '(agent-q:agent-q-get-context-summary))
+                                              :preview))))
+
+(defun repl-script-agent-q-type (text)
+  "Type TEXT into agent-q's chat, and send it with its own key."
+  (with-current-buffer "*Agent-Q Chat*"
+    (goto-char (point-max))
+    (insert text)
+    (funcall 'agent-q-send-or-newline)))
+
+(defmacro repl-script-agent-q-choosing (choice &rest body)
+  "Run BODY; choose the candidate that contains CHOICE, and say yes."
+  (declare (indent 1))
+  `(cl-letf (((symbol-function 'completing-read)
+              (lambda (_ candidates &rest _)
+                (or (car (cl-find-if (lambda (it) (string-search ,choice (car it))) candidates))
+                    (error "There is no %s among %S" ,choice candidates))))
+             ((symbol-function 'yes-or-no-p) (lambda (&rest _) t)))
+     ,@body))
+
+(defun repl-script-agent-q-context ()
+  "Give agent-q's commands about the context."
+  (with-current-buffer (get-buffer-create "region.lisp")
+    (emacs-lisp-mode)
+    (insert "(defun f ()\n  1)\n")
+    (funcall 'sly-agent-q-add-region-to-context (point-min) (point-max))
+    (repl-script-agent-q-summary "1 item: Code")
+    (funcall 'sly-agent-q-add-buffer-to-context)
+    (repl-script-agent-q-summary "2 items: Code")
+    (funcall 'sly-agent-q-add-defun-to-context)
+    (repl-script-agent-q-summary "3 items: Code")
+    (funcall 'sly-agent-q-show-context)
+    (funcall 'sly-agent-q-clear-context)
+    (repl-script-agent-q-summary "No context")))
+
+(defun repl-script-agent-q-ask ()
+  "Give agent-q's commands that ask the model."
+  (funcall 'sly-agent-q-send "hello")
+  (repl-script-agent-q-says "you said 5 characters")
+  (funcall 'sly-agent-q-send-with-context "hello you")
+  (repl-script-agent-q-says "you said 9 characters")
+  (with-current-buffer "region.lisp"
+    (dolist (command '(sly-agent-q-explain-region sly-agent-q-document-defun))
+      (set-buffer "region.lisp")
+      (goto-char (point-max))
+      (setq agent-q--pending-response nil)
+      (apply command (and (eq command 'sly-agent-q-explain-region)
+                          (list (point-min) (point-max))))
+      (repl-script-until "the question" (get-buffer "*Agent-Q Chat*"))
+      (repl-script-agent-q-says "characters")))
+  (with-temp-buffer
+    (funcall 'sly-agent-q-insert-last-response)
+    (unless (string-search "you said" (buffer-string))
+      (error "The last answer is %S" (buffer-string))))
+  (funcall 'sly-agent-q-copy-last-response)
+  ;; There is no Lisp whose error could be explained, and that is said.
+  (unless (string-search "connection to Contexture"
+                         (condition-case problem
+                             (progn (funcall 'sly-agent-q-fix-error) "")
+                           (error (concat (error-message-string problem)
+                                          (with-current-buffer "*Messages*"
+                                            (buffer-string))))))
+    (princ "agent-q: the missing Lisp was told otherwise\n")))
+
+(defun repl-script-agent-q-cancel ()
+  "Cancel a question of agent-q's chat, and ask another."
+  (funcall 'agent-q-chat)
+  (repl-script-agent-q-type "wait")
+  (with-current-buffer "*Agent-Q Chat*"
+    (unless agent-q--pending-response (error "Nothing is asked")))
+  (funcall 'agent-q-cancel-request)
+  (repl-script-agent-q-type "sixteen letters.")
+  (repl-script-agent-q-says "you said 16 characters")
+  (with-current-buffer "*Agent-Q Chat*"
+    (when (string-search "waiting" (buffer-string))
+      (error "The new question was answered with the old answer"))
+    (funcall 'agent-q-history-previous)
+    (funcall 'agent-q-history-next)
+    (funcall 'agent-q-scroll-to-bottom)))
+
+(defun repl-script-agent-q-sessions ()
+  "Give agent-q's commands about sessions."
+  (with-current-buffer "*Agent-Q Chat*"
+    (funcall 'agent-q-name-session "named here")
+    (funcall 'agent-q-new-session)
+    (repl-script-agent-q-choosing "named here"
+      (funcall 'agent-q-switch-session))
+    (unless (equal (plist-get (sly-eval '(agent-q:agent-q-get-session-info)) :name)
+                   "named here")
+      (error "The session is another"))
+    (repl-script-agent-q-choosing "named here"
+      (funcall 'agent-q-search-sessions "sixteen"))
+    (repl-script-agent-q-choosing "named here"
+      (call-interactively 'agent-q-delete-session)
+      (funcall 'agent-q-clear-conversation)))
+  (when (member "named here" (mapcar (lambda (row) (plist-get row :name))
+                                     (agent-q--list-sessions-sync)))
+    (error "The session was not deleted"))
+  (funcall 'sly-agent-q-new-conversation)
+  (funcall 'sly-agent-q-show-conversation))
 
 (defun repl-script-sly-agent-q (directory)
   "Let agent-q's own package, a checkout of which is DIRECTORY, do its work."
   (add-to-list 'load-path (expand-file-name "contrib/sly-agent-q" directory))
   (require 'sly-agent-q)
+  (dolist (part '(sly-agent-q-chat sly-agent-q-sessions sly-agent-q-context))
+    (require part nil t))
   (unless (sly-agent-q--agent-loaded-p)
     (error "Agent-q's package does not find its server"))
-  (let ((id (agent-q--create-session-rpc "region")))
-    (with-current-buffer (get-buffer-create "region.lisp")
-      (insert "(defun f ()\n  1)\n")
-      (sly-agent-q-add-region-to-context (point-min) (point-max))
-      (repl-script-until "the region"
-                         (equal (plist-get (sly-eval '(agent-q:agent-q-get-context-summary))
-                                           :preview)
-                                "1 item: Code"))
-      (sly-agent-q-clear-context)
-      (repl-script-until "the clearing"
-                         (equal (plist-get (sly-eval '(agent-q:agent-q-get-context-summary))
-                                           :count)
-                                0)))
-    (unless (member id (mapcar (lambda (row) (plist-get row :id))
-                               (agent-q--list-sessions-sync)))
-      (error "The session is not listed"))))
+  (unless (plist-get (sly-eval '(agent-q:get-config-info)) :model)
+    (error "The model has no name"))
+  (repl-script-agent-q-context)
+  (repl-script-agent-q-ask)
+  (repl-script-agent-q-cancel)
+  (repl-script-agent-q-sessions))
 
 (defun repl-script-sly ()
   "Hold the conversation through SLY."

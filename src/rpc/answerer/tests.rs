@@ -20,7 +20,7 @@ fn a_question_tells_the_place_outside_and_hides_no_character() {
         params.extend(outside.map(|place| entry("outside", place)));
         match question(&Value::Map(params), "add the file a\u{202e}") {
             Piece::Question(_, approval) => approval.title,
-            Piece::Text(_) => unreachable!("a question was asked"),
+            Piece::Text(_) | Piece::Note(_) => unreachable!("a question was asked"),
         }
     };
     assert_eq!(title(None), "The model wants to add the file a\\u{202e}");
@@ -88,7 +88,7 @@ impl Listener for Screen {
 
 fn turn() -> UserInput {
     let cancelled = CancellationToken::new();
-    UserInput { session: "s".to_owned(), text: "go".to_owned(), cancelled }
+    UserInput { session: "s".to_owned(), text: "go".to_owned(), with_items: true, cancelled }
 }
 
 #[tokio::test]
@@ -119,4 +119,16 @@ async fn a_screen_that_is_slow_stops_the_chat_and_nothing_is_lost() {
     task.await.unwrap().unwrap();
     let shown = screen.shown.lock().unwrap();
     assert_eq!(shown.lines().filter(|line| line.starts_with("piece")).count(), 5_000);
+}
+
+#[test]
+fn what_happens_beside_the_answer_has_lines_of_its_own() {
+    let mut shown = Shown::default();
+    let mut text = String::new();
+    let note = || Piece::Note("; note\n".to_owned());
+    let say = |text: &str| Piece::Text(text.to_owned());
+    for piece in [note(), say("I look"), say(""), note(), note(), say("Done.\n"), note()] {
+        shown.append(piece, &mut text);
+    }
+    assert_eq!(text, "; note\nI look\n; note\n; note\nDone.\n; note\n");
 }

@@ -1,0 +1,61 @@
+//! The last question of a REPL, and asking it again in place of its answer.
+
+use super::Shared;
+use super::lisp::{items, list, refusal, string_at, text};
+use super::session::Session;
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+/// Maximum number of characters of a question in the message of its checkpoint.
+const FIRST_WORDS: usize = 50;
+
+/// A question.
+pub(super) struct Asked {
+    /// Name of the session.
+    pub(super) session: String,
+    pub(super) text: String,
+    /// Manager of the session's own items.
+    manager: String,
+    /// Checkpoint before the question; `nil` if the session keeps none.
+    checkpoint: Value,
+}
+
+/// Takes a checkpoint before a question, to which [`again`] goes back.
+pub(super) async fn before(
+    shared: &Shared,
+    session: &Session,
+    typed: String,
+) -> Result<Asked, WireError> {
+    let words: Vec<_> = typed.split_whitespace().collect();
+    let words: String = words.join(" ").chars().take(FIRST_WORDS).collect();
+    let params = [("session", text(&*session.name)), ("message", text(format!("Before: {words}")))];
+    let taken = shared.call("checkpoint", params).await?;
+    Ok(Asked {
+        session: session.name.clone(),
+        text: typed,
+        manager: session.manager.clone(),
+        checkpoint: taken.get("checkpoint").cloned().unwrap_or_default(),
+    })
+}
+
+/// Goes back to the place before the question, which is returned to be asked again. The items of the
+/// context stay as they are.
+pub(super) async fn again(shared: &Shared, asked: Option<Asked>) -> Result<Asked, WireError> {
+    let asked = asked.ok_or_else(|| refusal("nothing was asked here yet"))?;
+    if asked.checkpoint == Value::Nil {
+        return Ok(asked);
+    }
+    let before = own_items(shared, &asked.manager).await?;
+    let session = ("session", text(&*asked.session));
+    shared.call("rollback", [session, ("checkpoint", asked.checkpoint.clone())]).await?;
+    if own_items(shared, &asked.manager).await? != before {
+        shared.call("undo", [("manager", text(&*asked.manager))]).await?;
+    }
+    Ok(asked)
+}
+
+async fn own_items(shared: &Shared, manager: &str) -> Result<Vec<String>, WireError> {
+    let params = [("managers", list([text(manager)])), ("brief", Value::Bool(true))];
+    let listed = items(shared.call("list-items", params).await?);
+    Ok(listed.iter().filter_map(|item| string_at(item, "id").map(str::to_owned)).collect())
+}

@@ -1,0 +1,172 @@
+//! Commands about the conversation: its session, model, template and tools, and whose context it
+//! shows.
+
+use super::lisp::{items, name_of, refusal, string_at, text, texts};
+use super::session::{self, Place, Session};
+use super::{Shared, absolute, readable};
+use crate::value::Value;
+use crate::visible::visible;
+use crate::wire::message::WireError;
+
+type Said = Result<String, WireError>;
+
+/// Lists the sessions, the one with the latest message first, or switches to one, which begins if
+/// there is none with this name.
+pub(super) async fn session(shared: &Shared, place: &Place, name: &str) -> Said {
+    if name.is_empty() {
+        let here = place.known().map(|session| session.id);
+        let rows = items(shared.call("list-sessions", []).await?);
+        return Ok(lines(&rows, |row| {
+            let is_here = string_at(row, "id") == here.as_deref();
+            let name = string_at(row, "session").unwrap_or_default();
+            let messages = row.get("messages").map(readable::plain).unwrap_or_default();
+            let noun = if messages == "1" { "message" } else { "messages" };
+            format!("{} {}, {messages} {noun}", mark(is_here), visible(name))
+        }));
+    }
+    if place.switch(shared, name).await? {
+        return Ok(format!("; this is the session {} now\n", visible(name)));
+    }
+    place.begin_here(shared, name).await?;
+    Ok(format!("; the session {} begins\n", visible(name)))
+}
+
+/// Shows the items of another place, a file or folder, in place of those of the directory.
+pub(super) async fn place(shared: &Shared, session: Session, named: &str) -> Said {
+    let of_session = ("session", text(session.name));
+    if !named.is_empty() {
+        let path = absolute(&shared.directory(), named);
+        let kind = path.clone();
+        let is_folder =
+            tokio::task::spawn_blocking(move || kind.metadata().map(|metadata| metadata.is_dir()));
+        let is_folder = match is_folder.await {
+            Ok(Ok(is_folder)) => is_folder,
+            _ => return Err(refusal(format!("there is no file {}", visible(named)))),
+        };
+        let file = text(path.to_string_lossy());
+        let folder = path.parent().unwrap_or(&path).to_string_lossy().into_owned();
+        let managers = match is_folder {
+            true => session::layers(shared, [("directory", file)]).await?,
+            false => {
+                let place = [("directory", text(folder)), ("filename", file)];
+                session::layers(shared, place).await?
+            }
+        };
+        let params = [of_session, ("managers", managers.clone())];
+        shared.call("configure-session", params).await?;
+        return Ok(shown_managers(items(managers), &session.manager));
+    }
+    Ok(shown_managers(texts_of(&session.managers), &session.manager))
+}
+
+fn texts_of(names: &[String]) -> Vec<Value> {
+    items(texts(names.iter().map(String::as_str)))
+}
+
+fn shown_managers(managers: Vec<Value>, own: &str) -> String {
+    let names = managers.iter().filter_map(name_of).filter(|name| *name != own);
+    let names: Vec<_> = names.chain([own]).map(|name| visible(name).into_owned()).collect();
+    format!("; the model sees the items of {}\n", names.join(", "))
+}
+
+/// Lists the models that can be chosen, or chooses one.
+pub(super) async fn model(shared: &Shared, session: Session, name: &str) -> Said {
+    if name.is_empty() {
+        let chosen = settings(shared, &session).await?.get("model").map(readable::plain);
+        let rows = items(shared.call("list-providers", []).await?);
+        let list = lines(&rows, |row| {
+            let field = |name| visible(string_at(row, name).unwrap_or_default());
+            format!("  {}: {}", field("name"), field("model"))
+        });
+        return Ok(match chosen {
+            Some(model) if model != "no" => format!("; this session uses {model}\n{list}"),
+            _ => list,
+        });
+    }
+    let params = [("session", text(session.name)), ("model", text(name))];
+    shared.call("configure-session", params).await?;
+    Ok(format!("; this session uses {} now\n", visible(name)))
+}
+
+/// Lists the templates, or has one take notes; `off` ends that.
+pub(super) async fn template(shared: &Shared, session: Session, name: &str) -> Said {
+    let of_session = ("session", text(&*session.name));
+    match name {
+        "" => {
+            let settings = settings(shared, &session).await?;
+            let is_on = settings.get("manage") == Some(&Value::Bool(true));
+            let chosen = string_at(&settings, "template").filter(|_| is_on);
+            let project = shared.directory().to_string_lossy().into_owned();
+            let params = [("project", text(project))];
+            let rows = items(shared.call("list-templates", params).await?);
+            Ok(lines(&rows, |row| {
+                let field = |name| visible(string_at(row, name).unwrap_or_default());
+                let is_chosen = string_at(row, "name") == chosen && chosen.is_some();
+                format!("{} {}: {}", mark(is_chosen), field("name"), field("description"))
+            }))
+        }
+        "off" => {
+            shared.call("configure-session", [of_session, ("manage", Value::Nil)]).await?;
+            Ok("; no notes are taken\n".to_owned())
+        }
+        name => {
+            let params = [of_session, ("template", text(name)), ("manage", Value::Bool(true))];
+            shared.call("configure-session", params).await?;
+            Ok(format!("; the template {} takes notes\n", visible(name)))
+        }
+    }
+}
+
+/// Lists the tools that models may call, or changes which.
+pub(super) async fn tools(shared: &Shared, session: Session, text_given: &str) -> Said {
+    let settings = settings(shared, &session).await?;
+    let allowed: Vec<String> = names(&settings, "allowed-tools");
+    let of_session = ("session", text(&*session.name));
+    let (setting, value) = match *text_given.split_whitespace().collect::<Vec<_>>() {
+        [] => {
+            let offered = names(&settings, "tools");
+            let brought = items(shared.call("list-tools", []).await?);
+            let brought = brought.iter().filter_map(|row| string_at(row, "name"));
+            let all = offered.iter().map(String::as_str).chain(brought);
+            let line = |name: &str| {
+                let is_allowed = allowed.iter().any(|known| known == name);
+                let how = if is_allowed { ", without asking" } else { "" };
+                format!("  {}{how}\n", visible(name))
+            };
+            let list: String = all.map(line).collect();
+            return Ok(match list.is_empty() {
+                true => "; models are offered no tools; /tools on offers the server's\n".to_owned(),
+                false => list,
+            });
+        }
+        ["on"] => ("tools", Value::Bool(true)),
+        ["off"] => ("tools", Value::Nil),
+        ["allow", name] => {
+            let others = allowed.iter().map(String::as_str).filter(|known| *known != name);
+            ("allowed-tools", texts(others.chain([name])))
+        }
+        ["ask", name] => {
+            ("allowed-tools", texts(allowed.iter().map(String::as_str).filter(|it| *it != name)))
+        }
+        _ => return Err(refusal("/tools takes on, off, allow NAME or ask NAME")),
+    };
+    shared.call("configure-session", [of_session, (setting, value)]).await?;
+    Ok("; done\n".to_owned())
+}
+
+async fn settings(shared: &Shared, session: &Session) -> Result<Value, WireError> {
+    shared.call("configure-session", [("session", text(&*session.name))]).await
+}
+
+fn names(settings: &Value, field: &str) -> Vec<String> {
+    let names = items(settings.get(field).cloned().unwrap_or_default());
+    names.iter().filter_map(name_of).map(|name| name.replace('-', "_")).collect()
+}
+
+fn mark(is_chosen: bool) -> char {
+    if is_chosen { '*' } else { ' ' }
+}
+
+fn lines(rows: &[Value], line: impl Fn(&Value) -> String) -> String {
+    rows.iter().map(|row| line(row) + "\n").collect()
+}
