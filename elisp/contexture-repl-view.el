@@ -866,7 +866,8 @@ what is drawn above the prompt would not be visible in them."
         (append
          (list " "
                (contexture-repl--header-part
-                (plist-get contexture-repl--session :session)
+                (truncate-string-to-width (plist-get contexture-repl--session :session)
+                                          32 nil nil "…")
                 #'contexture-repl-switch-session "switch to another session")
                "  "
                (contexture-repl--header-part
