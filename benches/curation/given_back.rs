@@ -2,6 +2,7 @@
 //! that it uses in its next messages, and that the session had before, are in the text.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use contexture::internals::curation::ledger::{Kind, Ledger};
 use contexture::internals::recorded::RecordedMessage;
@@ -11,7 +12,7 @@ use serde_json::Value as Json;
 
 use crate::baseline;
 use crate::log::Log;
-use crate::recorded::{CUTS, LEAST_TOKENS, NEXT, length_at};
+use crate::recorded::{CUTS, LEAST_TOKENS, NEXT, length_at, sessions};
 use crate::table::{percent, print};
 
 /// Size of what is given back, in tokens.
@@ -35,10 +36,14 @@ struct Kinds {
     shell: Regex,
 }
 
-pub(crate) fn measure(sessions: &[Vec<RecordedMessage>]) -> anyhow::Result<()> {
+pub(crate) fn measure() -> anyhow::Result<()> {
+    let Some(folder) = std::env::var_os("SESSIONS").filter(|folder| !folder.is_empty()) else {
+        return Ok(());
+    };
+    let sessions = sessions(Path::new(&folder))?;
     let kinds = Kinds::new()?;
     let mut cuts = Vec::new();
-    for messages in sessions {
+    for messages in &sessions {
         for length in CUTS.iter().filter_map(|share| length_at(messages, *share)) {
             cuts.extend(Cut::new(messages, length, &kinds)?);
         }
@@ -69,6 +74,7 @@ fn row(name: &str, cuts: &[Cut], kinds: &Kinds, text: impl Fn(&Cut) -> String) -
         let text = text(cut);
         tokens += cut.log.measure.text(&text);
         let figures = kinds.figures(&text);
+        let text = spelled_out(&text);
         for (kind, all) in cut.used.iter().enumerate() {
             let has = |it: &&String| match kind {
                 2 => figures.contains(it.as_str()),
@@ -83,6 +89,15 @@ fn row(name: &str, cuts: &[Cut], kinds: &Kinds, text: impl Fn(&Cut) -> String) -
     let all = percent(kept.iter().sum(), used.iter().sum());
     let mean = tokens / cuts.len().max(1) as u64;
     std::iter::once(name.to_owned()).chain(shares).chain([all, mean.to_string()]).collect()
+}
+
+/// Adds the paths that a text writes by their folder, as in `src/: a.rs, b.rs`, in full.
+fn spelled_out(text: &str) -> String {
+    let mut whole = text.to_owned();
+    for (folder, names) in text.lines().filter_map(|line| line.split_once("/: ")) {
+        names.split(", ").for_each(|name| whole.push_str(&format!("\n{folder}/{name}")));
+    }
+    whole
 }
 
 fn last_tokens(log: &Log, length: usize) -> String {

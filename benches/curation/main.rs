@@ -34,6 +34,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("cache", cache::measure),
     ("speed", speed::measure),
     ("sessions", recorded::measure),
+    ("given-back", given_back::measure),
     ("dialogues", public::measure),
 ];
 

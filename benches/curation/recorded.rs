@@ -18,7 +18,6 @@ use contexture::internals::session::message::{Message, Role};
 use regex::Regex;
 
 use crate::baseline;
-use crate::given_back;
 use crate::log::Log;
 use crate::table::{percent, print};
 
@@ -102,12 +101,11 @@ pub(crate) fn measure() -> anyhow::Result<()> {
         after_summary(ALL[0], history, budget, Some(&cut.query))
     }));
     let head = ["window in share of the history", "5.5 %", "10 %", "11 %", "20 %"];
-    print(&title, &head, &rows)?;
-    given_back::measure(&sessions)
+    print(&title, &head, &rows)
 }
 
 /// Reads the sessions in a folder. Of several recordings of one session, the longest counts.
-fn sessions(folder: &Path) -> anyhow::Result<Vec<Vec<RecordedMessage>>> {
+pub(crate) fn sessions(folder: &Path) -> anyhow::Result<Vec<Vec<RecordedMessage>>> {
     let mut sessions = BTreeMap::<String, Vec<RecordedMessage>>::new();
     for path in files(folder)? {
         let Ok(read) = recorded::read(BufReader::new(std::fs::File::open(&path)?)) else {

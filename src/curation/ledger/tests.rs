@@ -216,7 +216,7 @@ fn what_the_work_used_comes_first_and_fits() {
     let ledger = Ledger::of(messages.iter().copied());
     let all = ledger.used(&messages, 1000, &measure);
     let expected = "## Commands used\n- `cargo test --lib`\n\n\
-        ## Files used\ndocs/deploy.md, src/main.rs, src/seen/once.rs\n\n\
+        ## Files used\ndocs/deploy.md\nsrc/main.rs\nsrc/seen/once.rs\n\n\
         ## Figures\nport 5433, port 8080";
     assert_eq!(all, expected);
     for tokens in 0..measure.text(&all) {

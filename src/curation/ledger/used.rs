@@ -2,7 +2,7 @@
 //! compaction, and what it asks for first afterwards.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -179,14 +179,58 @@ fn render(chosen: &[(Kind, String)]) -> String {
     let of = |kind: Kind| -> Vec<&str> {
         chosen.iter().filter(|(it, _)| *it == kind).map(|(_, shown)| &**shown).collect()
     };
-    let (mut commands, mut paths, figures) = (of(Kind::Command), of(Kind::Path), of(Kind::Number));
+    let (mut commands, figures) = (of(Kind::Command), of(Kind::Number));
     commands.sort_unstable();
-    paths.sort_unstable();
+    let paths = by_folder(&without_ends(of(Kind::Path)));
     let blocks = [
         ("## Commands used\n- ", commands.join("\n- ")),
-        ("## Files used\n", paths.join(", ")),
+        ("## Files used\n", paths.join("\n")),
         ("## Figures\n", figures.join(", ")),
     ];
     let blocks = blocks.iter().filter(|(_, list)| !list.is_empty());
     blocks.map(|(heading, list)| format!("{heading}{list}")).collect::<Vec<_>>().join("\n\n")
+}
+
+/// Leaves out the paths that are the end of another: `a.rs` beside `src/a.rs`.
+fn without_ends(paths: Vec<&str>) -> Vec<&str> {
+    let ends =
+        |path: &str| -> Vec<usize> { path.match_indices('/').map(|(at, _)| at + 1).collect() };
+    let known: HashSet<&str> =
+        paths.iter().flat_map(|path| ends(path).into_iter().map(|at| &path[at..])).collect();
+    paths.iter().filter(|path| !known.contains(**path)).copied().collect()
+}
+
+/// Returns the lines of paths: `src/: a.rs, b.rs` for several files of a folder, and one for each
+/// other path.
+fn by_folder(paths: &[&str]) -> Vec<String> {
+    let mut folders: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for path in paths {
+        let end = path.trim_end_matches('/').rfind('/');
+        let (folder, name) = path.split_at(end.map_or(0, |at| at + 1));
+        folders.entry(folder).or_default().push(name);
+    }
+    let line = |(folder, mut names): (&str, Vec<&str>)| {
+        names.sort_unstable();
+        match (folder, &*names) {
+            ("", names) => names.join(", "),
+            (_, [name]) => format!("{folder}{name}"),
+            _ => format!("{folder}: {}", names.join(", ")),
+        }
+    };
+    folders.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_a_folder_share_a_line_and_ends_are_left_out() {
+        let paths =
+            ["b.rs", "src/b.rs", "src/a.rs", "src/cli/", "/x/src/a.rs", "Makefile", "Cargo.toml"];
+        assert_eq!(
+            by_folder(&without_ends(paths.to_vec())),
+            ["Cargo.toml, Makefile", "/x/src/a.rs", "src/: b.rs, cli/"]
+        );
+    }
 }
