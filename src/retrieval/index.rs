@@ -2,74 +2,110 @@
 //! session.
 //!
 //! Words are kept as they are, not as stems, so that only words that begin like a word of a query
-//! need to be stemmed. A text costs 4 bytes for each of its words, and each distinct word its
-//! length and about 13 bytes.
+//! need to be stemmed. A query reads the places of its words and nothing else. A place costs 8 to 16
+//! bytes, however often a text has the word there.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::ops::Range;
 
 use string_interner::backend::StringBackend;
 use string_interner::symbol::SymbolU32;
 use string_interner::{StringInterner, Symbol};
 
-use super::scan::{Tally, Wanted};
+use super::bm25::{Collection, Posting};
+use super::scan::Wanted;
 use super::split;
 
-/// Maximum number of words of all texts together. With 4 bytes each, they take 96 MiB.
-const MOST_WORDS: usize = 24 << 20;
+/// Maximum number of places of all words together. With 8 bytes each, and room to grow, they
+/// take 64 to 128 MiB.
+const MOST_PLACES: usize = 8 << 20;
+/// Stands for a text that belongs to no document.
+const NOWHERE: u32 = u32::MAX;
 
 /// The words of texts, each known by a number.
 #[derive(Default)]
 pub struct Index {
     vocabulary: StringInterner<StringBackend<SymbolU32>>,
-    /// Words of all texts, one text after the other.
-    words: Vec<u32>,
-    /// Place of each text in `words`.
-    places: HashMap<u64, Range<usize>>,
+    /// Texts with each word of the vocabulary, in the order in which they were added.
+    places: Vec<Vec<Posting>>,
+    /// Number of all places.
+    size: usize,
+    /// Number of words of each text.
+    lengths: Vec<u32>,
+    /// Index of each text in `lengths`.
+    texts: HashMap<u64, u32>,
 }
 
 impl Index {
     /// Adds a text, given in parts, unless the index has it already. Returns false if there is no
     /// room for the text.
     pub fn add<'t>(&mut self, number: u64, parts: impl IntoIterator<Item = &'t str>) -> bool {
-        let Entry::Vacant(place) = self.places.entry(number) else { return true };
-        let start = self.words.len();
-        if start >= MOST_WORDS {
+        let Entry::Vacant(text) = self.texts.entry(number) else { return true };
+        if self.size >= MOST_PLACES {
             return false;
         }
+        let mut words = Vec::new();
         let mut lower = String::new();
         for part in parts {
             split::each_word(part, |pieces| {
                 lower.clear();
                 pieces.iter().for_each(|piece| lower.push_str(piece));
                 lower.make_ascii_lowercase();
-                self.words.push(self.vocabulary.get_or_intern(&lower).to_usize() as u32);
+                words.push(self.vocabulary.get_or_intern(&lower).to_usize());
             });
         }
-        place.insert(start..self.words.len());
+        let document = *text.insert(self.lengths.len() as u32);
+        self.lengths.push(words.len() as u32);
+        self.places.resize_with(self.vocabulary.len(), Vec::new);
+        words.sort_unstable();
+        for same in words.chunk_by(|word, next| word == next) {
+            self.places[same[0]].push(Posting { document, times: same.len() as u32 });
+            self.size += 1;
+        }
         true
     }
 
     /// Scores every document against the words of a query. A document is given by the numbers of
-    /// its texts, which the index must have.
+    /// its texts, which the index must have. No text may be in two documents.
     pub fn scores<D>(&self, documents: impl IntoIterator<Item = D>, query: &[String]) -> Vec<f64>
     where
         D: IntoIterator<Item = u64>,
     {
-        let mut wanted = Wanted::new(query);
-        let stems: Vec<Option<u32>> =
-            self.vocabulary.iter().map(|(_, word)| wanted.stem(&[word])).collect();
-        let mut tally = Tally::new(&wanted);
-        for texts in documents {
-            for number in texts {
-                let place = self.places.get(&number).cloned().unwrap_or_default();
-                self.words[place].iter().for_each(|word| tally.count(stems[*word as usize]));
-            }
-            tally.end_document();
+        let mut lengths = Vec::new();
+        let mut document_of = vec![NOWHERE; self.lengths.len()];
+        for (document, texts) in documents.into_iter().enumerate() {
+            let texts = texts.into_iter().filter_map(|number| self.texts.get(&number));
+            let length = texts.map(|text| {
+                document_of[*text as usize] = document as u32;
+                self.lengths[*text as usize]
+            });
+            lengths.push(length.sum());
         }
-        tally.scores(&wanted, query)
+        let mut wanted = Wanted::new(query);
+        let mut postings = vec![Vec::new(); wanted.len()];
+        for (word, places) in self.vocabulary.iter().map(|(_, word)| word).zip(&self.places) {
+            let Some(stem) = wanted.stem(&[word]) else { continue };
+            let places = places.iter().map(|place| Posting {
+                document: document_of[place.document as usize],
+                times: place.times,
+            });
+            postings[stem as usize].extend(places.filter(|place| place.document != NOWHERE));
+        }
+        let postings: Vec<Vec<Posting>> = postings.into_iter().map(joined).collect();
+        let of_word = |word: &String| wanted.find(word).map_or(&[][..], |stem| &*postings[stem]);
+        Collection { lengths: &lengths }.scores(query.iter().map(of_word))
     }
+}
+
+/// Joins the postings of the same document, in the order of the documents.
+fn joined(mut postings: Vec<Posting>) -> Vec<Posting> {
+    postings.sort_unstable_by_key(|posting| posting.document);
+    postings.dedup_by(|next, kept| {
+        let same = next.document == kept.document;
+        kept.times += if same { next.times } else { 0 };
+        same
+    });
+    postings
 }
 
 #[cfg(test)]

@@ -75,6 +75,16 @@ impl Wanted {
         }
     }
 
+    /// Returns the number of different stems.
+    pub(super) fn len(&self) -> usize {
+        self.stems.len()
+    }
+
+    /// Returns the number of a stem.
+    pub(super) fn find(&self, stem: &str) -> Option<usize> {
+        self.stems.binary_search_by(|other| other.as_str().cmp(stem)).ok()
+    }
+
     /// Returns the number of the stem of a word, given in pieces; `None` if it is not wanted.
     pub(super) fn stem(&mut self, pieces: &[&str]) -> Option<u32> {
         let head = pieces[0].as_bytes();
@@ -92,15 +102,14 @@ impl Wanted {
             return *stem;
         }
         let found = self.stemmer.stem(&self.lower);
-        let stem = self.stems.binary_search_by(|stem| stem.as_str().cmp(&found));
-        let stem = stem.ok().map(|stem| stem as u32);
+        let stem = self.find(&found).map(|stem| stem as u32);
         self.known.insert(self.lower.clone(), stem);
         stem
     }
 }
 
 /// The counts of wanted stems in each document.
-pub(super) struct Tally {
+struct Tally {
     /// Occurrences in the current document.
     times: Vec<u32>,
     /// Stems that the current document has.
@@ -113,7 +122,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new(wanted: &Wanted) -> Self {
+    fn new(wanted: &Wanted) -> Self {
         let stems = wanted.stems.len();
         let postings = vec![Vec::new(); stems];
         let (found, lengths) = (Vec::new(), Vec::new());
@@ -121,7 +130,7 @@ impl Tally {
     }
 
     /// Counts a word of the current document.
-    pub(super) fn count(&mut self, stem: Option<u32>) {
+    fn count(&mut self, stem: Option<u32>) {
         self.length += 1;
         if let Some(stem) = stem {
             let times = &mut self.times[stem as usize];
@@ -132,7 +141,7 @@ impl Tally {
         }
     }
 
-    pub(super) fn end_document(&mut self) {
+    fn end_document(&mut self) {
         let document = self.lengths.len() as u32;
         self.lengths.push(std::mem::take(&mut self.length));
         for stem in self.found.drain(..) {
@@ -142,11 +151,9 @@ impl Tally {
     }
 
     /// Scores the documents against the words of the query.
-    pub(super) fn scores(&self, wanted: &Wanted, query: &[String]) -> Vec<f64> {
-        let of_word = |word: &String| {
-            let stem = wanted.stems.binary_search(word);
-            stem.map_or(&[][..], |stem| &*self.postings[stem])
-        };
+    fn scores(&self, wanted: &Wanted, query: &[String]) -> Vec<f64> {
+        let of_word =
+            |word: &String| wanted.find(word).map_or(&[][..], |stem| &*self.postings[stem]);
         Collection { lengths: &self.lengths }.scores(query.iter().map(of_word))
     }
 }
