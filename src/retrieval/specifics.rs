@@ -48,6 +48,9 @@ fn run<'t>(run: &'t str, take: &mut impl FnMut(&'t str)) {
     } else if is_file(bare) || is_version(bare) {
         take(bare);
     } else {
+        if is_hyphenated(bare) {
+            take(bare);
+        }
         bare.split(['.', '-', '@', '+', '~']).filter(|word| is_telling(word)).for_each(take);
     }
 }
@@ -63,6 +66,13 @@ fn is_file(word: &str) -> bool {
 fn is_version(word: &str) -> bool {
     word.contains('.')
         && word.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// Returns whether a word is joined by hyphens, as names in Lisp, in style sheets and of packages
+/// are. Compounds of English cannot be told from these, and cost little.
+fn is_hyphenated(word: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    word.contains('-') && word.bytes().all(is_part) && word.bytes().any(|b| b.is_ascii_alphabetic())
 }
 
 /// Returns whether a word is a number or an identifier of several parts.
@@ -97,8 +107,14 @@ mod tests {
     }
 
     #[test]
+    fn words_that_hyphens_join_are_found() {
+        check("(string-trim-left s) text-gray-300", "string-trim-left text-gray-300 300");
+        check("the 2-3 items of x-y-, --a-b and well-known a.b-c", "x-y --a-b well-known");
+    }
+
+    #[test]
     fn common_words_are_none() {
-        check("The parser fails. It is well-known – isn't it? A / B ...", "");
+        check("The parser fails. It is known – isn't it? A / B ...", "");
         check("", "");
     }
 }

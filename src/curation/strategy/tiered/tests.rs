@@ -50,6 +50,30 @@ fn project(log: &[Message], budget: u64, query: Option<&str>) -> (Vec<String>, u
 }
 
 #[test]
+fn lines_have_room_beside_a_large_newest_result() {
+    let mut log = messages(&[("s", "Be good."), ("u", "Why does parse_header fail?")]);
+    for step in 0..30 {
+        let number = log.len() as u64 + 1;
+        log.push(message(number, "a>1", &format!("I look at read_part_{step}.")));
+        let lines = format!("fn read_part_{step}() {{ parse_header_{step}() }}\n").repeat(2);
+        log.push(message(number + 1, "t<1", &format!("{lines}{}", "none ".repeat(160))));
+    }
+    let number = log.len() as u64 + 1;
+    log.push(message(number, "a>1", "Now the log."));
+    log.push(message(number + 1, "t<1", &"line".repeat(1000)));
+    let measure = measure();
+    let history = History::new(log.iter().collect(), &measure);
+    let aim = Aim { budget: 2000, query: None, similarity: None };
+    let shown = Tiered.project(&history, &aim).shown;
+    let note = shown.iter().find_map(|shown| match shown {
+        Shown::Note { content, .. } => Some(content),
+        _ => None,
+    });
+    let quoted = note.map_or(0, |note| note.matches("read_part_").count());
+    assert!(shown.contains(&Shown::Whole(log.len() - 1)) && quoted > 10, "{note:?}");
+}
+
+#[test]
 fn old_messages_go_and_the_newest_stay_whole() {
     let (shown, tokens) = project(&run(12, 100), 1600, None);
     let note =
