@@ -17,10 +17,12 @@ const COPIES: f64 = 0.5;
 const CLEAR: f64 = 0.6;
 /// Part of a text's lines that may be in a place more often than in the text, as a divisor.
 const FEW: usize = 4;
+/// The same if another version of the text may be elsewhere.
+const RARE: usize = 8;
 /// Number of lines as which shorter texts count, when half of a text must be left.
 const FEWEST: usize = 3;
 /// Number of lines that may be put into any text. Into one that has more, as many as it has.
-const INSERTED: usize = 8;
+const INSERTED: usize = 6;
 
 /// Finds an edited version of the text.
 pub(super) fn edited(looked: &Looked<'_>) -> Result<Range<usize>, &'static str> {
@@ -48,8 +50,10 @@ pub(super) fn aligned(looked: &Looked<'_>) -> Result<Range<usize>, &'static str>
                 || is_left(looked, &at, RIVALS)
         }
     };
-    let is_clear = is_between && repeated == 0 && left as f64 >= CLEAR * looked.item.len() as f64;
-    match (has_rival && !is_clear) || repeated * FEW > telling {
+    let is_repeated = repeated * FEW > telling;
+    let is_between = is_between && repeated * RARE <= telling;
+    let is_clear = is_between && left as f64 >= CLEAR * looked.item.len() as f64;
+    match (has_rival && !is_clear) || is_repeated {
         true => Err(SEVERAL),
         false => Ok(at),
     }
@@ -76,18 +80,16 @@ fn is_enough(looked: &Looked<'_>, at: &Range<usize>, left: usize, matched: usize
 
 /// Returns whether the text itself may be outside of a place where all of it is.
 pub(super) fn is_copy(looked: &Looked<'_>, at: &Range<usize>) -> bool {
-    let strays = looked.matched().strays(looked.item, at, true).0;
-    let silent = looked.item.lines.iter().filter(|line| !is_telling(line)).count();
-    (strays > 0 && (strays + silent) * 2 >= looked.item.len())
-        || silent == looked.item.len()
-        || is_left(looked, at, COPIES)
+    let (strays, telling) = looked.matched().strays(looked.item, at, true);
+    telling == 0 || strays * 2 >= telling || is_left(looked, at, COPIES)
 }
 
 /// Returns whether a part of the text is left where it was, and that is elsewhere.
 fn is_left(looked: &Looked<'_>, at: &Range<usize>, part: f64) -> bool {
     let Some(was) = looked.matched().between() else { return false };
     let is_elsewhere = was.end <= at.start || at.end <= was.start;
-    is_elsewhere && left(looked, &was) as f64 >= part * looked.item.len() as f64
+    let is_short = was.len() <= looked.item.len() + INSERTED;
+    is_elsewhere && is_short && left(looked, &was) as f64 >= part * looked.item.len() as f64
 }
 
 fn is_many((strays, telling): (usize, usize), part: f64) -> bool {

@@ -11,6 +11,11 @@ const STRANGE: usize = 2;
 /// Part of a text's lines that may be elsewhere, and that may be as many from outside, as a divisor.
 const FEW: usize = 4;
 
+/// Number of lines next to a text, besides as many as it has, in which a line of it is near.
+const NEAR: usize = 8;
+/// Part of a text of which one line may be elsewhere, however short it is.
+const MOST: f64 = 0.6;
+
 /// The part of a file that is a text, as far as it is known.
 pub(super) struct Span {
     /// Lines of the file.
@@ -103,11 +108,34 @@ fn joined(looked: &Looked<'_>, groups: &[Vec<Pair>]) -> Option<Vec<Pair>> {
     // A line alone may be another one just like it.
     let is_alone = first < last && (groups[first].len() == 1 || groups[last].len() == 1);
     let is_mixed = first < last && ordered(&kept) < kept.len();
-    (!is_alone && !is_mixed && (all - kept.len()) * FEW <= all).then_some(kept)
+    let elsewhere = all - kept.len();
+    let is_most = kept.len() as f64 >= MOST * looked.item.len() as f64;
+    // A line that is alone is no part of the text, unless it is near.
+    let is_far = |pair: &Pair| {
+        let near = looked.item.len() + NEAR;
+        pair.at + near < kept[0].at || pair.at > kept[kept.len() - 1].at + near
+    };
+    let alone = groups[..first].iter().chain(&groups[last + 1..]).flatten();
+    let is_little =
+        elsewhere * FEW <= all || (elsewhere == 1 && is_most && alone.into_iter().all(is_far));
+    (!is_alone && !is_mixed && is_little).then_some(kept)
 }
 
-/// Leaves out lines at both ends that say nothing, and have nothing beside them that does.
+/// Leaves out lines at both ends that are out of order, with others between them and the rest, or
+/// that say nothing and have nothing beside them that does.
 fn trimmed(looked: &Looked<'_>, mut body: Vec<Pair>) -> Vec<Pair> {
+    while let [.., before, last] = body[..]
+        && last.line < before.line
+        && before.at + 1 < last.at
+    {
+        body.pop();
+    }
+    while let [first, after, ..] = body[..]
+        && first.line > after.line
+        && first.at + 1 < after.at
+    {
+        body.remove(0);
+    }
     let is_certain = |pairs: &mut dyn Iterator<Item = &Pair>, is_outermost: bool| {
         is_outermost || is_chained(looked, pairs)
     };
@@ -120,7 +148,7 @@ fn trimmed(looked: &Looked<'_>, mut body: Vec<Pair>) -> Vec<Pair> {
 }
 
 /// Returns whether lines, up to one that tells its place, are together as they were.
-fn is_chained(looked: &Looked<'_>, pairs: &mut dyn Iterator<Item = &Pair>) -> bool {
+pub(super) fn is_chained(looked: &Looked<'_>, pairs: &mut dyn Iterator<Item = &Pair>) -> bool {
     let mut previous: Option<Pair> = None;
     for pair in pairs {
         let is_next = |was: Pair| {

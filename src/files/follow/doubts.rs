@@ -3,21 +3,21 @@
 use std::ops::Range;
 
 use super::bare::is_telling;
-use super::body::Span;
+use super::body::{Span, is_chained};
 use super::likeness::{LOST, UNLIKE, likeness, likeness_to};
 use super::looked::{Looked, NEXT};
 use super::matched::Pair;
 
 /// Number of lines from outside beyond which none of the text's is looked for.
-const MANY: usize = 3;
+const MANY: usize = 5;
 
 /// Returns whether there is any doubt about a place.
 pub(super) fn has_any(looked: &Looked<'_>, at: &Range<usize>, span: &Span, body: &[Pair]) -> bool {
     is_uneven(looked, at, span)
         || [true, false].into_iter().any(|is_start| {
-            ends_doubtfully(looked, at, is_start)
-                || has_lost_beyond(looked, at, is_start)
-                || is_double(looked, body, is_start)
+            ends_doubtfully(looked, at, body, is_start)
+                || (!looked.is_closed(at, is_start)
+                    && (has_lost_beyond(looked, at, is_start) || is_double(looked, body, is_start)))
         })
 }
 
@@ -34,11 +34,11 @@ fn is_uneven(looked: &Looked<'_>, at: &Range<usize>, span: &Span) -> bool {
 
 /// Returns whether the outermost line says nothing, and is there more often than it was, or the
 /// bracket next to it should be the last.
-fn ends_doubtfully(looked: &Looked<'_>, at: &Range<usize>, is_start: bool) -> bool {
-    let line = &looked.file.lines[if is_start { at.start } else { at.end - 1 }];
-    if looked.is_balanced(at) {
+fn ends_doubtfully(looked: &Looked<'_>, at: &Range<usize>, body: &[Pair], is_start: bool) -> bool {
+    if looked.is_balanced(at) || is_outermost(looked, at, body, is_start) {
         return false;
     }
+    let line = &looked.file.lines[if is_start { at.start } else { at.end - 1 }];
     let is_next = |line: &&str| !is_telling(line);
     let beyond = looked.beside(at, is_start, 1);
     let longer = if is_start { at.start.saturating_sub(1)..at.end } else { at.start..at.end + 1 };
@@ -51,6 +51,19 @@ fn ends_doubtfully(looked: &Looked<'_>, at: &Range<usize>, is_start: bool) -> bo
     let count = |lines: &[String]| lines.iter().filter(|other| *other == line).count();
     let is_repeated = count(&looked.file.lines[at.clone()]) > count(&looked.item.lines);
     !is_telling(line) && is_repeated && !looked.is_known(at, is_start)
+}
+
+/// Returns whether a place ends with the outermost line of the text, beside one that tells its place
+/// as it was.
+fn is_outermost(looked: &Looked<'_>, at: &Range<usize>, body: &[Pair], is_start: bool) -> bool {
+    let outermost = match is_start {
+        true => Pair { line: 0, at: at.start },
+        false => Pair { line: looked.item.len() - 1, at: at.end - 1 },
+    };
+    match is_start {
+        true => body.first() == Some(&outermost) && is_chained(looked, &mut body.iter()),
+        false => body.last() == Some(&outermost) && is_chained(looked, &mut body.iter().rev()),
+    }
 }
 
 /// Returns whether a line that the text has lost is near, or an edited version of it.
@@ -84,7 +97,7 @@ fn beyond<'a>(looked: &Looked<'a>, at: &Range<usize>, is_start: bool) -> Vec<&'a
         strange += usize::from(matched.is_foreign(**at));
         strange < MANY
     });
-    near.filter(|at| matched.is_free(**at)).map(|at| &*looked.file.lines[*at]).collect()
+    near.filter(|at| !matched.is_other(**at)).map(|at| &*looked.file.lines[*at]).collect()
 }
 
 /// Returns whether an edited version of the outermost line that tells its place is between it and

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::bare::is_telling;
 use super::body::Span;
 use super::doubts;
-use super::likeness::{UNLIKE, likeness, likeness_to};
+use super::likeness::{LOST, UNLIKE, likeness, likeness_to};
 use super::looked::{Looked, NEXT};
 use super::matched::Pair;
 
@@ -21,7 +21,9 @@ const NEXT_TO: f64 = 0.3;
 pub(super) struct Edge<'a> {
     /// New lines between the text and the next line that was outside.
     new: Vec<&'a str>,
-    /// Lost lines outside of the text.
+    /// Lines that were next to the text.
+    around: Vec<&'a str>,
+    /// Those of them that are lost.
     outside: Vec<&'a str>,
     /// Lost lines of the text.
     own: Vec<&'a str>,
@@ -40,6 +42,15 @@ pub(super) fn place(looked: &Looked<'_>, body: &[Pair]) -> Option<Range<usize>> 
     span.at.start -= span.equal(looked, true);
     span.at.end += span.equal(looked, false);
     let edges = [Edge::new(looked, &span, true), Edge::new(looked, &span, false)];
+    // The text may begin or end with one of these, which is equal to an outer one that was lost.
+    let inner = span.at.clone().filter(|at| looked.matched().is_free(*at));
+    let is_lost = |at: usize| {
+        let line = &*looked.file.lines[at];
+        is_telling(line) && edges.iter().any(|edge| edge.own.contains(&line))
+    };
+    if inner.into_iter().any(is_lost) {
+        return None;
+    }
     let inner = [edges[0].inner()?, edges[1].inner()?];
     let at = span.at.start - inner[0]..span.at.end + inner[1];
     // Brackets beyond new lines may be those of other lines.
@@ -108,6 +119,7 @@ impl<'a> Edge<'a> {
             beyond: file.get(new).copied(),
             new: file[..new].to_vec(),
             outside: gone.map(|far| around[far - 1]).collect(),
+            around,
             own: lost(looked, &span.own, is_start),
             far: far.filter(|_| new < NEXT),
         }
@@ -121,7 +133,11 @@ impl<'a> Edge<'a> {
         }
         let is_closed = self.is_closed();
         if is_closed && length <= own {
-            return Some(length);
+            let is_outer = |line: &&str| {
+                let outer = likeness_to(line, &self.around);
+                outer >= LOST && outer > likeness_to(line, &self.own)
+            };
+            return (!self.new.iter().any(is_outer)).then_some(length);
         }
         let scores: Vec<f64> = (0..=length).map(|at| self.score(at)).collect();
         let best = scores.iter().copied().fold(0.0, f64::max);
@@ -133,21 +149,22 @@ impl<'a> Edge<'a> {
         if self.far.is_none() && self.beyond.is_some_and(is_lost) {
             return None;
         }
+        let is_found = |own: &&str| likeness_to(own, &self.new[..least]) > UNLIKE;
+        let is_all = self.own.iter().all(is_found);
         if is_closed {
-            let is_found = |own: &&str| likeness_to(own, &self.new[..least]) > UNLIKE;
-            return self.own.iter().all(is_found).then_some(least);
+            return is_all.then_some(least);
         }
         let is_new = |line: &&str| {
             likeness_to(line, &self.own).max(likeness_to(line, &self.outside)) <= UNLIKE
         };
         // The new lines may all be those of other surroundings.
-        let is_moved = self.far.is_none() && least < length;
+        let is_moved = self.far.is_none() && least < length && !is_all;
         (!is_moved && self.new[least..most].iter().all(is_new)).then_some(least)
     }
 
     /// Returns whether the line next to the text is still there.
     fn is_closed(&self) -> bool {
-        self.far == Some(1) && self.beyond.is_some()
+        self.far == Some(1)
     }
 
     /// Returns how well the lost lines explain the new ones, if so many of those are the text's.
@@ -160,9 +177,15 @@ impl<'a> Edge<'a> {
         inner == 0 || self.is_closed() || is_telling(self.new[inner - 1])
     }
 
-    /// Returns how many of the new lines are lines that the text has lost, in another order.
+    /// Returns how many of the new lines are lines that the text has lost, or edited versions of
+    /// them, in another order.
     fn reordered(&self, lost: &[&str]) -> usize {
-        self.new.iter().take_while(|line| is_telling(line) && lost.contains(line)).count()
+        let is_edited = |line: &str| {
+            let own = likeness_to(line, lost);
+            self.is_closed() && own >= LOST && own > likeness_to(line, &self.outside)
+        };
+        let is_lost = |line: &&&str| is_telling(line) && (lost.contains(line) || is_edited(line));
+        self.new.iter().take_while(is_lost).count()
     }
 }
 

@@ -127,6 +127,13 @@ impl<'a> Looked<'a> {
         places.is_empty() || same.iter().any(|at| is_telling(&self.file.lines[**at]))
     }
 
+    /// Returns whether the lines on one side of a place are certainly those that were next to the
+    /// text: one of them is not enough, since it may have changed places with a line of the text.
+    pub(super) fn is_closed(&self, at: &Range<usize>, is_start: bool) -> bool {
+        let next = self.outwards(at, is_start).get(1).copied();
+        self.is_known(at, is_start) && next.is_none_or(|at| self.distance(at, is_start) == Some(2))
+    }
+
     /// Returns whether a line is in a place less often than in the text.
     pub(super) fn is_missing(&self, line: &str, at: &Range<usize>) -> bool {
         let count = |lines: &[String]| lines.iter().filter(|other| *other == line).count();

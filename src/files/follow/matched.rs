@@ -13,6 +13,9 @@ use super::known::{NEAR, Print, print};
 /// Most lines without a counterpart, between two that have one, that are compared in order.
 const GAP: usize = 400;
 
+/// Lengths of the runs of lines that are paired as a whole.
+const RUNS: [usize; 2] = [2, 3];
+
 /// A line of the text, and its place in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pair {
@@ -73,8 +76,57 @@ impl Matched {
         matched.fill(&own);
         matched.pair_single(true);
         matched.extend();
+        for length in RUNS {
+            matched.pair_runs(length);
+            matched.extend();
+        }
         matched.fill(&(0..matched.old.len()));
+        matched.unpair_replaced();
         matched
+    }
+
+    /// Pairs runs of lines that are once in both, in the text or outside of it.
+    fn pair_runs(&mut self, length: usize) {
+        let mut places: HashMap<&[Print], [Vec<usize>; 2]> = HashMap::new();
+        for (side, prints) in [&self.old, &self.new].into_iter().enumerate() {
+            for (at, run) in prints.windows(length).enumerate() {
+                places.entry(run).or_default()[side].push(at);
+            }
+        }
+        let edges = [self.own.start, self.own.end];
+        let crosses = |old: usize| edges.iter().any(|edge| old < *edge && *edge < old + length);
+        let mut runs: Vec<(usize, usize)> = Vec::new();
+        for places in places.into_values() {
+            if let [[old], [new]] = [&places[0][..], &places[1][..]]
+                && !crosses(*old)
+                && self.telling[*new..new + length].contains(&true)
+            {
+                runs.push((*old, *new));
+            }
+        }
+        runs.sort_unstable();
+        for (old, new) in runs {
+            let is_free = |n: usize| self.now[old + n].is_none() && self.was[new + n].is_none();
+            if (0..length).all(is_free) {
+                (0..length).for_each(|n| self.pair(old + n, new + n));
+            }
+        }
+    }
+
+    /// Parts a line of the text from an equal one elsewhere, if the lines that were next to it now
+    /// have another between them.
+    fn unpair_replaced(&mut self) {
+        for old in self.own.clone() {
+            let before = old.checked_sub(1).and_then(|at| self.now[at]);
+            let after = self.now.get(old + 1).copied().flatten();
+            if let (Some(before), Some(after), Some(at)) = (before, after, self.now[old])
+                && before + 2 == after
+                && before + 1 != at
+                && self.was[before + 1].is_none()
+            {
+                (self.now[old], self.was[at]) = (None, None);
+            }
+        }
     }
 
     fn pair(&mut self, old: usize, new: usize) {
@@ -144,16 +196,16 @@ impl Matched {
         }
     }
 
-    /// Pairs the telling lines that are once in both parts.
+    /// Pairs the lines that are as often in both parts, in order.
     fn fill_gap(&mut self, old: Range<usize>, new: Range<usize>) {
         let mut once: HashMap<Print, [Vec<usize>; 2]> = HashMap::new();
         let free = old.filter(|at| self.now[*at].is_none());
         free.for_each(|at| once.entry(self.old[at]).or_default()[0].push(at));
-        let free = new.filter(|at| self.telling[*at] && self.was[*at].is_none());
+        let free = new.filter(|at| self.was[*at].is_none());
         free.for_each(|at| once.entry(self.new[at]).or_default()[1].push(at));
-        for places in once.into_values() {
-            if let [[old], [new]] = [&places[0][..], &places[1][..]] {
-                self.pair(*old, *new);
+        for [old, new] in once.into_values() {
+            if old.len() == new.len() {
+                old.into_iter().zip(new).for_each(|(old, new)| self.pair(old, new));
             }
         }
         self.extend();
@@ -173,10 +225,15 @@ impl Matched {
         self.was[at].is_none()
     }
 
+    /// Returns whether the counterpart of a line of the file was outside of the text.
+    pub(super) fn is_other(&self, at: usize) -> bool {
+        self.was[at].is_some_and(|was| !self.own.contains(&was))
+    }
+
     /// Returns whether a line of the file was outside of the text.
     pub(super) fn is_foreign(&self, at: usize) -> bool {
         match self.was[at] {
-            Some(was) => !self.own.contains(&was),
+            Some(_) => self.is_other(at),
             None => {
                 let count = self.counts[&self.new[at]];
                 self.telling[at] && count.own == 0 && count.now <= count.outside
