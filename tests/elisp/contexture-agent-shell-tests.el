@@ -123,9 +123,9 @@
   "Send TEXT as a prompt from the buffer SHELL; return it as LOG has it."
   (let ((before (length (contexture-agent-shell-test-prompts log))))
     (agent-shell-insert :text text :submit t :shell-buffer shell)
-    (contexture-test-until
-     (and (> (length (contexture-agent-shell-test-prompts log)) before)
-          (not (with-current-buffer shell (shell-maker-busy)))))
+    (contexture-ert-wait-for
+        (and (> (length (contexture-agent-shell-test-prompts log)) before)
+             (not (with-current-buffer shell (shell-maker-busy)))))
     (car (last (contexture-agent-shell-test-prompts log)))))
 
 (ert-deftest contexture-agent-shell-real-gives-agents-what-is-marked ()

@@ -58,12 +58,12 @@
 
 (defun contexture-dashboard-tests--quiet ()
   "Wait until the dashboard has nothing more to ask."
-  (contexture-test-until
-   (with-current-buffer contexture-dashboard-buffer
-     (not (or contexture-dashboard--updating contexture-dashboard--timer))))
-  (contexture-test-until
-   (cl-notany #'contexture-count--entry-stale
-              (hash-table-values contexture-count--entries)))
+  (contexture-ert-wait-for
+      (with-current-buffer contexture-dashboard-buffer
+        (not (or contexture-dashboard--updating contexture-dashboard--timer))))
+  (contexture-ert-wait-for
+      (cl-notany #'contexture-count--entry-stale
+                 (hash-table-values contexture-count--entries)))
   (contexture-test-settle))
 
 (defun contexture-dashboard-tests--timers ()
@@ -394,7 +394,7 @@
       (contexture-dashboard)
       (contexture-dashboard-tests--shows "Messages   1")
       (contexture-request 'add-message '(:content "a"))
-      (contexture-test-until (contexture-dashboard-tests--timers))
+      (contexture-ert-wait-for (contexture-dashboard-tests--timers))
       (kill-buffer contexture-dashboard-buffer)
       (should-not (contexture-dashboard-tests--timers)))))
 
@@ -417,7 +417,7 @@
           (contexture-dashboard)
           (contexture-dashboard-tests--shows "Messages   2")
           (contexture-dashboard-tests--quiet)
-          (contexture-test-kill-server)
+          (contexture-ert-kill-server t)
           (contexture-request 'add-message '(:session "work" :content "after"))
           (contexture-dashboard-tests--shows "Messages   3"))))))
 

@@ -20,8 +20,8 @@
   "List the context MANAGER and return the list's buffer, with its items in it."
   (contexture-list manager)
   (with-current-buffer contexture-list-buffer
-    (contexture-test-until (and contexture-list--loaded
-                                (not contexture-list--updating)))
+    (contexture-ert-wait-for (and contexture-list--loaded
+                                  (not contexture-list--updating)))
     (current-buffer)))
 
 (defun contexture-edges--column (column)
@@ -116,7 +116,7 @@ The variable `file' is the name of that file."
   (contexture-edges--with-list
     (contexture-test-user-error "only shows context" (contexture-add-buffer))
     (contexture-list-edit)
-    (with-current-buffer (contexture-test-until (contexture-edges--edit-buffer))
+    (with-current-buffer (contexture-ert-wait-for (contexture-edges--edit-buffer))
       (contexture-test-user-error "only shows context" (contexture-add-buffer)))))
 
 ;;;; Remote buffers
@@ -206,11 +206,11 @@ machine.  There, the server would find a file with another text."
       (should (equal (buffer-file-name) file))
       (should (= (line-number-at-pos) 2))
       (contexture-mode)
-      (contexture-test-until
-       (cl-find-if (lambda (overlay)
-                     (and (= (overlay-start overlay) 5)
-                          (overlay-get overlay 'contexture-mark)))
-                   (overlays-in (point-min) (point-max)))))))
+      (contexture-ert-wait-for
+          (cl-find-if (lambda (overlay)
+                        (and (= (overlay-start overlay) 5)
+                             (overlay-get overlay 'contexture-mark)))
+                      (overlays-in (point-min) (point-max)))))))
 
 (ert-deftest contexture-edges-items-outlive-a-buffer-without-file ()
   (contexture-test-with-server
@@ -247,12 +247,12 @@ machine.  There, the server would find a file with another text."
     (kill-buffer "b.el")
     (delete-file file)
     (contexture-test-message "the file of 1 is gone" (contexture-list-refresh))
-    (contexture-test-until (equal (contexture-edges--states) '("missing")))
+    (contexture-ert-wait-for (equal (contexture-edges--states) '("missing")))
     (contexture-test-message "b.el is gone; this is the text" (contexture-list-visit))
     (should (equal (with-current-buffer contexture-list--item-buffer (buffer-string))
                    "two\n"))
     (contexture-test-message "Removed 1 item" (contexture-list-remove))
-    (contexture-test-until (null (contexture-edges--states)))))
+    (contexture-ert-wait-for (null (contexture-edges--states)))))
 
 (ert-deftest contexture-edges-a-deleted-file-that-is-still-open-is-visited ()
   (contexture-edges--with-list
@@ -266,10 +266,10 @@ machine.  There, the server would find a file with another text."
   (contexture-edges--with-list
     (rename-file file (concat file ".away"))
     (contexture-test-message "Read .* again" (contexture-list-refresh))
-    (contexture-test-until (equal (contexture-edges--states) '("missing")))
+    (contexture-ert-wait-for (equal (contexture-edges--states) '("missing")))
     (rename-file (concat file ".away") file)
     (contexture-test-message "Read .* again" (contexture-list-refresh))
-    (contexture-test-until (equal (contexture-edges--states) '("fresh")))))
+    (contexture-ert-wait-for (equal (contexture-edges--states) '("fresh")))))
 
 (ert-deftest contexture-edges-a-renamed-file-is-missing-under-its-old-name ()
   (contexture-edges--with-list
@@ -279,7 +279,7 @@ machine.  There, the server would find a file with another text."
       (dired-rename-file file new nil)
       (should (equal (buffer-file-name (get-file-buffer new)) new))
       (contexture-test-message "the file of 1 is gone" (contexture-list-refresh))
-      (contexture-test-until (equal (contexture-edges--states) '("missing")))
+      (contexture-ert-wait-for (equal (contexture-edges--states) '("missing")))
       (contexture-test-message "b.el is gone; this is the text"
         (contexture-list-visit))
       (with-current-buffer (get-file-buffer new)
@@ -294,7 +294,7 @@ machine.  There, the server would find a file with another text."
     (delete-file file)
     (make-directory file)
     (contexture-test-message "could not be found" (contexture-list-refresh))
-    (contexture-test-until (equal (contexture-edges--states) '("stale")))))
+    (contexture-ert-wait-for (equal (contexture-edges--states) '("stale")))))
 
 ;;;; Rectangles
 
@@ -451,11 +451,11 @@ machine.  There, the server would find a file with another text."
           (contexture-test-as-other-emacs other
             (contexture-request 'remove-context
                                 (list :manager "m" :ids (list (nth 0 ids)))))
-          (contexture-test-until (= (length (contexture-edges--states)) 2))
+          (contexture-ert-wait-for (= (length (contexture-edges--states)) 2))
           (should (equal (tabulated-list-get-id) (nth 2 ids)))
           (should (equal (contexture-list--tagged ?>) (list (nth 1 ids))))
           (contexture-list-remove)
-          (contexture-test-until (= (length (contexture-edges--states)) 1))
+          (contexture-ert-wait-for (= (length (contexture-edges--states)) 1))
           (contexture-test-as-other-emacs other
             (should (equal (mapcar (lambda (item) (plist-get item :content))
                                    (contexture-test-items "m"))
@@ -475,7 +475,7 @@ machine.  There, the server would find a file with another text."
             (contexture-request 'remove-context (list :manager "m" :ids (list id))))
           (goto-char (contexture-list--find id))
           (contexture-test-message "no item ctx-1" (contexture-list-remove))
-          (contexture-test-until (= (length (contexture-edges--states)) 1))))
+          (contexture-ert-wait-for (= (length (contexture-edges--states)) 1))))
       (contexture-test-as-other-emacs other (contexture-disconnect)))))
 
 ;;;; A server that is stopped
@@ -483,7 +483,7 @@ machine.  There, the server would find a file with another text."
 (ert-deftest contexture-edges-a-stopped-server-holds-up-no-key-of-the-list ()
   (contexture-edges--with-list
     (contexture-request 'add-context '(:manager "b.el" :content "another"))
-    (contexture-test-until (= (length (contexture-edges--states)) 2))
+    (contexture-ert-wait-for (= (length (contexture-edges--states)) 2))
     (let ((contexture--patience 0)
           (id (tabulated-list-get-id))
           (inhibit-message t))
@@ -504,10 +504,10 @@ machine.  There, the server would find a file with another text."
         (contexture-test-message "Waiting for the Contexture server"
           (contexture-list-move-up))
         (should (= (length (contexture-edges--states)) 2)))
-      (contexture-test-until (= (length (contexture-edges--states)) 1))
+      (contexture-ert-wait-for (= (length (contexture-edges--states)) 1))
       ;; What looks at files is answered when it has done so.
-      (contexture-test-until (equal (car kill-ring) "two\n"))
-      (contexture-test-until (contexture-edges--edit-buffer)))))
+      (contexture-ert-wait-for (equal (car kill-ring) "two\n"))
+      (contexture-ert-wait-for (contexture-edges--edit-buffer)))))
 
 (ert-deftest contexture-edges-a-stopped-server-holds-up-no-opening-of-the-list ()
   (contexture-edges--with-list
@@ -525,7 +525,7 @@ machine.  There, the server would find a file with another text."
       (contexture-test-message "Waiting for the Contexture server"
         (let ((contexture--patience 0)) (contexture-list "a third"))))
     (contexture-list "another")
-    (contexture-test-until (string-match-p "no items yet" (buffer-string)))))
+    (contexture-ert-wait-for (string-match-p "no items yet" (buffer-string)))))
 
 (ert-deftest contexture-edges-who-adds-is-told-that-the-server-is-stopped ()
   (contexture-edges--with-list

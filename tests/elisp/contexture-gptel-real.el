@@ -48,7 +48,7 @@ That is an alist of roles and texts."
     (let ((note (lambda (&rest _) (set answered t))))
       (add-hook 'gptel-post-response-functions note nil t)
       (gptel-send)
-      (contexture-test-until (symbol-value answered))
+      (contexture-ert-wait-for (symbol-value answered))
       (remove-hook 'gptel-post-response-functions note t))
     (should (= (1+ before) (how-many "Because\\." (point-min) (point-max))))
     (should (= (1+ asked) (length (contexture-ert-shown)))))

@@ -64,7 +64,7 @@ done, what they left is sent."
 
 (defun contexture-gptel-test-sent ()
   "Wait until the stand-in has sent something, and return it."
-  (contexture-test-until contexture-gptel-test-sent)
+  (contexture-ert-wait-for contexture-gptel-test-sent)
   (should (= 1 (length contexture-gptel-test-sent)))
   (pop contexture-gptel-test-sent))
 

@@ -155,7 +155,7 @@
 
 (defun contexture-lisp-real-added (count)
   "Wait until this context has COUNT items, and return them."
-  (contexture-test-until (>= (length (contexture-test-items)) count))
+  (contexture-ert-wait-for (>= (length (contexture-test-items)) count))
   (let ((items (contexture-test-items)))
     (should (= (length items) count))
     items))

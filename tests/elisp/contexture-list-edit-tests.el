@@ -63,8 +63,8 @@
   (declare (indent 0) (debug t))
   `(contexture-list-tests--with-list
      (contexture-list-edit)
-     (with-current-buffer (contexture-test-until
-                           (get-buffer "*contexture: edit a.el:2-3*"))
+     (with-current-buffer (contexture-ert-wait-for
+                              (get-buffer "*contexture: edit a.el:2-3*"))
        ,@body)))
 
 (ert-deftest contexture-list-edits-an-item ()
@@ -154,7 +154,7 @@
         (contexture-list-item--save item)
         (goto-char (point-max))
         (insert "later"))
-      (contexture-test-until (null contexture-list-item--saving))
+      (contexture-ert-wait-for (null contexture-list-item--saving))
       (contexture-test-settle))
     (should (equal (buffer-string) "mine two\nthree\nlater"))
     (should (buffer-modified-p))

@@ -131,8 +131,8 @@
   (contexture-list-tests--with-list
     (contexture-list-tests--go-to 2)
     (contexture-list-show)
-    (with-current-buffer (contexture-test-until
-                          (get-buffer contexture-list--item-buffer))
+    (with-current-buffer (contexture-ert-wait-for
+                             (get-buffer contexture-list--item-buffer))
       (should (equal (buffer-string) "some more words that cost more tokens"))
       (should buffer-read-only))))
 
@@ -171,7 +171,7 @@
     (contexture-list-mark)
     (should (equal (contexture-list-tests--tags) '(">" ">" " ")))
     (contexture-test-message "2 items pinned" (contexture-list-pin))
-    (contexture-test-until (equal (contexture-list-tests--column 0) '("*" "*" "")))
+    (contexture-ert-wait-for (equal (contexture-list-tests--column 0) '("*" "*" "")))
     (should (equal (contexture-list-tests--tags) '(">" ">" " ")))
     (contexture-test-message "Copied .* of 2 items" (contexture-list-copy))
     (should (equal (car kill-ring)
@@ -184,11 +184,11 @@
 (ert-deftest contexture-list-pins-all-unless-all-are-pinned ()
   (contexture-list-tests--with-list
     (contexture-list-pin)
-    (contexture-test-until (equal (contexture-list-tests--column 0) '("*" "" "")))
+    (contexture-ert-wait-for (equal (contexture-list-tests--column 0) '("*" "" "")))
     (contexture-list-mark)
     (contexture-list-mark)
     (contexture-list-pin)
-    (contexture-test-until (equal (contexture-list-tests--column 0) '("*" "*" "")))))
+    (contexture-ert-wait-for (equal (contexture-list-tests--column 0) '("*" "*" "")))))
 
 (ert-deftest contexture-list-unmarks ()
   (contexture-list-tests--with-list
@@ -274,7 +274,7 @@
 (ert-deftest contexture-list-filters-by-contents ()
   (contexture-list-tests--with-list
     (contexture-list-filter-contents "WORDS\\|three")
-    (contexture-test-until (not contexture-list--updating))
+    (contexture-ert-wait-for (not contexture-list--updating))
     (should (equal (contexture-list-tests--column 2) '("a.el")))
     (contexture-list-filter-contents "words\\|three")
     (contexture-list-tests--until-rows 2)
@@ -315,7 +315,7 @@
                     (apply line row arguments)))
                  (id (plist-get (nth 1 contexture-list--items) :id)))
         (contexture-request 'pin-context (list :manager "m" :id id))
-        (contexture-test-until (equal (contexture-list-tests--column 0) '("" "*" "")))
+        (contexture-ert-wait-for (equal (contexture-list-tests--column 0) '("" "*" "")))
         (should (member (delete-dups made) ; the minute may have ended
                         (list (list id)
                               (mapcar (lambda (item) (plist-get item :id))
@@ -342,7 +342,7 @@
   (contexture-test-with-server
     (contexture-list "m")
     (with-current-buffer contexture-list-buffer
-      (contexture-test-until (string-match-p "no items yet" (buffer-string)))
+      (contexture-ert-wait-for (string-match-p "no items yet" (buffer-string)))
       (contexture-list-tests--add "x")
       (contexture-list-tests--until-rows 1)
       (should-not (string-match-p "no items yet" (buffer-string))))))
@@ -362,10 +362,10 @@
 (ert-deftest contexture-list-pins-and-unpins ()
   (contexture-list-tests--with-list
     (contexture-list-pin)
-    (contexture-test-until (equal (contexture-list-tests--column 0) '("*" "" "")))
+    (contexture-ert-wait-for (equal (contexture-list-tests--column 0) '("*" "" "")))
     (contexture-list-tests--go-to 1)
     (contexture-list-pin)
-    (contexture-test-until (equal (contexture-list-tests--column 0) '("" "" "")))))
+    (contexture-ert-wait-for (equal (contexture-list-tests--column 0) '("" "" "")))))
 
 (ert-deftest contexture-list-commands-want-an-item ()
   (contexture-list-tests--with-list
@@ -392,9 +392,9 @@
     (contexture-list-tests--add "kept")
     (contexture-list-tests--open
      (lambda ()
-       (contexture-test-kill-server)
-       (contexture-test-until (not (contexture-running-p)))
-       (contexture-test-until (contexture-running-p))
+       (contexture-ert-kill-server t)
+       (contexture-ert-wait-for (not (contexture-running-p)))
+       (contexture-ert-wait-for (contexture-running-p))
        (contexture-list-tests--add "new")
        (contexture-list-tests--until-rows 2)))))
 
@@ -426,15 +426,15 @@
   (contexture-list-tests--with-list
     (write-region "something\nelse\n" nil "a.el" nil 'silent)
     (contexture-list-refresh)
-    (contexture-test-until
-     (equal (car (contexture-list-tests--column 6)) "stale"))
+    (contexture-ert-wait-for
+        (equal (car (contexture-list-tests--column 6)) "stale"))
     (contexture-list-tests--go-to 1)
     (should (eq (get-text-property 0 'face (aref (tabulated-list-get-entry) 2))
                 'contexture-list-stale))
     (delete-file "a.el")
     (contexture-list-refresh)
-    (contexture-test-until
-     (equal (car (contexture-list-tests--column 6)) "missing"))))
+    (contexture-ert-wait-for
+        (equal (car (contexture-list-tests--column 6)) "missing"))))
 
 (ert-deftest contexture-list-shows-unsaved-and-remote-items ()
   (contexture-test-with-server
@@ -455,8 +455,8 @@
          (contexture-test-file "a.el" "x")
          (set-file-times file (time-add nil 60))
          (contexture-list-refresh)
-         (contexture-test-until
-          (equal (contexture-list-tests--column 6) '("fresh"))))))))
+         (contexture-ert-wait-for
+             (equal (contexture-list-tests--column 6) '("fresh"))))))))
 
 (ert-deftest contexture-list-takes-saved-text-for-saved ()
   (contexture-test-with-server
@@ -474,9 +474,9 @@
     (unwind-protect
         (progn
           (contexture-request 'add-context '(:manager "m" :content "two"))
-          (contexture-test-until
-           (with-current-buffer contexture-preview-buffer
-             (string-search "two" (buffer-string)))))
+          (contexture-ert-wait-for
+              (with-current-buffer contexture-preview-buffer
+                (string-search "two" (buffer-string)))))
       (kill-buffer contexture-preview-buffer))
     (should-not contexture-notification-functions)))
 
@@ -520,8 +520,8 @@
   (contexture-list-tests--with-list
     (write-region "new first line\none\ntwo\nthree\nfour\n" nil "a.el" nil 'silent)
     (contexture-list-refresh)
-    (contexture-test-until
-     (equal (contexture-list-tests--column 3) '("3-4" "10" "")))))
+    (contexture-ert-wait-for
+        (equal (contexture-list-tests--column 3) '("3-4" "10" "")))))
 
 (ert-deftest contexture-list-leaves-nothing-behind ()
   (contexture-list-tests--with-list

@@ -85,20 +85,20 @@
 (ert-deftest contexture-live-text-is-given-to-those-who-ask-for-it ()
   (contexture-live-tests--with-file
     (contexture-live-tests--add 3 4)
-    (contexture-test-until contexture--live-watching)
+    (contexture-ert-wait-for contexture--live-watching)
     (contexture-live-tests--line 4)
     (insert "typed ")
     (let ((text (buffer-string))
           (read (list :path file :root (file-name-directory file) :ask-editors t)))
       ;; This Emacs does not wait for itself.
       (should-not (eq (plist-get (contexture-request 'read-file read) :unsaved) t))
-      (contexture-test-until (contexture-ert-calls 'give-text))
+      (contexture-ert-wait-for (contexture-ert-calls 'give-text))
       (should (equal (plist-get (car (contexture-ert-calls 'give-text)) :content) text))
       (should (= (contexture-live-tests--updates) 1))
       (save-buffer)
       (contexture-request 'read-file read)
       (contexture-request 'ask-editors)
-      (contexture-test-until (= 3 (length (contexture-ert-calls 'give-text))))
+      (contexture-ert-wait-for (= 3 (length (contexture-ert-calls 'give-text))))
       (dolist (given (cdr (contexture-ert-calls 'give-text)))
         (should-not (plist-get given :content))))))
 
@@ -108,7 +108,7 @@
     (should (= (length (contexture-live--item-ids)) 1))
     (contexture-mode)
     (contexture-test-settle)
-    (contexture-test-until (get-char-property (contexture--line-position 3) 'help-echo))
+    (contexture-ert-wait-for (get-char-property (contexture--line-position 3) 'help-echo))
     (contexture-mode -1)
     (should-not (get-char-property (contexture--line-position 3) 'help-echo))
     (contexture-live-tests--line 3)
@@ -168,7 +168,7 @@
     (contexture-request 'clear-manager '(:manager "a.txt"))
     (revert-buffer t t)
     (contexture-test-message "^Added" (contexture-add-file file))
-    (contexture-test-until (contexture-live--item-ids))
+    (contexture-ert-wait-for (contexture-live--item-ids))
     (insert "zeroth\n")
     (contexture-live-tests--check (buffer-string))))
 
@@ -245,7 +245,7 @@
     (contexture-live-tests--add 3 4)
     (kill-buffer)
     (with-current-buffer (find-file-noselect file)
-      (contexture-test-until (contexture-live--item-ids))
+      (contexture-ert-wait-for (contexture-live--item-ids))
       (contexture-live-tests--line 4)
       (insert "new ")
       (contexture-live-tests--check "third\nnew fourth\n" '(3 4)))))
@@ -258,7 +258,7 @@
       (should-not (contexture-live--item-ids))
       (should-not (memq #'contexture-live--opened (default-value 'find-file-hook)))
       (contexture-request 'ping)
-      (contexture-test-until (contexture-live--item-ids))
+      (contexture-ert-wait-for (contexture-live--item-ids))
       (contexture-live-tests--line 3)
       (insert "new ")
       (contexture-live-tests--check "new third\nfourth\n"))))
@@ -282,7 +282,7 @@
       (contexture-live-tests--line 3)
       (insert "unsaved ")
       (contexture-live-tests--check "unsaved third\nfourth\n")
-      (contexture-test-kill-server)
+      (contexture-ert-kill-server t)
       (insert "more ")
       (contexture-live-tests--check "unsaved more third\nfourth\n"))))
 
@@ -298,7 +298,7 @@
     (revert-buffer t t)
     (contexture-live-tests--check "third\nfourth\n" '(4 5))
     (contexture-test-settle)
-    (contexture-test-until (contexture-live--item-ids))
+    (contexture-ert-wait-for (contexture-live--item-ids))
     (contexture-live-tests--line 4)
     (insert "x")
     (contexture-live-tests--check "xthird\nfourth\n" '(4 5))))
@@ -360,7 +360,7 @@
     (contexture-live-tests--add 3 4)
     (kill-buffer)
     (with-current-buffer (find-file-noselect file)
-      (contexture-test-until (contexture-live--item-ids))
+      (contexture-ert-wait-for (contexture-live--item-ids))
       (contexture-live-tests--line 3)
       (insert "x")
       (save-buffer)
@@ -391,13 +391,13 @@
     (contexture-request 'ping)
     (contexture-request 'add-file (list :path file :start-line 2 :end-line 3 :live t
                                         :manager "of another"))
-    (contexture-test-until (contexture-live--item-ids))
+    (contexture-ert-wait-for (contexture-live--item-ids))
     (contexture-live-tests--line 2)
     (insert "x")
     (should (equal (plist-get (contexture-test-only-item "of another") :content)
                    "xsecond\nthird\n"))
     (contexture-request 'clear-manager '(:manager "of another"))
-    (contexture-test-until (null (contexture-live--item-ids)))))
+    (contexture-ert-wait-for (null (contexture-live--item-ids)))))
 
 (ert-deftest contexture-live-changes-of-which-an-answer-told-are-not-asked-about ()
   (let ((contexture-live--claimed (make-hash-table :test #'equal))
@@ -427,14 +427,14 @@
     (contexture-live-tests--line 3)
     (contexture-test-message "^Frozen: .*a.txt:3-4"
       (call-interactively #'contexture-freeze))
-    (contexture-test-until (null (contexture-live--item-ids)))
+    (contexture-ert-wait-for (null (contexture-live--item-ids)))
     (insert "not sent ")
     (should (equal (plist-get (contexture-live-tests--item) :content) "third\nfourth\n"))
     (should (string-match-p "\\[as of 20" (contexture--markdown "a.txt")))
     (delete-region (point) (line-beginning-position))
     (contexture-test-message "^Following again: .*a.txt:3-4"
       (let ((current-prefix-arg '(4))) (call-interactively #'contexture-freeze)))
-    (contexture-test-until (contexture-live--item-ids))
+    (contexture-ert-wait-for (contexture-live--item-ids))
     (insert "sent ")
     (contexture-live-tests--check "sent third\nfourth\n")))
 
@@ -503,8 +503,8 @@
                                 (get-text-property
                                  0 'display
                                  (aref (cadr (contexture-list--row item 0)) 6)))))
-      (contexture-test-until
-       (member " 1 stale" (ensure-list (contexture--lighter)))))))
+      (contexture-ert-wait-for
+          (member " 1 stale" (ensure-list (contexture--lighter)))))))
 
 (provide 'contexture-live-tests)
 ;;; contexture-live-tests.el ends here

@@ -36,8 +36,8 @@
 (defun contexture-marks-tests--settle ()
   "Wait until the marks are those of the server."
   (contexture-test-settle)
-  (contexture-test-until
-   (zerop (hash-table-count contexture-marks--fetching)))
+  (contexture-ert-wait-for
+      (zerop (hash-table-count contexture-marks--fetching)))
   (contexture-test-settle))
 
 (defun contexture-marks-tests--marks (&optional buffer)
@@ -368,9 +368,9 @@
       (goto-char (point-min))
       (insert "unsaved\n")
       (let ((process (contexture-test-process)))
-        (contexture-test-kill-server)
-        (contexture-test-until (not (eq process (contexture-test-process))))
-        (contexture-test-until (contexture-running-p)))
+        (contexture-ert-kill-server t)
+        (contexture-ert-wait-for (not (eq process (contexture-test-process))))
+        (contexture-ert-wait-for (contexture-running-p)))
       (contexture-marks-tests--settle)
       (contexture-marks-tests--should-mark (5 . 6)))))
 
@@ -378,8 +378,8 @@
   (contexture-marks-tests--with-lines
     (contexture-marks-tests--add 4 5)
     (oset contexture--connection target '("/nonexistent/contexture"))
-    (contexture-test-kill-server)
-    (contexture-test-until (null (contexture-marks--overlays)))
+    (contexture-ert-kill-server t)
+    (contexture-ert-wait-for (null (contexture-marks--overlays)))
     (should-not (local-variable-p 'left-margin-width))
     (should-not (contexture-marks-tests--help-at 4))))
 
@@ -436,7 +436,7 @@
       (should-not (contexture-marks--overlays))
       ;; What follows the text is the item's, and goes with that.
       (contexture-clear)
-      (contexture-test-until (null (contexture-live--item-ids)))
+      (contexture-ert-wait-for (null (contexture-live--item-ids)))
       (contexture-test-settle)
       (cl-loop for (key value) on (contexture-marks-tests--state) by #'cddr
                do (should (equal (list key value)
@@ -454,7 +454,7 @@
       (should-not (contexture-marks--overlays))
       ;; What follows the text is the item's, and goes with that.
       (contexture-clear)
-      (contexture-test-until (null (contexture-live--item-ids)))
+      (contexture-ert-wait-for (null (contexture-live--item-ids)))
       (contexture-test-settle)
       (cl-loop for (key value) on (contexture-marks-tests--state) by #'cddr
                do (should (equal (list key value)

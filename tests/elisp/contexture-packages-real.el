@@ -104,14 +104,14 @@
 (contexture-packages-real-deftest company-capf completes-mentions
   (contexture-test-with-server
     (contexture-test-file "parser.el" "(defun parse ())")
-    (let ((default-directory contexture-test-directory))
+    (let ((default-directory contexture-ert-directory))
       (with-temp-buffer
-        (setq default-directory contexture-test-directory)
+        (setq default-directory contexture-ert-directory)
         (contexture-mention-mode)
         (insert "see @pars")
-        (contexture-test-until
-         (member "parser.el" (mapcar #'substring-no-properties
-                                     (contexture-packages-real-company))))))))
+        (contexture-ert-wait-for
+            (member "parser.el" (mapcar #'substring-no-properties
+                                        (contexture-packages-real-company))))))))
 
 (defun contexture-packages-real-company ()
   "Return what Company shows at point."
@@ -127,7 +127,7 @@
      (save-window-excursion
        (with-temp-buffer
          (switch-to-buffer (current-buffer))
-         (setq default-directory contexture-test-directory)
+         (setq default-directory contexture-ert-directory)
          (contexture-mention-mode)
          (insert "see @p")
          ,@body
@@ -145,9 +145,9 @@
               ((symbol-function 'corfu--popup-show) #'ignore)
               ((symbol-function 'corfu--popup-hide) #'ignore))
       (corfu-mode)
-      (contexture-test-until (progn (completion-at-point)
-                                    (ignore-errors (corfu--exhibit))
-                                    (cdr corfu--candidates)))
+      (contexture-ert-wait-for (progn (completion-at-point)
+                                      (ignore-errors (corfu--exhibit))
+                                      (cdr corfu--candidates)))
       (corfu-next)
       (corfu-insert))))
 
@@ -158,12 +158,12 @@
       (cl-letf (((symbol-function 'completing-read)
                  (lambda (_prompt table &rest _)
                    (setq chosen (car (member "printer.el" (all-completions "" table)))))))
-        (contexture-test-until (progn (completion-at-point) chosen))))))
+        (contexture-ert-wait-for (progn (completion-at-point) chosen))))))
 
 (contexture-packages-real-deftest magit adds-what-is-at-point
   (skip-unless (executable-find "git"))
   (contexture-test-with-server
-    (let ((default-directory contexture-test-directory))
+    (let ((default-directory contexture-ert-directory))
       (contexture-test-file "a.txt" "one")
       (dolist (args '(("init" "-q") ("add" "a.txt")
                       ("-c" "user.name=A" "-c" "user.email=a@b.c" "commit" "-q" "-m" "one")))

@@ -35,7 +35,7 @@
 (defun contexture-provider-tests--names ()
   "Return the names of the providers that the server knows."
   (contexture-request 'ping)
-  (contexture-test-until (null contexture-provider--pending))
+  (contexture-ert-wait-for (null contexture-provider--pending))
   (contexture-test-settle)
   (mapcar (lambda (it) (plist-get it :name)) (contexture-request 'list-providers)))
 
@@ -47,15 +47,15 @@
           (list (cons "play" (contexture-repl-test-provider))
                 '("local" :kind ollama :model "llama" :base-url "http://localhost:1")))
     (should (equal (contexture-provider-tests--names) '("play" "local")))
-    (contexture-test-kill-server)
-    (contexture-test-until (not (contexture-running-p)))
+    (contexture-ert-kill-server t)
+    (contexture-ert-wait-for (not (contexture-running-p)))
     (should (equal (contexture-provider-tests--names) '("play" "local")))
     (should-not contexture-provider--problems)))
 
 (ert-deftest contexture-provider-is-told-before-what-waits ()
   (contexture-repl-test-with '(("One" hang) ("The whole"))
     (contexture-repl-test-begin "Count" "One")
-    (contexture-test-kill-server)
+    (contexture-ert-kill-server t)
     (contexture-repl-test-wait)
     (should (string-search "scripted\nThe whole\n" (contexture-repl-test-shown)))
     (should-not (string-search "Error" (contexture-repl-test-shown)))))
@@ -118,7 +118,7 @@
                  (push (cons method params) told)))
               ((symbol-function 'jsonrpc-running-p) #'always))
       (contexture-provider--tell nil entry)
-      (contexture-test-until (null contexture-provider--pending)))
+      (contexture-ert-wait-for (null contexture-provider--pending)))
     (cdr (assq 'configure-provider told))))
 
 (ert-deftest contexture-provider-key-comes-from-auth-source ()
@@ -151,7 +151,7 @@
           (let (went-on)
             (contexture-provider--when-ready (lambda () (setq went-on t)))
             (should-not went-on)
-            (contexture-test-until went-on))
+            (contexture-ert-wait-for went-on))
           (should looked)
           ;; The next server is told at once.
           (contexture-provider--tell nil '("x" :kind anthropic :model "m" :auth-source t))
@@ -169,7 +169,7 @@
     (setq contexture-provider--pending '("x"))
     (contexture-repl-test-type "Q")
     (contexture-repl-send)
-    (contexture-test-until contexture-provider--waiting)
+    (contexture-ert-wait-for contexture-provider--waiting)
     (should (contexture-repl--busy-p))
     (setq contexture-provider--pending nil)
     (contexture-provider--go-on)
@@ -187,8 +187,8 @@
         (contexture-provider--when-ready (lambda () (error "Out of order")))
         (contexture-provider--when-ready (lambda () (push 2 went-on)))
         (contexture-test-message "Contexture: Out of order"
-          (contexture-test-until (null contexture-provider--pending)))
-        (contexture-test-until (equal went-on '(2 1)))
+          (contexture-ert-wait-for (null contexture-provider--pending)))
+        (contexture-ert-wait-for (equal went-on '(2 1)))
         (should-not contexture-provider--waiting)))))
 
 (ert-deftest contexture-provider-key-is-shown-nowhere ()
@@ -203,7 +203,7 @@
         (let ((lines (mapconcat (lambda (it) (format "%s" it)) contexture-ert--lines "")))
           (should (string-search "configure-provider" lines)))
         (contexture-doctor)
-        (contexture-test-until (string-search "contexture-mode" (buffer-string)))
+        (contexture-ert-wait-for (string-search "contexture-mode" (buffer-string)))
         (dolist (buffer (buffer-list))
           (with-current-buffer buffer
             (should-not (save-excursion (goto-char (point-min))
@@ -237,12 +237,12 @@
 (ert-deftest contexture-provider-command-tells-the-server-at-once ()
   (contexture-provider-tests--with nil
     (contexture-repl-test-open "talk")
-    (contexture-test-until (string-search "No model is set up"
-                                          (contexture-repl-test-shown)))
+    (contexture-ert-wait-for (string-search "No model is set up"
+                                            (contexture-repl-test-shown)))
     (add-hook 'contexture-providers-hook #'contexture-repl--providers-changed)
     (contexture-ert-with-model '("A")
       (contexture-configure-provider "play" (contexture-repl-test-provider))
-      (contexture-test-until (string-search "scripted" (contexture-repl-test-header)))
+      (contexture-ert-wait-for (string-search "scripted" (contexture-repl-test-header)))
       (should-not (string-search "No model is set up" (contexture-repl-test-shown)))
       (contexture-repl-test-send "Q")
       (should (string-search "scripted\nA\n" (contexture-repl-test-shown)))
@@ -265,8 +265,8 @@
       (should-not contexture-provider--awaited)
       ;; It is said once, not to each server that comes later.
       (with-current-buffer (messages-buffer) (set-marker start (point-max)))
-      (contexture-test-kill-server)
-      (contexture-test-until (not (contexture-running-p)))
+      (contexture-ert-kill-server t)
+      (contexture-ert-wait-for (not (contexture-running-p)))
       (contexture-provider-tests--names)
       (should-not (contexture-test--message-after start "told of")))))
 
@@ -289,7 +289,7 @@
                    (assq (pop answers) choices))))
         (contexture-test-message "kept the settings of provider gone"
           (call-interactively #'contexture-configure-provider)
-          (contexture-test-until (null answers)))
+          (contexture-ert-wait-for (null answers)))
         (should-not entered)
         (should (= (length asked) 2))
         (should (string-search "gone does not answer" (car asked)))
@@ -345,7 +345,7 @@
 
 (ert-deftest contexture-provider-models-complete-in-a-conversation ()
   (contexture-repl-test-with '(("A"))
-    (contexture-test-until (consp contexture-repl--providers))
+    (contexture-ert-wait-for (consp contexture-repl--providers))
     (setq contexture-repl--models '(("play" "scripted" "scripted-large")))
     (contexture-repl-test-type "/model scripted-")
     (completion-at-point)
@@ -358,26 +358,26 @@
 
 (ert-deftest contexture-provider-models-are-asked-for-once-and-by-need ()
   (contexture-repl-test-with '(("A"))
-    (contexture-test-until (consp contexture-repl--providers))
+    (contexture-ert-wait-for (consp contexture-repl--providers))
     (should-not contexture-repl--models)
     (contexture-repl--ask-models)
-    (contexture-test-until (equal contexture-repl--models '(("play" "model"))))
+    (contexture-ert-wait-for (equal contexture-repl--models '(("play" "model"))))
     (cl-letf (((symbol-function 'contexture-repl--request)
                (lambda (&rest _) (error "Must not be called"))))
       (contexture-repl--ask-models))))
 
 (ert-deftest contexture-provider-that-another-client-adds-or-removes-is-followed ()
   (contexture-repl-test-with '(("A"))
-    (contexture-test-until (consp contexture-repl--providers))
+    (contexture-ert-wait-for (consp contexture-repl--providers))
     (cl-flet ((names () (and (listp contexture-repl--providers)
                              (mapcar (lambda (it) (plist-get it :name))
                                      contexture-repl--providers))))
       (contexture-request 'configure-provider
                           '(:name "late" :kind :ollama :model "llama"
                             :base-url "http://localhost:1"))
-      (contexture-test-until (member "late" (names)))
+      (contexture-ert-wait-for (member "late" (names)))
       (contexture-request 'remove-provider '(:name "late"))
-      (contexture-test-until (equal (names) '("play"))))))
+      (contexture-ert-wait-for (equal (names) '("play"))))))
 
 ;;;; The doctor
 
@@ -387,7 +387,7 @@
   (contexture-test-settle)
   (let (findings)
     (contexture-doctor--check-models (lambda (them) (setq findings them)))
-    (contexture-test-until findings)
+    (contexture-ert-wait-for findings)
     (mapcar (lambda (it) (list (plist-get it :status) (plist-get it :text)
                                (or (plist-get it :advice) "")))
             findings)))

@@ -28,10 +28,10 @@ SESSION is the buffer of the session, and point is in the definition."
 
 (defun contexture-repl-code-tests--asked ()
   "Wait until something was asked and answered, and return what it was."
-  (contexture-test-until (buffer-live-p contexture-repl--last-buffer))
+  (contexture-ert-wait-for (buffer-live-p contexture-repl--last-buffer))
   (with-current-buffer contexture-repl--last-buffer
-    (contexture-test-until (not (memq (contexture-repl--last :user)
-                                      (list nil contexture-repl-code-tests--seen))))
+    (contexture-ert-wait-for (not (memq (contexture-repl--last :user)
+                                        (list nil contexture-repl-code-tests--seen))))
     (contexture-repl-test-wait)
     (setq contexture-repl-code-tests--seen (contexture-repl--last :user))
     (contexture-repl--message-text contexture-repl-code-tests--seen)))
@@ -39,11 +39,11 @@ SESSION is the buffer of the session, and point is in the definition."
 (defun contexture-repl-code-tests--proposed ()
   "Wait for a change of this buffer that is ready; return it."
   (let (review)
-    (contexture-test-until
-     (setq review (cl-find-if (lambda (it)
-                                (and (eq (contexture-review--state it) 'ready)
-                                     (eq (contexture-review--buffer it) (current-buffer))))
-                              contexture-review--all)))
+    (contexture-ert-wait-for
+        (setq review (cl-find-if (lambda (it)
+                                   (and (eq (contexture-review--state it) 'ready)
+                                        (eq (contexture-review--buffer it) (current-buffer))))
+                                 contexture-review--all)))
     review))
 
 (defun contexture-repl-code-tests--apply (session)
@@ -145,7 +145,7 @@ SESSION is the buffer of the session, and point is in the definition."
 (ert-deftest contexture-repl-code-waits-for-no-answer-that-comes ()
   (contexture-repl-code-tests--with '(("One" hang))
     (contexture-explain-code)
-    (contexture-test-until (with-current-buffer session (contexture-repl--busy-p)))
+    (contexture-ert-wait-for (with-current-buffer session (contexture-repl--busy-p)))
     (contexture-test-user-error "still being answered" (contexture-explain-code))))
 
 (ert-deftest contexture-repl-code-inserts-the-last-response ()
@@ -252,7 +252,7 @@ SESSION is the buffer of the session, and point is in the definition."
       (contexture-rewrite "rename x")
       (contexture-ert-await-step 'middle)
       (let ((review (car contexture-review--all)))
-        (contexture-test-until (contexture-review--parts review))
+        (contexture-ert-wait-for (contexture-review--parts review))
         (should (equal (mapcar (lambda (part) (overlay-get part 'after-string))
                                (contexture-review--parts review))
                        '("(defun f (y)\n")))
@@ -269,7 +269,7 @@ SESSION is the buffer of the session, and point is in the definition."
     (contexture-ert-await-step 'middle)
     (contexture-review-reject)
     (with-current-buffer contexture-repl--last-buffer
-      (contexture-test-until (not contexture-repl--turn))
+      (contexture-ert-wait-for (not contexture-repl--turn))
       (should (equal (contexture-repl--text) "")))
     (should-not (contexture-review--open))))
 
@@ -313,15 +313,15 @@ SESSION is the buffer of the session, and point is in the definition."
     (contexture-test-user-error "proposed already" (contexture-rewrite "again"))
     (goto-char (1- (point-max)))
     (contexture-rewrite "use list")
-    (contexture-test-until (= (cl-count 'ready contexture-review--all
-                                        :key #'contexture-review--state)
-                              2))
+    (contexture-ert-wait-for (= (cl-count 'ready contexture-review--all
+                                          :key #'contexture-review--state)
+                                2))
     (goto-char (point-min))
     (search-forward "(car")
     (contexture-review-again "no cdr")
-    (contexture-test-until (= (cl-count 'ready contexture-review--all
-                                        :key #'contexture-review--state)
-                              2))
+    (contexture-ert-wait-for (= (cl-count 'ready contexture-review--all
+                                          :key #'contexture-review--state)
+                                2))
     (contexture-review-accept)
     (contexture-review-next)
     (contexture-review-accept)
@@ -449,7 +449,7 @@ SESSION is the buffer of the session, and point is in the definition."
           (should control)
           (with-current-buffer control
             (ediff-really-quit nil)))
-        (contexture-test-until answered))
+        (contexture-ert-wait-for answered))
       (should (get-buffer-window session))
       (should (get-buffer-window))
       (should (equal (buffer-string) contexture-repl-code-tests--changed)))))

@@ -193,19 +193,19 @@
           (count (lambda () (length (contexture-test-items contexture-manager)))))
       (contexture-repl-test-type (concat "/add " file))
       (contexture-repl-send)
-      (contexture-test-until (string-search "notes.txt" (contexture-repl-test-context)))
+      (contexture-ert-wait-for (string-search "notes.txt" (contexture-repl-test-context)))
       (contexture-repl-test-type "/drop nothing")
       (contexture-test-user-error "has nothing called" (contexture-repl-send))
       (should (equal (contexture-repl--text) "/drop nothing"))
       (contexture-repl--set-text "/drop notes.txt")
       (contexture-repl-send)
-      (contexture-test-until (= (funcall count) 0))
+      (contexture-ert-wait-for (= (funcall count) 0))
       (contexture-repl-test-type "/undo")
       (contexture-repl-send)
-      (contexture-test-until (= (funcall count) 1))
+      (contexture-ert-wait-for (= (funcall count) 1))
       (contexture-repl-test-type "/clear")
       (contexture-repl-send)
-      (contexture-test-until (= (funcall count) 0)))))
+      (contexture-ert-wait-for (= (funcall count) 0)))))
 
 (ert-deftest contexture-repl-command-context-lists-the-items ()
   (contexture-repl-test-with nil
@@ -230,7 +230,7 @@
       (contexture-repl-test-send "Q2")
       (contexture-repl-test-type (concat "/rollback " id))
       (contexture-repl-send)
-      (contexture-test-until (not (string-search "Q2" (contexture-repl-test-shown))))
+      (contexture-ert-wait-for (not (string-search "Q2" (contexture-repl-test-shown))))
       (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("Q1" "A1"))))))
 
 (ert-deftest contexture-repl-command-rollback-takes-a-message ()
@@ -242,7 +242,7 @@
     (should (equal (car (contexture-repl-input-tests--completions)) '("before two")))
     (insert "wo")
     (contexture-repl-send)
-    (contexture-test-until (not (string-search "Q2" (contexture-repl-test-shown))))
+    (contexture-ert-wait-for (not (string-search "Q2" (contexture-repl-test-shown))))
     (should (equal (contexture-repl--text) ""))
     (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("Q1" "A1")))))
 
@@ -252,7 +252,7 @@
       (contexture-repl--set-text text)
       (contexture-repl-send)
       (should (equal (contexture-repl--text) ""))
-      (contexture-test-until (equal (contexture-repl--text) text)))
+      (contexture-ert-wait-for (equal (contexture-repl--text) text)))
     (should (string-search "Error: No checkpoint is called nowhere;"
                            (contexture-repl-test-shown)))
     (contexture-repl--set-text "")
@@ -293,7 +293,7 @@
     (contexture-request 'build-context '(:session "talk"))
     (contexture-repl-test-type "/explain")
     (contexture-repl-send)
-    (contexture-test-until (get-buffer "*contexture: explain*"))))
+    (contexture-ert-wait-for (get-buffer "*contexture: explain*"))))
 
 (ert-deftest contexture-repl-command-dry-run-shows-what-would-be-sent ()
   (contexture-repl-test-played
@@ -302,7 +302,7 @@
                          (:section :messages :role :user :tokens 2 :id "msg-1")))))
     (contexture-repl-test-type "/dry-run Well?")
     (contexture-repl-send)
-    (contexture-test-until (get-buffer contexture-repl-dry-run-buffer))
+    (contexture-ert-wait-for (get-buffer contexture-repl-dry-run-buffer))
     (let ((asked (car (last (contexture-ert-calls 'chat)))))
       (should (plist-get asked :dry-run))
       (should (equal (plist-get asked :content) "Well?")))
@@ -316,7 +316,7 @@
   (contexture-repl-test-with '(("A1"))
     (contexture-repl-test-type "/dry-run Well?")
     (contexture-repl-send)
-    (contexture-test-until (get-buffer contexture-repl-dry-run-buffer))
+    (contexture-ert-wait-for (get-buffer contexture-repl-dry-run-buffer))
     (with-current-buffer contexture-repl-dry-run-buffer
       (should (string-match-p "^ +\"content\": \"Well\\?\",?$" (buffer-string))))))
 
@@ -340,7 +340,7 @@
 
 (ert-deftest contexture-repl-commands-complete-what-they-take ()
   (contexture-repl-test-with nil
-    (contexture-test-until contexture-repl--templates)
+    (contexture-ert-wait-for contexture-repl--templates)
     (contexture-repl-test-type "/template go")
     (should (equal (car (contexture-repl-input-tests--completions)) '("goal-oriented")))
     (should-not (member "explain" contexture-repl--templates))
@@ -348,7 +348,7 @@
     (contexture-repl--set-text "/drop ")
     (should (equal (car (contexture-repl-input-tests--completions)) '("a.el")))
     (contexture-test-file "notes.txt" "note")
-    (setq default-directory contexture-test-directory)
+    (setq default-directory contexture-ert-directory)
     (contexture-repl--set-text "/add no")
     (should (member "notes.txt" (car (contexture-repl-input-tests--completions))))
     (contexture-repl--set-text "/hel")
@@ -373,7 +373,7 @@
     (contexture-repl-test-type "my precious draft")
     (contexture-repl-input-tests--elsewhere
       (contexture-request 'add-context (list :manager contexture-manager :content "one"))
-      (contexture-test-until (string-search "1 item" (contexture-repl-test-context)))
+      (contexture-ert-wait-for (string-search "1 item" (contexture-repl-test-context)))
       (contexture-repl--resized nil)
       (should (equal (contexture-repl--text) "my precious draft"))
       (should (= (window-point (get-buffer-window session)) (point-max))))))

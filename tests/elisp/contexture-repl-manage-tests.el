@@ -56,8 +56,8 @@
     (contexture-test-settle)
     (let ((start (with-current-buffer (messages-buffer) (point-max-marker))))
       (contexture-repl-test-send "/template nosuch")
-      (contexture-test-until (string-search "Error: no template \"nosuch\""
-                                            (contexture-repl-test-shown)))
+      (contexture-ert-wait-for (string-search "Error: no template \"nosuch\""
+                                              (contexture-repl-test-shown)))
       (contexture-test-settle)
       (should-not (contexture-test--message-after start "nosuch manages")))
     (should (string-search "notes: code-review" (contexture-repl-test-header)))
@@ -74,7 +74,7 @@
 
 (ert-deftest contexture-repl-manage-header-has-a-button-and-a-menu ()
   (contexture-repl-test-with '(("A"))
-    (contexture-test-until contexture-repl--templates)
+    (contexture-ert-wait-for contexture-repl--templates)
     (let* ((part (cl-find "whole history" header-line-format :test #'equal
                           :key (lambda (it) (substring-no-properties it))))
            (map (get-text-property 0 'keymap part)))
@@ -94,15 +94,15 @@
     (kill-buffer)
     (delete-file contexture-repl-history-file)
     (contexture-repl-test-open "talk")
-    (contexture-test-until (string-search "notes: debug-error"
-                                          (contexture-repl-test-header)))))
+    (contexture-ert-wait-for (string-search "notes: debug-error"
+                                            (contexture-repl-test-header)))))
 
 (ert-deftest contexture-repl-manage-comes-back-after-the-server-was-killed ()
   (contexture-repl-test-with '(("A"))
     (contexture-repl-switch-template "debug-error")
     (contexture-test-settle)
-    (contexture-test-kill-server)
-    (contexture-test-until (not (contexture-running-p)))
+    (contexture-ert-kill-server t)
+    (contexture-ert-wait-for (not (contexture-running-p)))
     (should (equal (plist-get (contexture-repl-manage-tests--settings) :template)
                    "debug-error"))
     (contexture-repl-test-send "Q")
@@ -112,8 +112,8 @@
   (contexture-repl-test-with '(("A"))
     (contexture-request 'configure-session
                         '(:session "talk" :manage t :template "goal-oriented"))
-    (contexture-test-until (string-search "notes: goal-oriented"
-                                          (contexture-repl-test-header)))))
+    (contexture-ert-wait-for (string-search "notes: goal-oriented"
+                                            (contexture-repl-test-header)))))
 
 (ert-deftest contexture-repl-manage-is-switched-while-an-answer-comes ()
   (contexture-repl-test-with '(("One" hang) ("Two"))
@@ -121,8 +121,8 @@
     (contexture-test-at-once
       (contexture-repl-switch-template "goal-oriented"))
     (should (string-search "notes: goal-oriented" (contexture-repl-test-header)))
-    (contexture-test-until
-     (plist-get (contexture-request 'configure-session '(:session "talk")) :manage))
+    (contexture-ert-wait-for
+        (plist-get (contexture-request 'configure-session '(:session "talk")) :manage))
     (should (contexture-repl--busy-p))
     (contexture-repl-cancel)
     (contexture-repl-test-wait)
@@ -202,7 +202,7 @@
 
 (ert-deftest contexture-repl-manage-directive-completes ()
   (contexture-repl-test-with '(("One"))
-    (contexture-test-until contexture-repl--templates)
+    (contexture-ert-wait-for contexture-repl--templates)
     (contexture-repl-test-type "@context-h")
     (completion-at-point)
     (should (equal (contexture-repl--text) "@context-helper "))
@@ -309,10 +309,10 @@
     (contexture-repl-test-send "Count")
     (let ((id (contexture-repl--session-id)))
       (contexture-dashboard id)
-      (contexture-test-until
-       (string-match-p "Notes +\\[All notes\\]\n  Notes are taken with the template goal-oriented\n\
+      (contexture-ert-wait-for
+          (string-match-p "Notes +\\[All notes\\]\n  Notes are taken with the template goal-oriented\n\
   turn 1 +managed +goal-oriented +"
-                       (buffer-substring-no-properties (point-min) (point-max)))))))
+                          (buffer-substring-no-properties (point-min) (point-max)))))))
 
 ;;;; Names
 
@@ -322,7 +322,7 @@
     (contexture-repl-test-type "not sent")
     (contexture-repl--keep-draft)
     (contexture-request 'rename-session '(:session "talk" :name "walk"))
-    (contexture-test-until (equal (buffer-name) "*contexture: walk*"))
+    (contexture-ert-wait-for (equal (buffer-name) "*contexture: walk*"))
     (should (string-search " walk " (contexture-repl-test-header)))
     (let ((kept (contexture-repl--file-contents)))
       (should (equal (plist-get kept :drafts) '(("walk" . "not sent"))))
@@ -336,7 +336,7 @@
   (contexture-repl-test-with '(("One"))
     (rename-buffer "mine")
     (contexture-request 'rename-session '(:session "talk" :name "walk"))
-    (contexture-test-until (string-search " walk " (contexture-repl-test-header)))
+    (contexture-ert-wait-for (string-search " walk " (contexture-repl-test-header)))
     (should (equal (buffer-name) "mine"))))
 
 (provide 'contexture-repl-manage-tests)

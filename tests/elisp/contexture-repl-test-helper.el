@@ -74,7 +74,7 @@ MORE, a property list, replaces parts of the result."
 
 (defun contexture-repl-test--afresh (function)
   "Call FUNCTION with no history and no conversations."
-  (let* ((contexture-repl-history-file (concat contexture-test-directory "history"))
+  (let* ((contexture-repl-history-file (concat contexture-ert-directory "history"))
          (contexture-repl--history nil)
          (contexture-repl--new-history nil)
          (contexture-repl--read nil)
@@ -89,9 +89,9 @@ MORE, a property list, replaces parts of the result."
   "Open the session NAME, and wait until it is there; its buffer is current."
   (contexture-repl name)
   (set-buffer (window-buffer))
-  (contexture-test-until (and contexture-repl--stats
-                              (or contexture-repl--messages
-                                  (string-match-p "Write a question" (buffer-string))))))
+  (contexture-ert-wait-for (and contexture-repl--stats
+                                (or contexture-repl--messages
+                                    (string-match-p "Write a question" (buffer-string))))))
 
 (defun contexture-repl-test-type (text)
   "Write TEXT behind the prompt."
@@ -106,7 +106,7 @@ MORE, a property list, replaces parts of the result."
 
 (defun contexture-repl-test-wait ()
   "Wait until no turn is being answered and nothing is on its way."
-  (contexture-test-until (not (contexture-repl--busy-p)))
+  (contexture-ert-wait-for (not (contexture-repl--busy-p)))
   (contexture-test-settle)
   (contexture-test-settle))
 
@@ -139,7 +139,7 @@ MORE, a property list, replaces parts of the result."
   "Ask TEXT, and wait until SHOWN is on the screen."
   (contexture-repl-test-type text)
   (contexture-repl-send)
-  (contexture-test-until (string-search shown (contexture-repl-test-shown))))
+  (contexture-ert-wait-for (string-search shown (contexture-repl-test-shown))))
 
 (provide 'contexture-repl-test-helper)
 ;;; contexture-repl-test-helper.el ends here

@@ -39,7 +39,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (contexture-repl-test-type "Count")
     (contexture-repl-send)
     (insert "and th")
-    (contexture-test-until (string-search "One, two" (contexture-repl-test-shown)))
+    (contexture-ert-wait-for (string-search "One, two" (contexture-repl-test-shown)))
     (insert "en?")
     (should (equal (contexture-repl--text) "and then?"))
     (should (= (point) (point-max)))))
@@ -236,7 +236,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
 (ert-deftest contexture-repl-asks-again-when-the-server-was-killed ()
   (contexture-repl-test-with '(("Half" hang) ("The " "whole"))
     (contexture-repl-test-begin "All?" "Half")
-    (contexture-test-kill-server)
+    (contexture-ert-kill-server t)
     (contexture-repl-test-wait)
     (should (string-search "went away and was asked again" (contexture-repl-test-shown)))
     (should (string-search "scripted\nThe whole\n" (contexture-repl-test-shown)))
@@ -247,8 +247,8 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
   (contexture-repl-test-with '(("Half" hang) ("Third" hang) ("Fourth" hang))
     (contexture-repl-test-begin "All?" "Half")
     (dolist (text '("Third" "Fourth"))
-      (contexture-test-kill-server)
-      (contexture-test-until (string-search text (contexture-repl-test-shown))))
+      (contexture-ert-kill-server t)
+      (contexture-ert-wait-for (string-search text (contexture-repl-test-shown))))
     (contexture-repl-cancel)
     (contexture-repl-test-wait)
     (should (string-search "Fourth\nCancelled" (contexture-repl-test-shown)))
@@ -259,7 +259,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (contexture-repl-test-begin "All?" "Half")
     (contexture-ert-with-stopped-server
       (contexture-repl-cancel)
-      (contexture-test-kill-server))
+      (contexture-ert-kill-server t))
     (contexture-repl-test-wait)
     (should (string-search "Cancelled" (contexture-repl-test-shown)))
     (should-not contexture-repl--turns)))
@@ -268,7 +268,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
   (contexture-repl-test-with '(("A1") ("A2"))
     (contexture-request 'add-context (list :manager contexture-manager :content "one"))
     (contexture-repl-test-send "Q1")
-    (contexture-test-kill-server)
+    (contexture-ert-kill-server t)
     (contexture-repl-test-send "Q2")
     (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("Q1" "A1" "Q2" "A2")))
     (should (= (length (contexture-test-items)) 1))))
@@ -283,7 +283,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (setq contexture-repl--history nil contexture-repl--read nil)
     (contexture-repl-test-open "talk")
     (should (string-match-p "\\`You\nQ1\n\nlarge\n# A1\n" (contexture-repl-test-shown)))
-    (contexture-test-until contexture-repl--items)
+    (contexture-ert-wait-for contexture-repl--items)
     (should (string-match-p "1 item, 1 token" (contexture-repl-test-context)))
     (should (equal (contexture-repl--text) "not sent"))
     (should (equal (plist-get contexture-repl--settings :model) "large"))
@@ -318,11 +318,11 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (contexture-repl-test-send "Q1")
     (should (string-search "1200 tokens" (contexture-repl-test-shown)))
     (contexture-request 'add-message '(:session "talk" :content "Said elsewhere"))
-    (contexture-test-until (string-search "Said elsewhere" (contexture-repl-test-shown)))
+    (contexture-ert-wait-for (string-search "Said elsewhere" (contexture-repl-test-shown)))
     (contexture-request 'chat '(:session "talk" :content "Asked elsewhere"))
-    (contexture-test-until (string-search "Answered elsewhere" (contexture-repl-test-shown)))
+    (contexture-ert-wait-for (string-search "Answered elsewhere" (contexture-repl-test-shown)))
     (contexture-request 'rollback '(:session "talk"))
-    (contexture-test-until (null contexture-repl--messages))))
+    (contexture-ert-wait-for (null contexture-repl--messages))))
 
 (ert-deftest contexture-repl-shows-the-last-of-a-long-session ()
   (let ((contexture-repl-shown-messages 4))
@@ -332,23 +332,23 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
                                 :messages (cl-loop for number from 1 to 10 collect
                                                    (list :content (format "Q%d." number)))))
       (contexture-repl-redraw)
-      (contexture-test-until contexture-repl--messages)
+      (contexture-ert-wait-for contexture-repl--messages)
       (should (string-match-p "\\`Earlier messages are not shown; C-u C-c M-g shows them"
                               (contexture-repl-test-shown)))
       (should-not (string-search "Q6." (contexture-repl-test-shown)))
       (contexture-repl-redraw t)
-      (contexture-test-until (string-search "Q1." (contexture-repl-test-shown))))))
+      (contexture-ert-wait-for (string-search "Q1." (contexture-repl-test-shown))))))
 
 ;;;; What is around it
 
 (ert-deftest contexture-repl-header-tells-session-model-template-tokens ()
   (contexture-repl-test-with '(("A"))
-    (contexture-test-until contexture-repl--providers)
-    (contexture-test-until
-     (string-match-p
-      (concat "\\` talk  scripted  whole history  "
-              "0 tokens, limit unknown: model scripted is not known\\'")
-      (contexture-repl-test-header)))
+    (contexture-ert-wait-for contexture-repl--providers)
+    (contexture-ert-wait-for
+        (string-match-p
+         (concat "\\` talk  scripted  whole history  "
+                 "0 tokens, limit unknown: model scripted is not known\\'")
+         (contexture-repl-test-header)))
     (contexture-repl-switch-model "50%er")
     (contexture-repl-switch-template "freeform-chat")
     (should (string-match-p "50%%er  notes: freeform-chat" (contexture-repl-test-header)))))
@@ -360,8 +360,8 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (contexture-request 'add-context
                         (list :manager contexture-manager :content "(car x)"
                               :metadata (list :filename "/x/a.el" :start-line 3 :end-line 3)))
-    (contexture-test-until (string-match-p "\\`Context: \\[a\\.el:3[^]]* [0-9]+\\]  1 item"
-                                           (contexture-repl-test-context)))))
+    (contexture-ert-wait-for (string-match-p "\\`Context: \\[a\\.el:3[^]]* [0-9]+\\]  1 item"
+                                             (contexture-repl-test-context)))))
 
 (ert-deftest contexture-repl-context-line-fits-its-line ()
   (contexture-repl-test-with nil
@@ -376,12 +376,12 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
 (ert-deftest contexture-repl-accepted-mentions-go-to-its-context ()
   (contexture-repl-test-with nil
     (contexture-test-file "notes.txt" "note")
-    (setq default-directory contexture-test-directory)
+    (setq default-directory contexture-ert-directory)
     (contexture-repl-test-type "See @notes.txt")
     (let ((session (contexture-mention--begin (- (point) 9))))
-      (contexture-test-until (contexture-mention--file-p session "notes.txt"))
+      (contexture-ert-wait-for (contexture-mention--file-p session "notes.txt"))
       (contexture-mention--accepted session "notes.txt" 'finished))
-    (contexture-test-until (contexture-test-items contexture-manager))
+    (contexture-ert-wait-for (contexture-test-items contexture-manager))
     (should (memq #'contexture-mention-at-point completion-at-point-functions))))
 
 (ert-deftest contexture-repl-new-session-has-the-context-of-the-buffer ()
@@ -401,7 +401,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
       (should (equal (buffer-name (window-buffer)) "*contexture: talk*")))
     (kill-buffer)
     (with-temp-buffer
-      (setq default-directory contexture-test-directory)
+      (setq default-directory contexture-ert-directory)
       (contexture-repl)
       (should (equal (buffer-name (window-buffer)) "*contexture: talk*")))))
 
@@ -421,8 +421,8 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
 
 (ert-deftest contexture-repl-says-at-once-that-no-model-is-set-up ()
   (contexture-repl-test-with nil
-    (contexture-test-until (string-search "No model is set up yet: use M-x contexture-conf"
-                                          (contexture-repl-test-shown)))
+    (contexture-ert-wait-for (string-search "No model is set up yet: use M-x contexture-conf"
+                                            (contexture-repl-test-shown)))
     (setq contexture-repl--providers '((:name "play" :model "scripted")))
     (contexture-repl--forget-no-model)
     (should-not (string-search "No model" (contexture-repl-test-shown)))))

@@ -22,14 +22,14 @@
   (declare (indent 1) (debug t))
   `(contexture-repl-test-with ,answers
      (contexture-repl-tools 'on)
-     (contexture-test-until (plist-get contexture-repl--tool-settings :tools))
+     (contexture-ert-wait-for (plist-get contexture-repl--tool-settings :tools))
      ,@body))
 
 (defun contexture-repl-tool-tests--ask (text)
   "Ask TEXT, and wait until the model wants to use a tool."
   (contexture-repl-test-type text)
   (contexture-repl-send)
-  (contexture-test-until contexture-repl--approvals)
+  (contexture-ert-wait-for contexture-repl--approvals)
   (goto-char (point-max)))
 
 (defun contexture-repl-tool-tests--contents ()
@@ -76,8 +76,8 @@
     (contexture-repl-tool-tests--ask "Note it")
     (contexture-repl-approve-always)
     (contexture-repl-test-wait)
-    (contexture-test-until (equal (plist-get contexture-repl--tool-settings :allowed-tools)
-                                  '("add_text")))
+    (contexture-ert-wait-for (equal (plist-get contexture-repl--tool-settings :allowed-tools)
+                                    '("add_text")))
     (contexture-repl-test-send "Once more")
     (should (= (length (contexture-repl-tool-tests--contents)) 2))
     (contexture-repl-test-send "/tools")
@@ -113,7 +113,7 @@
     (contexture-repl-test-type "Note it")
     (contexture-repl-send)
     (insert "mean")
-    (contexture-test-until contexture-repl--approvals)
+    (contexture-ert-wait-for contexture-repl--approvals)
     (insert "while")
     (should (equal (contexture-repl--text) "meanwhile"))
     (should (= (point) (point-max)))
@@ -169,9 +169,9 @@
   (contexture-repl-test-played contexture-repl-tool-tests--unknown
     (contexture-repl-tool-tests--ask "Note it")
     (contexture-repl-approve 'once)
-    (contexture-test-until
-     (string-search "  add_text: not decided; the server no longer waits for it\n"
-                    (contexture-repl-test-shown)))
+    (contexture-ert-wait-for
+        (string-search "  add_text: not decided; the server no longer waits for it\n"
+                       (contexture-repl-test-shown)))
     (should-not contexture-repl--approvals)
     (should-not (string-search "allowed" (contexture-repl-test-shown)))
     (contexture-repl-cancel)
@@ -200,9 +200,9 @@
                                           contexture-repl-tool-tests--add)
     (contexture-repl-tool-tests--ask "Note it")
     (let ((before (car contexture-repl--approvals)))
-      (contexture-test-kill-server)
-      (contexture-test-until (and contexture-repl--approvals
-                                  (not (eq before (car contexture-repl--approvals)))))
+      (contexture-ert-kill-server t)
+      (contexture-ert-wait-for (and contexture-repl--approvals
+                                    (not (eq before (car contexture-repl--approvals)))))
       (should (= (length contexture-repl--approvals) 1))
       (contexture-test-user-error "have already decided"
         (contexture-repl--rule before 'always)))
@@ -218,7 +218,7 @@
         ("Done."))
     (contexture-repl-tool-tests--ask "Note both")
     (contexture-repl-approve 'refuse)
-    (contexture-test-until contexture-repl--approvals)
+    (contexture-ert-wait-for contexture-repl--approvals)
     (contexture-repl-approve 'once)
     (contexture-repl-test-wait)
     (should (equal (contexture-repl-tool-tests--contents) '("two")))))
@@ -340,21 +340,21 @@
     (should (string-search "Models are offered no tools" (contexture-repl-test-shown)))
     (should-not (string-search "tools" (contexture-repl-test-header)))
     (contexture-repl-test-send "/tools on")
-    (contexture-test-until (string-search "tools" (contexture-repl-test-header)))
+    (contexture-ert-wait-for (string-search "tools" (contexture-repl-test-header)))
     (contexture-repl-test-send "/tools list")
     (should (string-match-p "  add_file +asks each time" (contexture-repl-test-shown)))
     (contexture-repl-test-send "/tools off")
-    (contexture-test-until (not (string-search "tools" (contexture-repl-test-header))))))
+    (contexture-ert-wait-for (not (string-search "tools" (contexture-repl-test-header))))))
 
 (ert-deftest contexture-repl-tools-allow-and-ask ()
   (contexture-repl-test-with contexture-repl-tool-tests--add
     (let ((allowed (lambda () (plist-get contexture-repl--tool-settings :allowed-tools))))
       (contexture-repl-test-send "/tools allow list_context")
-      (contexture-test-until (equal (funcall allowed) '("list_context")))
+      (contexture-ert-wait-for (equal (funcall allowed) '("list_context")))
       (contexture-repl-test-send "/tools allow read_context")
-      (contexture-test-until (= (length (funcall allowed)) 2))
+      (contexture-ert-wait-for (= (length (funcall allowed)) 2))
       (contexture-repl-test-send "/tools ask list_context")
-      (contexture-test-until (equal (funcall allowed) '("read_context"))))
+      (contexture-ert-wait-for (equal (funcall allowed) '("read_context"))))
     (contexture-repl-test-type "/tools allow rm")
     (contexture-test-user-error "no tool rm; the tools are list_context" (contexture-repl-send))
     (contexture-repl--set-text "/tools maybe")
@@ -373,11 +373,11 @@
   (contexture-repl-test-with contexture-repl-tool-tests--add
     (contexture-repl-tools 'on)
     (contexture-test-settle)
-    (contexture-test-kill-server)
+    (contexture-ert-kill-server t)
     (setq contexture-repl--tool-settings nil)
-    (contexture-test-until (not (contexture-running-p)))
+    (contexture-ert-wait-for (not (contexture-running-p)))
     (contexture-request 'ping)
-    (contexture-test-until (plist-get contexture-repl--tool-settings :tools))))
+    (contexture-ert-wait-for (plist-get contexture-repl--tool-settings :tools))))
 
 (ert-deftest contexture-repl-tools-show-the-lines-of-an-argument ()
   (should (equal (contexture-repl--pretty

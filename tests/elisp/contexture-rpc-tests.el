@@ -58,7 +58,7 @@
         (contexture-request-async
          'add-context (list :manager "m" :content (number-to-string n))
          :success (lambda (item) (push (plist-get item :content) answers))))
-      (contexture-test-until (= (length answers) 20))
+      (contexture-ert-wait-for (= (length answers) 20))
       (should (equal (nreverse answers)
                      (mapcar #'number-to-string (number-sequence 0 19)))))))
 
@@ -68,7 +68,7 @@
       (contexture-request-async 'no-such-thing nil
                                 :success #'ignore
                                 :error (lambda (it) (setq problem it)))
-      (contexture-test-until problem)
+      (contexture-ert-wait-for problem)
       (should (= (plist-get problem :code) -32601)))))
 
 (ert-deftest contexture-rpc-shows-errors-that-nobody-handles ()
@@ -90,7 +90,7 @@
       (dotimes (n 10)
         (contexture-request-async 'ping nil :success (lambda (_) (push n answers)))
         (should (eq (jsonrpc-request connection 'ping nil) :pong)))
-      (contexture-test-until (= (length answers) 10)))))
+      (contexture-ert-wait-for (= (length answers) 10)))))
 
 (ert-deftest contexture-rpc-hands-on-notifications ()
   (contexture-test-with-server
@@ -98,7 +98,7 @@
       (contexture-watch (lambda (&rest news) (push news heard)))
       (contexture-request 'ping)
       (contexture-rpc-tests--add "x")
-      (contexture-test-until heard)
+      (contexture-ert-wait-for heard)
       (pcase-let ((`(,method ,params) (car heard)))
         (should (eq method 'context-changed))
         (should (equal (plist-get params :manager) "m"))
@@ -238,9 +238,9 @@
       (dolist (program '("/nonexistent/contexture" "no-such-program-here"))
         (oset connection target (list program))
         (should-error (contexture--open (oref connection target)) :type 'file-missing))
-      (contexture-test-kill-server)
+      (contexture-ert-kill-server t)
       (contexture-request-async 'ping)
-      (contexture-test-until (string-search "No such program" (or (oref connection reason) "")))
+      (contexture-ert-wait-for (string-search "No such program" (or (oref connection reason) "")))
       (should-not (oref connection process)))))
 
 (ert-deftest contexture-rpc-finds-the-server-built-beside-it ()
@@ -264,7 +264,7 @@
       (let ((contexture-reconnect-delay 60)) ; it stays down
         (contexture-test-message "cannot reach the server (the disk is on fire); 1 call kept"
           (contexture-request-async 'ping nil :error #'ignore)
-          (contexture-test-until (oref contexture--connection reason)))
+          (contexture-ert-wait-for (oref contexture--connection reason)))
         (should (string-match-p
                  "cannot reach the server: the disk is on fire"
                  (cadr (should-error (contexture-request 'ping nil :timeout 0.05)
@@ -275,7 +275,7 @@
     (contexture-test-with-server
       (let ((start (with-current-buffer (messages-buffer) (point-max-marker))))
         (contexture-request-async 'ping nil :error #'ignore)
-        (contexture-test-until (> (oref contexture--connection failures) 4))
+        (contexture-ert-wait-for (> (oref contexture--connection failures) 4))
         (with-current-buffer (messages-buffer)
           (should (= 1 (count-matches "cannot reach the server" start (point-max)))))))))
 
@@ -294,9 +294,9 @@
       (dolist (content sent)
         (contexture-rpc-tests--add content)
         (when (member content '("50" "120"))
-          (contexture-test-kill-server)))
-      (contexture-test-until
-       (zerop (hash-table-count (oref contexture--connection unanswered))))
+          (contexture-ert-kill-server t)))
+      (contexture-ert-wait-for
+          (zerop (hash-table-count (oref contexture--connection unanswered))))
       (should (equal (contexture-rpc-tests--contents) sent)))))
 
 (ert-deftest contexture-rpc-keeps-calls-made-while-the-server-is-down ()
@@ -304,7 +304,7 @@
     (contexture-request 'ping)
     (contexture-test-message "the server is back; 3 waiting calls sent"
       (contexture-test-message "the server went away .*; 1 call kept"
-        (contexture-test-kill-server)
+        (contexture-ert-kill-server t)
         (contexture-rpc-tests--add "a"))
       (contexture-rpc-tests--add "b")
       (contexture-rpc-tests--add "c"))
@@ -313,8 +313,8 @@
 (ert-deftest contexture-rpc-starts-an-idle-server-again ()
   (contexture-test-with-state
     (contexture-request 'add-context '(:manager "m" :content "kept"))
-    (contexture-test-kill-server)
-    (contexture-test-until (eq (oref contexture--connection state) 'down))
+    (contexture-ert-kill-server t)
+    (contexture-ert-wait-for (eq (oref contexture--connection state) 'down))
     (should-not (oref contexture--connection retry-timer))
     (should (equal (contexture-rpc-tests--contents) '("kept")))))
 
@@ -323,11 +323,11 @@
     (let* ((lost 0)
            (contexture-disconnected-hook (list (lambda () (cl-incf lost)))))
       (contexture-request 'ping)
-      (contexture-test-kill-server)
-      (contexture-test-until (= lost 1))
+      (contexture-ert-kill-server t)
+      (contexture-ert-wait-for (= lost 1))
       ;; One that is needed is made again at once, and not told.
       (contexture-request 'ping)
-      (contexture-test-kill-server)
+      (contexture-ert-kill-server t)
       (contexture-rpc-tests--add "a")
       (should (equal (contexture-rpc-tests--contents) '("a")))
       (contexture-test-settle)
@@ -342,7 +342,7 @@
           (push content sent)
           (contexture-request 'ping)
           (contexture-rpc-tests--add content)
-          (contexture-test-kill-server)))
+          (contexture-ert-kill-server t)))
       (should (equal (contexture-rpc-tests--contents) (nreverse sent))))))
 
 (ert-deftest contexture-rpc-gives-up-a-call-that-kills-the-server ()
@@ -357,7 +357,7 @@ esac; done")))
       (let (problem answer)
         (contexture-request-async 'deadly nil :error (lambda (it) (setq problem it)))
         (contexture-request-async 'harmless nil :success (lambda (it) (setq answer it)))
-        (contexture-test-until (and problem answer))
+        (contexture-ert-wait-for (and problem answer))
         (should (string-match-p "died 2 times.*deadly"
                                 (plist-get problem :message)))
         (should (eq answer :fine))))))
@@ -367,12 +367,12 @@ esac; done")))
     (let (heard)
       (contexture-watch (lambda (&rest news) (push news heard)))
       (contexture-request 'ping)
-      (contexture-test-kill-server)
-      (contexture-test-until (and (not (contexture-running-p)) t))
-      (contexture-test-until (contexture-running-p))
+      (contexture-ert-kill-server t)
+      (contexture-ert-wait-for (and (not (contexture-running-p)) t))
+      (contexture-ert-wait-for (contexture-running-p))
       (contexture-request 'ping)
       (contexture-rpc-tests--add "x")
-      (contexture-test-until heard))))
+      (contexture-ert-wait-for heard))))
 
 ;;;; A server that does not read
 
@@ -420,7 +420,7 @@ while test -e %s; do sleep 0.05; done; exec \"$0\" \"$@\"" (shell-quote-argument
     (unwind-protect
         (contexture-test-with-server
           (contexture-rpc-tests--add "first")
-          (contexture-test-until (contexture-running-p))
+          (contexture-ert-wait-for (contexture-running-p))
           (let ((megabyte (make-string 1000000 ?x)))
             (should (< (contexture-rpc-tests--duration
                          (contexture-rpc-tests--add megabyte))
@@ -505,14 +505,14 @@ while test -e %s; do sleep 0.05; done; exec \"$0\" \"$@\"" (shell-quote-argument
 
 (ert-deftest contexture-rpc-joins-a-unix-socket ()
   (contexture-test-with-server
-    (let* ((path (concat contexture-test-directory "socket"))
+    (let* ((path (concat contexture-ert-directory "socket"))
            (server (contexture-rpc-tests--serve "--ephemeral" "--unix" path)))
       (unwind-protect
           (progn
             ;; The file is there a moment before anybody listens.
-            (contexture-test-until (condition-case nil
-                                       (progn (contexture-connect path) t)
-                                     (user-error nil)))
+            (contexture-ert-wait-for (condition-case nil
+                                         (progn (contexture-connect path) t)
+                                       (user-error nil)))
             (contexture-rpc-tests--add (make-string 1000000 ?λ))
             (should (equal (contexture-rpc-tests--contents)
                            (list (make-string 1000000 ?λ)))))
@@ -523,11 +523,11 @@ while test -e %s; do sleep 0.05; done; exec \"$0\" \"$@\"" (shell-quote-argument
   (contexture-test-with-server
     (let ((server (contexture-rpc-tests--serve "--ephemeral" "--tcp" "127.0.0.1:0")))
       (unwind-protect
-          (let ((port (contexture-test-until
-                       (with-current-buffer (process-buffer server)
-                         (goto-char (point-min))
-                         (and (re-search-forward "^\\([0-9]+\\)\n" nil t)
-                              (match-string 1))))))
+          (let ((port (contexture-ert-wait-for
+                          (with-current-buffer (process-buffer server)
+                            (goto-char (point-min))
+                            (and (re-search-forward "^\\([0-9]+\\)\n" nil t)
+                                 (match-string 1))))))
             (contexture-connect (concat "127.0.0.1:" port))
             (contexture-rpc-tests--add "x")
             (should (equal (contexture-rpc-tests--contents) '("x"))))
@@ -537,12 +537,12 @@ while test -e %s; do sleep 0.05; done; exec \"$0\" \"$@\"" (shell-quote-argument
 (ert-deftest contexture-rpc-says-that-nobody-listens ()
   (contexture-test-with-server
     (contexture-test-user-error "Cannot reach .*nowhere"
-      (contexture-connect (concat contexture-test-directory "nowhere")))
+      (contexture-connect (concat contexture-ert-directory "nowhere")))
     (should-not contexture--connection)))
 
 (ert-deftest contexture-rpc-offers-the-server-that-runs ()
   (contexture-test-with-server
-    (let ((process-environment (cons (concat "XDG_STATE_HOME=" contexture-test-directory)
+    (let ((process-environment (cons (concat "XDG_STATE_HOME=" contexture-ert-directory)
                                      process-environment)))
       (should-not (contexture--running-socket))
       (contexture-test-file "contexture/server" "123" "")

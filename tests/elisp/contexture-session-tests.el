@@ -114,7 +114,7 @@ An answer that is nil takes the default."
     (contexture-test-message "Added msg-1 to session Überblick 会話 🎉"
       (contexture-session-add-message "grüße"))
     (contexture-session-transcript nil)
-    (contexture-test-until (get-buffer "*contexture: session Überblick 会話 🎉*"))
+    (contexture-ert-wait-for (get-buffer "*contexture: session Überblick 会話 🎉*"))
     (with-current-buffer "*contexture: session Überblick 会話 🎉*"
       (should (string-match-p "grüße" (buffer-string))))))
 
@@ -210,7 +210,7 @@ An answer that is nil takes the default."
       (contexture-test-user-error "Mark a region"
         (call-interactively #'contexture-session-add-region))
       (contexture-session-add-region 5 8))
-    (contexture-test-until (contexture-request 'get-messages))
+    (contexture-ert-wait-for (contexture-request 'get-messages))
     (should (equal (plist-get (car (contexture-request 'get-messages)) :content)
                    "two"))))
 
@@ -421,7 +421,7 @@ An answer that is nil takes the default."
     (contexture-request 'add-message
                         '(:role :tool :content "contents" :tool-call-id "c1"))
     (contexture-session-transcript nil)
-    (contexture-test-until (get-buffer "*contexture: session work*"))
+    (contexture-ert-wait-for (get-buffer "*contexture: session work*"))
     (with-current-buffer "*contexture: session work*"
       (should buffer-read-only)
       (should (string-match-p "4 messages, 4 in view" (format "%s" header-line-format)))
@@ -438,12 +438,12 @@ An answer that is nil takes the default."
   (contexture-session-tests--with
     (contexture-session-tests--fill "work" "first words" "an answer")
     (contexture-session-transcript nil "msg-1")
-    (contexture-test-until (get-buffer "*contexture: session work*"))
+    (contexture-ert-wait-for (get-buffer "*contexture: session work*"))
     (with-current-buffer "*contexture: session work*"
       (contexture-session-transcript-copy)
       (should (equal (current-kill 0) "first words"))
       (contexture-session-transcript-pin)
-      (contexture-test-until (looking-at "user  msg-1.*, pinned"))
+      (contexture-ert-wait-for (looking-at "user  msg-1.*, pinned"))
       (contexture-session-transcript-pin)
       (contexture-test-settle)
       (should (plist-member (car (last (contexture-ert-calls 'pin-message))) :pinned))
@@ -457,19 +457,19 @@ An answer that is nil takes the default."
     (contexture-session-tests--fill "work" "lost words")
     (contexture-request 'rollback)
     (contexture-session-transcript nil)
-    (contexture-test-until (get-buffer "*contexture: session work*"))
+    (contexture-ert-wait-for (get-buffer "*contexture: session work*"))
     (with-current-buffer "*contexture: session work*"
       (should-not (string-match-p "lost words" (buffer-string)))
       (contexture-session-transcript-toggle-log)
-      (contexture-test-until (string-match-p "lost words" (buffer-string)))
+      (contexture-ert-wait-for (string-match-p "lost words" (buffer-string)))
       (contexture-session-transcript-toggle-log)
-      (contexture-test-until (not (string-match-p "lost words" (buffer-string)))))))
+      (contexture-ert-wait-for (not (string-match-p "lost words" (buffer-string)))))))
 
 (ert-deftest contexture-session-transcript-of-an-empty-session-says-so ()
   (contexture-session-tests--with
     (contexture-session-tests--fill "work")
     (contexture-session-transcript nil)
-    (contexture-test-until (get-buffer "*contexture: session work*"))
+    (contexture-ert-wait-for (get-buffer "*contexture: session work*"))
     (with-current-buffer "*contexture: session work*"
       (should (string-match-p "There is no message yet" (buffer-string)))
       (contexture-test-user-error "no message here"
@@ -479,7 +479,7 @@ An answer that is nil takes the default."
   (contexture-session-tests--with
     (apply #'contexture-session-tests--fill "long" (contexture-session-tests--long 1000))
     (contexture-test-at-once (contexture-session-transcript nil "msg-500"))
-    (contexture-test-until (get-buffer "*contexture: session long*"))
+    (contexture-ert-wait-for (get-buffer "*contexture: session long*"))
     (with-current-buffer "*contexture: session long*"
       (should (looking-at "assistant  msg-500"))
       (should (string-match-p "1,000 messages" (format "%s" header-line-format))))))
@@ -491,11 +491,11 @@ An answer that is nil takes the default."
     (contexture-test-message "No session has zebra"
       (contexture-session-search "zebra"))
     (contexture-session-search "capacitor")
-    (contexture-test-until (get-buffer contexture-session-search-buffer))
+    (contexture-ert-wait-for (get-buffer contexture-session-search-buffer))
     (with-current-buffer contexture-session-search-buffer
       (should (looking-at "one  assistant *the flux capacitor is broken"))
       (contexture-session-search-visit))
-    (contexture-test-until (get-buffer "*contexture: session one*"))
+    (contexture-ert-wait-for (get-buffer "*contexture: session one*"))
     (with-current-buffer "*contexture: session one*"
       (should (looking-at "assistant  msg-2")))
     (contexture-test-user-error "words to search for" (contexture-session-search " "))))
@@ -504,7 +504,7 @@ An answer that is nil takes the default."
   (contexture-session-tests--with
     (contexture-session-tests--fill "parser-rewrite" "a" "b")
     (contexture-session-search "parser")
-    (contexture-test-until (get-buffer contexture-session-search-buffer))
+    (contexture-ert-wait-for (get-buffer contexture-session-search-buffer))
     (with-current-buffer contexture-session-search-buffer
       (should (looking-at "parser-rewrite  name"))
       (goto-char (point-max))
@@ -517,7 +517,7 @@ An answer that is nil takes the default."
     (contexture-session-tests--fill "work" "hello" "yes?")
     (contexture-session-tests--answering '(nil)
       (call-interactively #'contexture-session-export))
-    (contexture-test-until (get-buffer "*contexture: export of work*"))
+    (contexture-ert-wait-for (get-buffer "*contexture: export of work*"))
     (with-current-buffer "*contexture: export of work*"
       (should (string-match-p "\\`# work\n" (buffer-string)))
       (should (string-match-p "hello" (buffer-string)))
@@ -565,7 +565,7 @@ An answer that is nil takes the default."
       (let ((asked nil))
         (cl-letf (((symbol-function 'y-or-n-p) (lambda (question) (push question asked) nil)))
           (contexture-session-import default-directory)
-          (contexture-test-until asked))
+          (contexture-ert-wait-for asked))
         (should (equal (car asked) "Import 2 messages (1 new session)? "))
         (with-current-buffer contexture-session-import-buffer
           (should (looking-at "new +Which port\\?\n"))
@@ -611,23 +611,23 @@ An answer that is nil takes the default."
     (should-not contexture--connection) ; it starts no server
     (should-not (contexture-session-line--lighter))
     (contexture-request 'open-session '(:name "work"))
-    (contexture-test-until (equal (contexture-session-tests--lighter) " ses:idle"))
+    (contexture-ert-wait-for (equal (contexture-session-tests--lighter) " ses:idle"))
     (contexture-request 'add-message '(:content "hello"))
-    (contexture-test-until (string-match-p "\\` ses:[1-9]/\\?\\'"
-                                           (contexture-session-tests--lighter)))
+    (contexture-ert-wait-for (string-match-p "\\` ses:[1-9]/\\?\\'"
+                                             (contexture-session-tests--lighter)))
     (contexture-request 'add-message (list :content (apply #'concat (make-list 90000 " word"))))
-    (contexture-test-until (string-match-p "\\` ses:90,0[0-9][0-9]/\\?!\\'"
-                                           (contexture-session-tests--lighter)))
+    (contexture-ert-wait-for (string-match-p "\\` ses:90,0[0-9][0-9]/\\?!\\'"
+                                             (contexture-session-tests--lighter)))
     (should (eq 'contexture-session-warning
                 (get-text-property 0 'face (cadr (contexture-session-line--lighter)))))
     (contexture-request 'delete-session '(:session "work"))
-    (contexture-test-until (null (contexture-session-line--lighter)))))
+    (contexture-ert-wait-for (null (contexture-session-line--lighter)))))
 
 (ert-deftest contexture-session-mode-line-leaves-nothing-behind ()
   (contexture-session-tests--with
     (contexture-session-tests--fill "work" "a")
     (contexture-session-mode-line-mode 1)
-    (contexture-test-until (contexture-session-line--lighter))
+    (contexture-ert-wait-for (contexture-session-line--lighter))
     (contexture-test-settle)
     (should (equal (contexture-ert-calls 'subscribe)
                    '((:topics ("context-changed" "checkpoint-created" "context-pruned"

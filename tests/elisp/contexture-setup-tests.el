@@ -12,7 +12,7 @@
   (declare (indent 0) (debug t))
   `(contexture-test-with-state
      (let ((process-environment
-            (append (list (concat "HOME=" (directory-file-name contexture-test-directory))
+            (append (list (concat "HOME=" (directory-file-name contexture-ert-directory))
                           "XDG_CONFIG_HOME" "CODEX_HOME" "GEMINI_CLI_HOME" "CLAUDE_CONFIG_DIR")
                     process-environment)))
        ,@body)))
@@ -27,7 +27,7 @@
 
 (ert-deftest contexture-setup-agent-shows-then-asks-then-writes ()
   (contexture-setup-tests--with
-    (let ((file (concat contexture-test-directory ".gemini/settings.json")))
+    (let ((file (concat contexture-ert-directory ".gemini/settings.json")))
       (should (equal (contexture-setup-tests--answering
                       nil (lambda () (contexture-setup-agent "gemini")))
                      '("Add this? ")))
@@ -50,7 +50,7 @@
 
 (ert-deftest contexture-setup-agent-says-why-it-cannot ()
   (contexture-setup-tests--with
-    (make-directory (concat contexture-test-directory ".gemini/settings.json") t)
+    (make-directory (concat contexture-ert-directory ".gemini/settings.json") t)
     (should (string-match-p
              "not a plain file"
              (cadr (should-error (contexture-setup-agent "gemini") :type 'user-error))))))

@@ -77,8 +77,8 @@ If CHOICE is a function it is called with the candidates and the table."
     (contexture-test-file "a.txt" "a")
     (contexture-test-file "b.txt" "b")
     (contexture-test-file "c.txt" "c")
-    (write-region "\0\1\2" nil (concat contexture-test-directory "d.bin") nil 'silent)
-    (with-current-buffer (dired-noselect contexture-test-directory)
+    (write-region "\0\1\2" nil (concat contexture-ert-directory "d.bin") nil 'silent)
+    (with-current-buffer (dired-noselect contexture-ert-directory)
       (dired-mark-files-regexp "[abd]\\.")
       (let ((message (contexture-test-message "^Added" (contexture-add-dwim))))
         (should (string-match-p "Added 2 files to .*(2 items, [0-9]+ tokens); \
@@ -89,7 +89,7 @@ If CHOICE is a function it is called with the candidates and the table."
   (contexture-test-with-server
     (contexture-test-file "a.txt" "a")
     (contexture-test-file "b.txt" "b")
-    (with-current-buffer (dired-noselect contexture-test-directory)
+    (with-current-buffer (dired-noselect contexture-ert-directory)
       (dired-goto-file (expand-file-name "b.txt"))
       (contexture-test-message "^Added .*b.txt to" (contexture-add-dwim))
       (should (equal (contexture-test-contents) '("b\n")))
@@ -99,7 +99,7 @@ If CHOICE is a function it is called with the candidates and the table."
 (ert-deftest contexture-sources-dwim-takes-directories-of-dired ()
   (contexture-test-with-server
     (contexture-test-file "sub/a.txt" "a")
-    (with-current-buffer (dired-noselect contexture-test-directory)
+    (with-current-buffer (dired-noselect contexture-ert-directory)
       (dired-goto-file (expand-file-name "sub"))
       (contexture-test-choosing "listing"
         (contexture-test-message "^Added a listing of 1 file of .*sub/ "
@@ -126,8 +126,8 @@ If CHOICE is a function it is called with the candidates and the table."
   (contexture-test-file "p/ignored.txt" "no")
   (contexture-test-file "p/a.txt" "alpha")
   (contexture-test-file "p/sub/b.txt" "beta")
-  (write-region "\0\1\2" nil (concat contexture-test-directory "p/c.bin") nil 'silent)
-  (concat contexture-test-directory "p/"))
+  (write-region "\0\1\2" nil (concat contexture-ert-directory "p/c.bin") nil 'silent)
+  (concat contexture-ert-directory "p/"))
 
 (ert-deftest contexture-tree-adds-files-and-tells-what-was-left-out ()
   (contexture-test-with-server
@@ -238,7 +238,7 @@ If CHOICE is a function it is called with the candidates and the table."
       (contexture-ert-stop-server)
       (contexture-add-directory "many" 'listing)
       (contexture-cancel)
-      (contexture-test-kill-server))
+      (contexture-ert-kill-server t))
     (should-not (contexture-test-items))
     (should-not contexture-connected-hook)))
 
@@ -282,7 +282,7 @@ If CHOICE is a function it is called with the candidates and the table."
                                                    type text))))))
     (flymake-mode 1)
     (flymake-start)
-    (contexture-test-until reported)))
+    (contexture-ert-wait-for reported)))
 
 (ert-deftest contexture-sources-adds-the-diagnostic-at-point ()
   (contexture-test-with-server
@@ -384,7 +384,7 @@ line 3: note: c\n    (three)\n"))))))
   "Show LINES in a new buffer of MODE, and return it."
   (with-current-buffer (generate-new-buffer "*compilation*")
     (insert (mapconcat #'identity lines "\n") "\n")
-    (setq default-directory contexture-test-directory)
+    (setq default-directory contexture-ert-directory)
     (funcall mode)
     (goto-char (point-min))
     (current-buffer)))
@@ -632,10 +632,10 @@ a.c:9:1: warning: unused\n"))))))
       (insert "one\n")
       (contexture-mode)
       (contexture-add-buffer)
-      (contexture-test-until (contexture-marks--overlays))
+      (contexture-ert-wait-for (contexture-marks--overlays))
       (contexture-switch "elsewhere")
       (should contexture-mode)
-      (contexture-test-until (not (contexture-marks--overlays))))))
+      (contexture-ert-wait-for (not (contexture-marks--overlays))))))
 
 (ert-deftest contexture-switch-is-not-for-the-list ()
   (contexture-test-with-server

@@ -85,7 +85,7 @@ url = \"%s/v1\"\n"
   (contexture-repl (concat "talk about " (file-name-nondirectory
                                           (directory-file-name default-directory))))
   (set-buffer (window-buffer))
-  (contexture-test-until contexture-repl--stats)
+  (contexture-ert-wait-for contexture-repl--stats)
   (contexture-repl-test-send "What is this?"))
 
 (defun contexture-story-test-load (&rest variables)
@@ -114,7 +114,7 @@ Skip the test if the first is not set."
     (goto-char (point-max))
     (insert "What is this?")
     (funcall 'gptel-send)
-    (contexture-test-until answered)
+    (contexture-ert-wait-for answered)
     (remove-hook 'gptel-post-response-functions note t)))
 
 (defvar contexture-story-test-server nil
@@ -137,7 +137,7 @@ Skip the test if the first is not set."
                     "serve" "--tcp" "127.0.0.1:0" ,@args)
          :stderr (make-pipe-process :name "terminal-log" :noquery t
                                     :filter #'ignore :sentinel #'ignore)))
-  (contexture-test-until (contexture-story-test-server-port)))
+  (contexture-ert-wait-for (contexture-story-test-server-port)))
 
 (defun contexture-story-test-server-port ()
   "Return the port that the server in a terminal has printed, or nil."
@@ -163,7 +163,7 @@ Skip the test if the first is not set."
                           (contexture-lisp--agent-p client)
                           (contexture-lisp--prompt-before client (point-max)))))
                  (buffer-list))))
-      (contexture-test-until (repl)))))
+      (contexture-ert-wait-for (repl)))))
 
 (defun contexture-story-test-ask-in-repl ()
   "Ask in the REPL that belongs to this buffer's folder."
@@ -174,8 +174,8 @@ Skip the test if the first is not set."
     (insert-and-inherit "What is this?") ; as keys do
     (funcall (if (eq contexture-story-test-way 'slime) 'slime-repl-return
                'sly-mrepl-return))
-    (contexture-test-until
-     (> (or (contexture-lisp--prompt-before client (point-max)) 0) before))))
+    (contexture-ert-wait-for
+        (> (or (contexture-lisp--prompt-before client (point-max)) 0) before))))
 
 ;;;; Steps
 
@@ -190,7 +190,7 @@ Skip the test if the first is not set."
 
 (defun contexture-story-test-project (name)
   "Make a project NAME under Git, with three files; return its root."
-  (let ((root (concat contexture-test-directory name "/")))
+  (let ((root (concat contexture-ert-directory name "/")))
     (make-directory root)
     (pcase-dolist (`(,file . ,text)
                    `(("area.el" . ,(format "(defun area-of (r)\n  \"Area in %s.\"\n\
@@ -249,9 +249,9 @@ Each of the texts PRESENT is there once, and none of ABSENT."
   (contexture-disconnect)
   (when contexture-story-test-server
     (delete-process contexture-story-test-server)
-    (contexture-test-until
-     (not (cl-some (lambda (repl) (process-live-p (cdr repl)))
-                   contexture-story-test-repls)))
+    (contexture-ert-wait-for
+        (not (cl-some (lambda (repl) (process-live-p (cdr repl)))
+                      contexture-story-test-repls)))
     (kill-buffer (process-buffer contexture-story-test-server))
     (setq contexture-story-test-server nil)))
 

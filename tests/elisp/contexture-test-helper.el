@@ -38,13 +38,6 @@
                           (expand-file-name "target/debug/contexture" root)))))
   "The server under test.")
 
-(defvar contexture-test-directory nil
-  "The running test's own directory, ending in a slash.")
-
-(defmacro contexture-test-until (condition)
-  "Wait until CONDITION is non-nil and return its value; fail if it stays nil."
-  `(contexture-ert-wait-for ,condition))
-
 (defmacro contexture-test-with-server (&rest body)
   "Run BODY with a server that keeps nothing, and clean up after it."
   (declare (indent 0) (debug t))
@@ -61,7 +54,7 @@ Its clock goes.  It keeps nothing, unless STATE is `:state'."
   (contexture-test-in-directory
    (lambda ()
      (contexture-ert-with-server
-       :state (and state (concat contexture-test-directory "state"))
+       :state (and state (concat contexture-ert-directory "state"))
        :time nil
        :tokenizer nil
        (funcall function)))))
@@ -70,8 +63,7 @@ Its clock goes.  It keeps nothing, unless STATE is `:state'."
   "Call FUNCTION in a new directory that is no project, with our own server at hand."
   (contexture-ert-with-files nil
     :project nil
-    (let ((contexture-test-directory contexture-ert-directory)
-          (contexture-ert-server-command contexture-test-binary))
+    (let ((contexture-ert-server-command contexture-test-binary))
       (funcall function))))
 
 (defmacro contexture-test-as-other-emacs (other &rest body)
@@ -101,13 +93,13 @@ Its clock goes.  It keeps nothing, unless STATE is `:state'."
 
 (defun contexture-test-settle ()
   "Wait until no call is unanswered and nothing is left to run."
-  (contexture-test-until
-   (and (zerop (hash-table-count (oref (contexture-current-connection) unanswered)))
-        (not (cl-some (lambda (timer)
-                        (memq (timer--function timer)
-                              '(contexture--hand-on-news
-                                contexture--tell-added run-hooks)))
-                      timer-list))))
+  (contexture-ert-wait-for
+      (and (zerop (hash-table-count (oref (contexture-current-connection) unanswered)))
+           (not (cl-some (lambda (timer)
+                           (memq (timer--function timer)
+                                 '(contexture--hand-on-news
+                                   contexture--tell-added run-hooks)))
+                         timer-list))))
   (contexture-request 'ping)
   (accept-process-output nil 0.001))
 
@@ -176,10 +168,6 @@ Its clock goes.  It keeps nothing, unless STATE is `:state'."
 (defun contexture-test-process ()
   "Return the process of the connection in use."
   (oref contexture--connection process))
-
-(defun contexture-test-kill-server ()
-  "Kill the server as `kill -9' does, leaving Emacs to find out."
-  (contexture-ert-kill-server t))
 
 (defun contexture-test-busy-seconds ()
   "Return how long Emacs has computed, in seconds.

@@ -295,7 +295,7 @@
       (contexture-test-message "Nothing added to .*no-such-file"
         (contexture-add-file (concat file "-no-such-file")))
       (contexture-test-user-error "is a directory"
-        (contexture-add-file contexture-test-directory)))))
+        (contexture-add-file contexture-ert-directory)))))
 
 (ert-deftest contexture-add-file-takes-what-is-being-edited ()
   (contexture-tests--with-elisp
@@ -414,14 +414,14 @@
   (contexture-tests--with-elisp
     (make-directory ".git")
     (pcase-dolist (`(,scope ,manager ,label)
-                   `((buffer ,(concat "file:" (file-truename contexture-test-directory)
+                   `((buffer ,(concat "file:" (file-truename contexture-ert-directory)
                                       "a.el")
                              "file a.el")
                      (shared "*shared*" "the shared context")
-                     (project ,(concat "project:" (file-truename contexture-test-directory))
+                     (project ,(concat "project:" (file-truename contexture-ert-directory))
                               ,(concat "project " (file-name-nondirectory
                                                    (directory-file-name
-                                                    contexture-test-directory))))
+                                                    contexture-ert-directory))))
                      (,(lambda () "mine") "mine" "mine")))
       (let ((contexture-scope scope))
         (should (equal (contexture-current-manager) manager))
@@ -434,7 +434,7 @@
   (contexture-tests--with-elisp
     (let ((contexture-scope 'project))
       (should (equal (contexture-current-manager)
-                     (concat "folder:" (file-truename contexture-test-directory)))))))
+                     (concat "folder:" (file-truename contexture-ert-directory)))))))
 
 (ert-deftest contexture-scope-of-the-minibuffer-is-that-of-its-buffer ()
   (with-temp-buffer
@@ -584,21 +584,21 @@
     (contexture-mode)
     (should (equal (contexture--lighter) " ctx"))
     (contexture-tests--region 1 2)
-    (contexture-test-until (string-prefix-p " ctx:1/" (contexture--lighter)))
+    (contexture-ert-wait-for (string-prefix-p " ctx:1/" (contexture--lighter)))
     (contexture-request 'add-context (list :manager (contexture-current-manager)
                                             :content "from elsewhere"))
-    (contexture-test-until (string-prefix-p " ctx:2/" (contexture--lighter)))
+    (contexture-ert-wait-for (string-prefix-p " ctx:2/" (contexture--lighter)))
     (contexture-mode -1)))
 
 (ert-deftest contexture-mode-believes-the-newest-size-whatever-arrives-last ()
   (contexture-tests--with-elisp
     (contexture-mode)
     (contexture-tests--region 1 2)
-    (contexture-test-until (string-prefix-p " ctx:1/" (contexture--lighter)))
+    (contexture-ert-wait-for (string-prefix-p " ctx:1/" (contexture--lighter)))
     (let* ((manager (contexture-current-manager))
            (first (nth 2 (gethash manager contexture--totals))))
       (contexture-request 'add-context (list :manager manager :content "more"))
-      (contexture-test-until (string-prefix-p " ctx:2/" (contexture--lighter)))
+      (contexture-ert-wait-for (string-prefix-p " ctx:2/" (contexture--lighter)))
       (contexture--note-totals manager 1 1 first) ; a late answer
       (should (string-prefix-p " ctx:2/" (contexture--lighter))))
     (contexture-mode -1)))
@@ -607,7 +607,7 @@
   (contexture-tests--with-item
     (clrhash contexture--totals)
     (contexture-mode)
-    (contexture-test-until (string-prefix-p " ctx:1/" (contexture--lighter)))))
+    (contexture-ert-wait-for (string-prefix-p " ctx:1/" (contexture--lighter)))))
 
 (ert-deftest contexture-mode-leaves-nothing-behind ()
   (contexture-test-with-server

@@ -85,7 +85,7 @@
       (funcall (contexture-tools-lisp--evaluate
                 (lambda (&rest result) (setq told result))
                 "(loop (handler-case (sleep 0.001) (serious-condition () nil)))" "CL-USER"))
-      (contexture-test-until told)
+      (contexture-ert-wait-for told)
       (contexture-tools-lisp-real-see (cadr told) "It was stopped\\.\n"))
     (should (equal (contexture-lisp-real-eval '(cl:length contexture-tools::*calls*)) 0))))
 
@@ -201,9 +201,9 @@
 
 (defun contexture-tools-lisp-real-decide (decision)
   "Decide on the next question, as DECISION says."
-  (contexture-test-until contexture-repl--approvals)
+  (contexture-ert-wait-for contexture-repl--approvals)
   (contexture-repl-approve decision)
-  (contexture-test-until (null contexture-repl--approvals)))
+  (contexture-ert-wait-for (null contexture-repl--approvals)))
 
 (ert-deftest contexture-tools-lisp-real-story ()
   (contexture-lisp-real-connection)
@@ -251,10 +251,10 @@
     (contexture-lisp-real-connection)
     (contexture-tools-lisp-real-say "Look again")
     (contexture-tools-lisp-real-decide 'once)
-    (contexture-test-until contexture-tools-lisp--calls)
+    (contexture-ert-wait-for contexture-tools-lisp--calls)
     (contexture-repl-cancel)
     (contexture-repl-test-wait)
-    (contexture-test-until (null contexture-tools-lisp--calls))
+    (contexture-ert-wait-for (null contexture-tools-lisp--calls))
     (contexture-lisp-real-until
      (equal (contexture-lisp-real-eval
              '(cl:if (cl:find-package :contexture-tools)
@@ -291,9 +291,9 @@
 (defun contexture-tools-lisp-real-mend (talk)
   "Decide what the model asks in TALK until the tests are green."
   (mapc #'contexture-tools-lisp-real-decide '(once refuse once))
-  (contexture-test-until (contexture-review--open))
+  (contexture-ert-wait-for (contexture-review--open))
   (with-current-buffer (find-buffer-visiting
-                        (expand-file-name "story.lisp" contexture-test-directory))
+                        (expand-file-name "story.lisp" contexture-ert-directory))
     (contexture-review-accept)
     (with-current-buffer talk
       (mapc #'contexture-tools-lisp-real-decide '(once once)))
@@ -333,8 +333,8 @@
            (contexture-review--begin (- (point-max) 3) (- (point-max) 2)) "7" t)
           (contexture-review-accept))
         (should (equal asked '("Compile seven? ")))
-        (contexture-test-until
-         (equal (contexture-tools-lisp-real-evaluate "(and (fboundp 'seven) (seven))") "=> 7"))))))
+        (contexture-ert-wait-for
+            (equal (contexture-tools-lisp-real-evaluate "(and (fboundp 'seven) (seven))") "=> 7"))))))
 
 (ert-deftest contexture-tools-lisp-real-explains-the-error-of-the-debugger ()
   (contexture-lisp-real-connection)
@@ -344,7 +344,7 @@
       (unwind-protect
           (with-current-buffer (contexture-lisp-real-debugger)
             (contexture-lisp-explain-error)
-            (contexture-test-until (contexture-ert-shown)))
+            (contexture-ert-wait-for (contexture-ert-shown)))
         (contexture-lisp-real-abort))
       (should (equal (plist-get (car (contexture-ert-shown)) :prompt)
                      contexture-lisp--error-question))
@@ -361,7 +361,7 @@
        #'contexture-tools-lisp--look
        (lambda (text &optional _) (when (equal text "(NUMBERS)") (cl-incf answers)))
        "arglist" "total" "SHAPES"))
-    (contexture-test-until (= answers count))))
+    (contexture-ert-wait-for (= answers count))))
 
 (ert-deftest contexture-tools-lisp-real-leaves-nothing-behind ()
   (contexture-tools-lisp-real-with

@@ -21,11 +21,11 @@
     (contexture-tools-on t (cons 'session "ses-1"))
     (should (member "read_buffer" (contexture-tools-test-offered)))
     (should-not (member "change_it" (contexture-tools-test-offered)))
-    (contexture-tools-on "change_it" (cons 'project contexture-test-directory))
+    (contexture-tools-on "change_it" (cons 'project contexture-ert-directory))
     (let ((tool (cl-find "change_it" (progn (contexture-tools-test-offered)
                                             (contexture-request 'list-tools))
                          :key (lambda (it) (plist-get it :name)) :test #'equal)))
-      (should (equal (plist-get tool :projects) (list contexture-test-directory)))
+      (should (equal (plist-get tool :projects) (list contexture-ert-directory)))
       (should-not (plist-get tool :sessions))
       (should-not (plist-get tool :everywhere)))
     (contexture-tools-off (list t (cons 'session "ses-1")))
@@ -39,7 +39,7 @@
   (contexture-tools-test-with nil
     (should (contexture-tools-test-on "read_buffer"))
     (contexture-ert-kill-server)
-    (contexture-test-until (equal (contexture-tools-test-offered) '("read_buffer")))))
+    (contexture-ert-wait-for (equal (contexture-tools-test-offered) '("read_buffer")))))
 
 ;;;; Calls
 
@@ -82,7 +82,7 @@
       (dolist (decision '(refuse once))
         (contexture-repl-test-type "Change it")
         (contexture-repl-send)
-        (contexture-test-until contexture-repl--approvals)
+        (contexture-ert-wait-for contexture-repl--approvals)
         (should (string-search "change_it" (contexture-repl-test-shown)))
         (should (string-search "(reaches all of it)" (contexture-repl-test-shown)))
         (should-not changed)
@@ -91,7 +91,7 @@
       (should (equal changed '("z")))
       ;; The session can allow it by its name.
       (contexture-repl-tools 'allow "change_it")
-      (contexture-test-until (equal (contexture-repl--allowed-tools) '("change_it")))
+      (contexture-ert-wait-for (equal (contexture-repl--allowed-tools) '("change_it")))
       (should (string-search "change_it everywhere" (contexture-repl--tools-text)))
       (contexture-repl-test-send "Change it")
       (should (equal changed '("z" "z")))
@@ -107,9 +107,9 @@
       (contexture-tools-test-on "wait")
       (let ((id (contexture-request-async 'chat '(:content "x")
                                           :error (lambda (problem) (setq done problem)))))
-        (contexture-test-until startedp)
+        (contexture-ert-wait-for startedp)
         (contexture-request 'cancel (list :id id)))
-      (contexture-test-until (and done endedp))
+      (contexture-ert-wait-for (and done endedp))
       (should (zerop (hash-table-count contexture-tools--calls)))
       ;; What comes too late goes nowhere.
       (funcall startedp "late")
@@ -129,7 +129,7 @@
         (contexture-tools--run call)
         (should (zerop calls))
         (should (contexture-tools--call-timer call)))
-      (contexture-test-until (zerop (hash-table-count contexture-tools--calls)))
+      (contexture-ert-wait-for (zerop (hash-table-count contexture-tools--calls)))
       (should (= calls 1)))))
 
 (ert-deftest contexture-tools-leave-nothing-behind ()
@@ -147,12 +147,12 @@
                     (cl-loop for number from first repeat count
                              for (tool . arguments) = (nth (% number (length calls)) calls)
                              do (contexture-tools-test-call
-                                 number tool contexture-test-directory arguments)
+                                 number tool contexture-ert-directory arguments)
                              ;; Not all searches at the same time.
                              when (zerop (% number 20))
-                             do (contexture-test-until
-                                 (zerop (hash-table-count contexture-tools--calls))))
-                    (contexture-test-until (zerop (hash-table-count contexture-tools--calls)))
+                             do (contexture-ert-wait-for
+                                    (zerop (hash-table-count contexture-tools--calls))))
+                    (contexture-ert-wait-for (zerop (hash-table-count contexture-tools--calls)))
                     (contexture-test-settle)))
           ;; What is loaded for the first call of a tool may stay.
           (make-calls 0 10)
@@ -173,7 +173,7 @@
             (buffers (list (find-file-noselect outside)
                            (find-file-noselect (contexture-test-file "in/a.txt" "x")))))
        (unwind-protect
-           (let ((contexture-tool-project (concat contexture-test-directory "in/")))
+           (let ((contexture-tool-project (concat contexture-ert-directory "in/")))
              (should (equal (contexture-tools-emacs--list-buffers) "a.txt (text-mode)"))
              (should-error (contexture-tools-emacs--read-buffer outside nil nil))
              (should-error (contexture-tools-emacs--read-buffer "../b" nil nil))
@@ -227,7 +227,7 @@
              (setq-local flymake-mode nil)))
          (should-error (funcall seen #'contexture-tools-emacs--compilation))
          (with-temp-buffer
-           (setq default-directory contexture-test-directory)
+           (setq default-directory contexture-ert-directory)
            (insert "a.txt:2: wrong\n")
            (compilation-mode)
            (should (string-suffix-p ":\na.txt:2: wrong\n"
@@ -249,7 +249,7 @@
      (let ((before (process-list)))
        (funcall (contexture-tools-test-seen #'contexture-tools-emacs--search
                                               #'ignore "one"))
-       (contexture-test-until (equal (process-list) before))))))
+       (contexture-ert-wait-for (equal (process-list) before))))))
 
 (ert-deftest contexture-tools-emacs-lists-files ()
   (dolist (git '(nil t))

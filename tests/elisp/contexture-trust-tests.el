@@ -17,7 +17,7 @@
 ANSWERS, a form, are the keys that are pressed in turn."
   (declare (indent 1) (debug t))
   `(contexture-repl-test-with '(("A") ("B"))
-     (let* ((project (concat contexture-test-directory "theirs"))
+     (let* ((project (concat contexture-ert-directory "theirs"))
             (folder (concat project "/.contexture/templates/"))
             (contexture-trust--asked nil)
             (keys ,answers))
@@ -27,7 +27,7 @@ ANSWERS, a form, are the keys that are pressed in turn."
            (insert "Theirs. {{ code }}\n")))
        (contexture-request 'open-session (list :name "theirs" :project project))
        (contexture-repl-test-open "theirs")
-       (contexture-test-until contexture-repl--templates)
+       (contexture-ert-wait-for contexture-repl--templates)
        (cl-letf (((symbol-function 'read-multiple-choice)
                   (lambda (_prompt choices) (assq (pop keys) choices))))
          ,@body))))
@@ -53,31 +53,31 @@ ANSWERS, a form, are the keys that are pressed in turn."
     (contexture-repl-switch-template "ours")
     (should (string-search "Theirs. {{ code }}"
                            (with-current-buffer contexture-trust-buffer (buffer-string))))
-    (contexture-test-until (equal (contexture-trust-test-template) "ours"))
+    (contexture-ert-wait-for (equal (contexture-trust-test-template) "ours"))
     (should (equal (contexture-trust-test-projects) (list (file-truename project))))
-    (contexture-test-until (member "ours" contexture-repl--templates))
+    (contexture-ert-wait-for (member "ours" contexture-repl--templates))
     (should-not contexture-repl--untrusted)
     (contexture-test-message "no longer trusted"
       (contexture-distrust-project project)
-      (contexture-test-until contexture-repl--untrusted))
+      (contexture-ert-wait-for contexture-repl--untrusted))
     (should-not (contexture-trust-test-projects))
     (should-not keys)))
 
 (ert-deftest contexture-trust-that-is-refused-leaves-the-users-templates ()
   (contexture-trust-test-with (list ?n)
     (contexture-repl-switch-template "goal-oriented")
-    (contexture-test-until (equal (contexture-trust-test-template) "goal-oriented"))
+    (contexture-ert-wait-for (equal (contexture-trust-test-template) "goal-oriented"))
     (contexture-repl-switch-template "ours")
-    (contexture-test-until (string-search "is not trusted; look at its"
-                                          (contexture-repl-test-shown)))
-    (contexture-test-until (equal (contexture-trust-test-template) "goal-oriented"))
+    (contexture-ert-wait-for (string-search "is not trusted; look at its"
+                                            (contexture-repl-test-shown)))
+    (contexture-ert-wait-for (equal (contexture-trust-test-template) "goal-oriented"))
     (should-not keys)
     (should-not (contexture-trust-test-projects))))
 
 (ert-deftest contexture-trust-is-not-asked-for-without-need ()
   (contexture-trust-test-with nil
     (contexture-repl-switch-template "freeform-chat")
-    (contexture-test-until (equal (contexture-trust-test-template) "freeform-chat"))))
+    (contexture-ert-wait-for (equal (contexture-trust-test-template) "freeform-chat"))))
 
 (ert-deftest contexture-trust-is-asked-for-by-questions-about-code ()
   (contexture-trust-test-with (list ?y)
@@ -86,24 +86,24 @@ ANSWERS, a form, are the keys that are pressed in turn."
                 ((symbol-function 'contexture-repl-code--submit)
                  (lambda (said _) (setq text said))))
         (contexture-repl-code--ask "explain" '("(+ 1 2)" . nil))
-        (contexture-test-until text))
+        (contexture-ert-wait-for text))
       (should (equal text "Theirs. (+ 1 2)")))))
 
 (ert-deftest contexture-trust-is-told-by-the-doctor ()
   (contexture-trust-test-with nil
     (let (found)
       (contexture-doctor--check-trust (lambda (findings) (setq found findings)))
-      (contexture-test-until found)
+      (contexture-ert-wait-for found)
       (should (string-search "No project is trusted" (plist-get (car found) :text)))
       (contexture-test-message "its templates explain, goal-oriented, ours are used"
         (contexture-trust-project project))
       (setq found nil)
       (contexture-doctor--check-trust (lambda (findings) (setq found findings)))
-      (contexture-test-until found)
+      (contexture-ert-wait-for found)
       (should (string-match-p "theirs is trusted; its templates are used\\'"
                               (plist-get (car found) :text)))
       (funcall (cdar (plist-get (car found) :actions)))
-      (contexture-test-until (null (contexture-trust-test-projects))))))
+      (contexture-ert-wait-for (null (contexture-trust-test-projects))))))
 
 (provide 'contexture-trust-tests)
 ;;; contexture-trust-tests.el ends here

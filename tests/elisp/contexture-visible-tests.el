@@ -176,8 +176,8 @@ That is the prompt and the candidates, with what stands behind them."
                         (push (apply #'format-message string arguments) messages))
                       (apply message string arguments))))
           (contexture-list name)
-          (contexture-test-until (buffer-local-value 'contexture-list--items
-                                                     (get-buffer contexture-list-buffer)))
+          (contexture-ert-wait-for (buffer-local-value 'contexture-list--items
+                                                       (get-buffer contexture-list-buffer)))
           (contexture-preview name)
           (contexture-info)
           (contexture-dashboard)
@@ -297,10 +297,10 @@ That is the prompt and the candidates, with what stands behind them."
          (arguments (json-encode (list (cons 'content (concat "rm \u202e" name))))))
     (contexture-repl-test-with `(("Let me." (call "add_text" ,arguments)) ("Done."))
       (contexture-repl-tools 'on)
-      (contexture-test-until (plist-get contexture-repl--tool-settings :tools))
+      (contexture-ert-wait-for (plist-get contexture-repl--tool-settings :tools))
       (contexture-repl-test-type "Do it")
       (contexture-repl-send)
-      (contexture-test-until contexture-repl--approvals)
+      (contexture-ert-wait-for contexture-repl--approvals)
       (contexture-visible-tests--check 'block (buffer-string) t)
       (should (string-search "rm \\u{202e}" (buffer-string)))
       (contexture-repl-view-approval)
