@@ -218,7 +218,7 @@ fn an_agent_gets_what_is_marked_and_then_only_what_changed() {
     has(&agent.tool("context", json!({ "since": since })), &["unchanged since"]);
     // A revision that this process never gave.
     let text = agent.tool("context", json!({ "since": 999_999 }));
-    has(&text, &["not known here", "the first mark", "the second mark"]);
+    has(&text, &["no longer known here", "the first mark", "the second mark"]);
 }
 
 #[test]
@@ -454,8 +454,8 @@ fn the_project_is_the_clients_root_or_the_named_one() {
     let mut agent = Agent { client, last: 0, meta: None };
     agent.begin("2025-06-18", &json!({}));
     std::fs::write(home.path("home/key"), "hidden").unwrap();
-    has(&agent.refused("read", json!({ "what": "key" })), &["is no project", "--project"]);
-    has(&home.fail(&["mcp", "--project", "/none"]), &["no folder"]);
+    has(&agent.refused("read", json!({ "what": "key" })), &["is not a project", "--project"]);
+    has(&home.fail(&["mcp", "--project", "/none"]), &["not a folder"]);
 }
 
 #[test]

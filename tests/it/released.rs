@@ -185,18 +185,25 @@ const FREE: [&str; 6] = ["pid", "message", "reason", "description", "body", "sha
 /// choose; and a member that shows that a property list is one of these.
 const CHOSEN: [&str; 5] = ["tokens", "tokens-after", "sections", "parts", "stable"];
 const OF_WINDOW: [&str; 2] = ["report", "strategy"];
+/// Sums of these tokens in the log of windows, whose entries have a `:budget`.
+const SUMS: [&str; 2] = ["messages", "total"];
 
 /// Says what of a recorded value is not in today's, if anything: a member, or another value of one.
 fn lacking(then: &Value, now: &Value, at: &str) -> Option<String> {
     let differs = || Some(format!("{at} is {}", sexp::print(now)));
     if let (Some(then), Some(_)) = (members(then), members(now)) {
         let is_of_window = then.iter().any(|(name, _)| OF_WINDOW.contains(name));
-        let is_free = |name: &str| FREE.contains(&name) || (is_of_window && CHOSEN.contains(&name));
+        let is_logged = then.iter().any(|(name, _)| *name == "budget");
+        let is_free = |name: &str, value: &Value| {
+            FREE.contains(&name)
+                || (is_of_window && CHOSEN.contains(&name))
+                || (is_logged && SUMS.contains(&name) && matches!(value, Value::Int(_)))
+        };
         return then.into_iter().find_map(|(name, value)| {
             let at = format!("{at} :{name}");
             match now.get(name) {
                 Some(now)
-                    if is_free(name)
+                    if is_free(name, value)
                         && std::mem::discriminant(now) == std::mem::discriminant(value) =>
                 {
                     None

@@ -126,7 +126,7 @@ fn a_program_at_another_place_is_corrected_and_its_state_named() {
 #[test]
 fn a_project_has_files_of_its_own() {
     let home = Home::new();
-    assert!(home.fail(&["setup", "claude", "--project"]).contains("in no project"));
+    assert!(home.fail(&["setup", "claude", "--project"]).contains("not in a project"));
     std::fs::create_dir_all(home.file(".git")).unwrap();
     for (agent, names) in [
         ("claude", &[".mcp.json", ".claude/settings.json"][..]),
@@ -171,7 +171,7 @@ fn files_that_cannot_be_edited_safely_are_refused() {
     write(&home, "home/.gemini/settings.json", "{\"key\": \"sk-1\",, }");
     refused("line 1");
     write(&home, "home/.gemini/settings.json", "{\"mcpServers\": \"sk-1\"}");
-    refused("another kind of value");
+    refused("cannot be added to this kind of value");
     std::fs::write(&settings, b"{\"a\": \"\xff\"}").unwrap();
     refused("not UTF-8");
     std::fs::remove_file(&settings).unwrap();

@@ -24,8 +24,8 @@ const SUMMARIZED: f64 = 0.7;
 /// Share of the room for the newest messages, which stay whole. The room is the budget without the
 /// units that cannot be left out.
 const RECENT: f64 = 0.1;
-/// Least share of the room for lines of what was given up, if the newest messages leave less below
-/// the target. More would make cached prompts invalid too often.
+/// Minimum share of the room for lines of what was given up, even if the newest messages take all
+/// that is below the target. More would make cached prompts invalid too often.
 const LINES: f64 = 0.2;
 /// Share of the budget for the note about left-out messages.
 const RESERVE: f64 = 0.05;
@@ -164,12 +164,15 @@ impl<'a, 'h> Fold<'a, 'h> {
                 self.again(now + 1, now, target);
             }
         }
-        // Half as much stays free below the trigger, so that the next fold is not the next message.
-        let least = (self.budget.saturating_sub(self.fixed) as f64 * LINES) as u64;
-        let most = trigger.saturating_sub(least / 2);
-        let target = target.max(most.min(self.total + least));
-        self.room = target.saturating_sub(self.total);
         self.target = target;
+        if self.uses_tools {
+            // Half as much stays free below the trigger, so that the next fold is not the next
+            // message.
+            let least = (self.budget.saturating_sub(self.fixed) as f64 * LINES) as u64;
+            let most = trigger.saturating_sub(least / 2);
+            self.target = target.max(most.min(self.total + least));
+        }
+        self.room = self.target.saturating_sub(self.total);
     }
 
     /// Gives up more of the messages before `end`, including those that were spared.
