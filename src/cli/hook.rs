@@ -32,11 +32,11 @@ const ANSWER_WAIT: Duration = Duration::from_secs(2);
 /// Maximum time to wait for the server after a compaction, when the transcript is read first.
 const FACTS_WAIT: Duration = Duration::from_secs(10);
 
-/// Answer an event of an agent: give it what changed since it was last given something.
+/// Answer an event of an agent with the changes since its last one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Agents run this themselves, with the event as JSON on standard input; \
-    contexture setup enters\nit. It knows claude, codex and gemini. It always succeeds: what fails is \
-    on standard error.")]
+    contexture setup\nconfigures them to. It knows claude, codex and gemini. It always succeeds, \
+    and reports failures\non standard error.")]
 pub(super) struct Hook {
     /// The agent: claude, codex or gemini
     agent: String,
@@ -115,7 +115,7 @@ impl Hook {
         transcript.map_or(Ok(()), |transcript| record(&transcript))
     }
 
-    /// Gives the session what changed, and notes that it was given.
+    /// Gives the session the changes, and records that they were given.
     fn pushed(
         &self,
         way: &Way,
@@ -147,7 +147,7 @@ fn read_event() -> anyhow::Result<Event> {
     ensure!(text.len() as u64 <= LARGEST_EVENT, "the event is longer than {LARGEST_EVENT} bytes");
     // The reason may quote the event, which may hold secrets.
     let event = serde_json::from_slice(&text).ok();
-    let event: Event = event.context("the event is no JSON object with a session_id")?;
+    let event: Event = event.context("the event is not a JSON object with a session_id")?;
     let is_plain = |c: char| c.is_ascii_graphic();
     let id = &event.session_id;
     let is_valid = (1..=LONGEST_ID).contains(&id.len()) && id.chars().all(is_plain);
@@ -179,7 +179,7 @@ impl Way {
         push.context("the server did not answer in time")?.map_err(anyhow::Error::msg)
     }
 
-    /// Lets the server import a transcript, which is quicker than to start a process. Returns false
+    /// Has the server import a transcript, which is quicker than starting a process. Returns false
     /// if the server cannot, or ends with this process.
     fn imports(&self, transcript: &Path) -> bool {
         let Some(transcript) = transcript.to_str() else { return false };
@@ -230,7 +230,8 @@ impl Agent {
         })
     }
 
-    /// Tells whether a session that starts so has lost what it was given. A new one was given nothing.
+    /// Returns whether a session that starts in this way has lost the items that it was given. A
+    /// new session was given none.
     fn forgets(&self, source: Option<&str>) -> bool {
         match source {
             Some("clear" | "compact") => true,

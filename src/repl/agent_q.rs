@@ -19,7 +19,7 @@ type Outcome = Result<Value, WireError>;
 
 /// The Unix epoch as a Common Lisp time, which counts seconds from 1900.
 const UNIX_EPOCH: i64 = 2_208_988_800;
-/// Thread of approvals for calls that come from no REPL.
+/// Thread of approvals for calls from outside a REPL.
 const THREAD: i64 = 0;
 const PACKAGE: &str = "agent-q";
 const FUNCTIONS: [&str; 14] = [

@@ -101,7 +101,7 @@ impl Repl {
         }
     }
 
-    /// Returns whether the REPL works on an input.
+    /// Returns whether the REPL is working on an input.
     pub(super) fn is_busy(&self) -> bool {
         !locked(&self.running).is_empty()
     }

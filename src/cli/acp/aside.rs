@@ -1,5 +1,5 @@
-//! Work beside the pipe, on a thread of its own: asks the server for pushes, and notes
-//! which of them the agent received. The pipe waits only for a push, and not long.
+//! Work on a separate thread: asks the server for pushes, and records which of them the agent
+//! received. The pipe waits only for a push, and only briefly.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::cli::mcp::{Reach, Shared};
 use crate::cli::receipt::Receipt;
 use crate::mcp::{AgentSession, Link, Push, import};
 
-/// Maximum time for which a prompt waits for what goes with it.
+/// Maximum time that a prompt waits for its push.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Maximum number of bytes of a push, as JSON.
 const ROOM: usize = 100_000;
@@ -48,8 +48,8 @@ impl Aside {
         Ok(Self { reach, jobs, recorder })
     }
 
-    /// Returns what changed since the agent received a push. Returns `None` if nothing did, or it
-    /// is not known in time.
+    /// Returns the changes since the last push that the agent received; `None` if there are none,
+    /// or if they do not come in time.
     pub(super) fn push(&self, place: Place, received: Option<u64>) -> Option<Push> {
         let (reply, answer) = sync_channel(1);
         self.jobs.send(Job::Push { place, received, reply }).ok()?;

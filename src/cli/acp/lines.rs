@@ -1,5 +1,5 @@
-//! Lines of a stream of bytes that loses none. Of a line that is too long to be read as a message,
-//! the parts go on as they come.
+//! Lines of a stream of bytes that loses none. The parts of a line that is too long to be read as a
+//! message are passed on as they come.
 
 use std::io::{self, Read};
 

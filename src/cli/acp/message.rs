@@ -85,7 +85,8 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Returns the line with our server in the list of servers, unless one has its name already.
+    /// Returns the line with our server in the list of servers, unless the list already has a
+    /// server with that name.
     pub(super) fn with_server(
         &self,
         line: &[u8],
@@ -118,7 +119,7 @@ impl<'a> Params<'a> {
         with_last(line, self.prompt?.get(), &block)
     }
 
-    /// Returns the blocks of a prompt as they are; `None` if the message can take no text.
+    /// Returns the blocks of a prompt unchanged; `None` if no text can be added to the message.
     pub(super) fn blocks(&self) -> Option<&'a str> {
         self.prompt.map(RawValue::get).filter(|prompt| prompt.starts_with('['))
     }
@@ -132,7 +133,7 @@ impl<'a> Params<'a> {
 }
 
 impl Update {
-    /// Returns whether only an agent that received its prompt says this.
+    /// Returns whether the update shows that the agent received its prompt.
     pub(super) fn is_work(&self) -> bool {
         let kinds = ["agent_message_chunk", "agent_thought_chunk", "tool_call", "plan"];
         kinds.contains(&&*self.session_update)
@@ -156,7 +157,7 @@ impl Outcome {
     }
 }
 
-/// Returns where in a line a part of it is.
+/// Returns the offset of a part in its line.
 fn place(line: &[u8], part: &str) -> usize {
     part.as_ptr().addr() - line.as_ptr().addr()
 }

@@ -1,6 +1,6 @@
-//! `contexture acp`: runs an agent that speaks the Agent Client Protocol, and stands between it and
-//! its client. All bytes go on as they are, but for our server in new sessions, and what changed in
-//! prompts. Whatever fails, the agent and its client go on as if there were no proxy.
+//! `contexture acp`: runs an agent that speaks the Agent Client Protocol, as a proxy between the
+//! agent and its client. All bytes pass unchanged, except that new sessions get our server and
+//! prompts get the changes. Whatever fails, agent and client continue as if there were no proxy.
 
 mod aside;
 mod lines;
@@ -30,8 +30,8 @@ use super::host::runtime;
 use super::serve::log_to_stderr;
 use super::{Common, complain};
 
-/// Environment variable that tells hooks that the proxy gives the agent what changed. Its value is
-/// [`RECORDS`] if the proxy also records sessions.
+/// Environment variable by which hooks know that the proxy already gives the agent the changes. Its
+/// value is [`RECORDS`] if the proxy also records sessions.
 pub(super) const UNDER_ACP: &str = "CONTEXTURE_ACP";
 /// Value of the variable if the proxy records sessions.
 pub(super) const RECORDS: &str = "records";
@@ -169,7 +169,8 @@ fn copy_down(mut from: ChildStdout, talk: Option<&Talk>) -> io::Result<()> {
     }
 }
 
-/// Lets the talk read the lines that end in these bytes. `line` is what came before of the line.
+/// Passes the lines that end in these bytes to the talk. `line` has the earlier bytes of the first
+/// one.
 fn overhear(talk: &Talk, line: &mut Vec<u8>, bytes: &[u8]) {
     for part in bytes.split_inclusive(|byte| *byte == b'\n') {
         // A line that is too long keeps its length, so that its end is not read as a line.
@@ -212,7 +213,7 @@ async fn pass_signal(known: Signal, caught: io::Result<Caught>, agent: Pid) {
     }
 }
 
-/// Returns the agent's exit code; of a signal, the code by which a shell tells it.
+/// Returns the agent's exit code; after a signal, the code that a shell would return.
 fn exit_code(status: ExitStatus) -> ExitCode {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)

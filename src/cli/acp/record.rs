@@ -1,4 +1,4 @@
-//! Records what passes, on a thread of its own: a file of JSON lines for each session, which the
+//! Records the messages on a separate thread: a file of JSON lines for each session, which the
 //! server imports after each turn. The pipe never waits for it.
 
 use std::collections::HashMap;
@@ -17,8 +17,8 @@ use serde_json::{Value as Json, json};
 use super::message::Outcome;
 use crate::store::ownership::make_private;
 
-/// Maximum number of bytes that wait to be written. What comes beyond is left out, which the
-/// recording tells.
+/// Maximum number of bytes that wait to be written. Anything more is left out, and the recording
+/// says so.
 const MOST_WAITING: usize = 32 << 20;
 
 /// The thread that records.
@@ -51,11 +51,11 @@ pub(super) struct Place {
     pub(super) folder: PathBuf,
 }
 
-/// A record of what passed. Its text is JSON as it passed.
+/// A record of a message, with its JSON unchanged.
 pub(super) enum Said<'a> {
     Prompt(&'a str),
     Update(&'a str),
-    /// The end of a turn, with the usage that the agent told, or null.
+    /// The end of a turn, with the usage that the agent reported, or null.
     Stop {
         reason: String,
         usage: Json,
@@ -145,8 +145,8 @@ fn warn(place: &Place, error: impl Display) {
     tracing::warn!("acp: session {} is not recorded: {error}", place.session);
 }
 
-/// Opens a recording to add to it. A new one begins with a line about the session; one that ends
-/// within a line, since its writer was killed, gets an end of line.
+/// Opens a recording for appending. A new recording begins with a line about the session. If the
+/// last line is incomplete because its writer was killed, it gets a line end.
 fn open(folder: &Path, path: &Path, place: &Place) -> anyhow::Result<File> {
     make_private(folder)?;
     let mut options = OpenOptions::new();
@@ -174,7 +174,7 @@ fn file_name(place: &Place) -> String {
     format!("{agent}-{}.jsonl", &hash[..16])
 }
 
-/// Returns a record, after one that tells what was dropped before it.
+/// Returns a record, preceded by one that counts the records dropped before it.
 fn lines(dropped: u64, members: &str) -> String {
     let time = seconds();
     let gap = match dropped {

@@ -2,7 +2,7 @@
 //! for their response, and the push that each session received.
 //!
 //! A push counts as received once the agent works on its prompt or answers it. Until then, other
-//! prompts of the session are given nothing. If the prompt fails, the push is made again.
+//! prompts of the session get no push. If the prompt fails, the push is made again.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -12,7 +12,8 @@ use super::aside::Aside;
 use super::message::{Message, Outcome, Params};
 use super::record::{Place, Said};
 
-/// Maximum number of requests that are waited for, and of sessions. What is beyond goes unchanged.
+/// Maximum number of requests that are waited for, and of sessions. Messages beyond that pass
+/// unchanged.
 const MOST: usize = 1000;
 /// Maximum length of the id of a session and of the name of an agent, in bytes.
 const LONGEST_NAME: usize = 200;
@@ -39,7 +40,7 @@ enum Asked {
     Session {
         folder: PathBuf,
     },
-    /// A prompt, with the push that went with it or was on its way before it.
+    /// A prompt, with the push that it carries, or an earlier push that is not yet received.
     Prompt {
         session: String,
         number: Option<u64>,
@@ -174,8 +175,8 @@ impl Known {
         Some(Place { agent: self.agent.clone(), session: id.to_owned(), folder })
     }
 
-    /// Returns the place of an update that belongs to a recording, and the update. What an agent
-    /// repeats while it loads a session does not.
+    /// Returns the place of an update that belongs to a recording, and the update. Updates that an
+    /// agent repeats while it loads a session do not belong to one.
     fn overheard<'a>(&self, params: &Params<'a>) -> Option<(Place, &'a str)> {
         let id = params.session_id.as_deref()?;
         let is_asked =
@@ -185,7 +186,7 @@ impl Known {
         is_wanted.then(|| self.place(id).map(|place| (place, text)))?
     }
 
-    /// Returns the place of the prompt that a response answers, if it does.
+    /// Returns the place of the prompt that a response answers, if it answers one.
     fn prompted(&self, message: &Message<'_>) -> Option<Place> {
         match self.asked.get(&message.id()?)? {
             Asked::Prompt { session, .. } => self.place(session),
@@ -254,7 +255,7 @@ impl Known {
     }
 }
 
-/// Returns a name without what is not plain.
+/// Returns the visible ASCII characters of a name, up to the maximum length.
 fn plain(name: &str) -> String {
     name.chars().filter(char::is_ascii_graphic).take(LONGEST_NAME).collect()
 }

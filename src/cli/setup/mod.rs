@@ -32,7 +32,7 @@ use crate::visible::{visible_lines, visible_path};
     after_help = "Examples:\n  contexture setup claude --dry-run\n  contexture setup codex\n  \
     contexture setup gemini --project\n  contexture setup opencode --remove\n\nIt shows what it \
     changes, and nothing else of the files, which may hold keys. Everything else in\nthem stays as \
-    it is. Agents start the program by its present path; run this again if that changes."
+    it is. Agents start the program by its current path; run this again if that changes."
 )]
 pub(super) struct SetUp {
     /// The agent

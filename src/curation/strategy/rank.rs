@@ -9,20 +9,20 @@ use crate::retrieval::stop::is_stop_word;
 use crate::retrieval::words::{ends, stems, words};
 use crate::session::message::{Message, Role};
 
-/// Share of the score of its direct neighbour that a unit has at least: an answer often repeats no
-/// word of the question before it. As a maximum and no sum, the shares keep chatter beside a hit
-/// from pushing out other hits.
+/// Minimum score of a unit, as a share of its direct neighbour's score: an answer often repeats no
+/// word of the question before it. Taking the maximum, not a sum, keeps chatter beside a hit from
+/// pushing out other hits.
 const NEIGHBOUR: f64 = 0.6;
-/// Share of the score of its second neighbour that a unit has at least.
+/// Minimum score of a unit, as a share of its second neighbour's score.
 const SECOND_NEIGHBOUR: f64 = 0.36;
-/// Share of the best score nearby that a unit gains: where one hit is, there are often more.
+/// Share of the best score nearby that a unit gains: hits often occur close together.
 const SURROUNDINGS: f64 = 0.2;
 /// Number of units on each side that count as nearby.
 const NEARBY: usize = 6;
-/// Share of the meaning in how well a unit fits the query, if vectors are known. The rest is for
-/// its words.
+/// Weight of the meaning in how well a unit fits the query, if vectors are known. The rest is the
+/// weight of the words.
 const MEANING: f64 = 0.4;
-/// What the best passage by meaning gains: an answer is often found by what is said around it.
+/// Bonus for the best passage by meaning: an answer is often found by the text around it.
 const PASSAGE: f64 = 0.4;
 /// Maximum number of bytes of a query that are read.
 const MOST_READ: usize = 16 << 10;
@@ -66,8 +66,8 @@ pub(super) fn scores(
 }
 
 /// Scores the units and the passages around them by meaning, each relative to the best. A unit
-/// without a vector gets the mean of the others, so that vectors that are not there yet decide
-/// nothing. Returns `None` if no unit has a vector.
+/// without a vector gets the mean of the others, so that missing vectors decide nothing. Returns
+/// `None` if no unit has a vector.
 fn by_meaning(
     history: &History<'_>,
     query: &str,
@@ -95,7 +95,7 @@ fn relative(values: impl Iterator<Item = Option<f64>> + Clone) -> Option<Vec<f64
     (count > 0).then(|| values.map(relative).collect())
 }
 
-/// Returns whether a unit only repeats the query, which is no answer.
+/// Returns whether a unit only repeats the query, which is not an answer.
 fn repeats(history: &History<'_>, unit: &Unit, query: &str) -> bool {
     history.members(unit).all(|message| *message.content == *query)
 }
@@ -130,8 +130,8 @@ pub(super) fn query<'a>(history: &History<'a>, given: Option<&'a str>) -> &'a st
     given.or_else(|| last().map(|message| &*message.content)).unwrap_or("")
 }
 
-/// Scores the units by BM25, relative to the best. A unit that only repeats the query is no answer
-/// and scores 0.
+/// Scores the units by BM25, relative to the best. A unit that only repeats the query is not an
+/// answer and scores 0.
 fn by_words(history: &History<'_>, query: &str) -> Vec<f64> {
     let query_stems = query_stems(query);
     let mut scores = indexed(history, &query_stems).unwrap_or_else(|| {
@@ -159,7 +159,7 @@ fn query_stems(query: &str) -> Vec<String> {
     words.iter().flat_map(|word| stems(word)).collect()
 }
 
-/// Scores the units by the words that are kept of their messages; `None` without such.
+/// Scores the units by the stored words of their messages; `None` if no words are stored.
 fn indexed(history: &History<'_>, query: &[String]) -> Option<Vec<f64>> {
     let mut words = history.words?.lock().ok()?;
     let mut messages = history.messages.iter();

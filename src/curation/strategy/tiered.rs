@@ -4,7 +4,7 @@
 //! Old messages are dropped first. If the newest messages are too large, only the beginning and the
 //! end of their large results stay, then a line that names the message with the original.
 //!
-//! More is given up than has to be. The room is then filled with the lines of the given-up messages
+//! More is given up than necessary. The room is then filled with the lines of the given-up messages
 //! that the work at hand names, and with whole units while lines leave room. A note quotes these
 //! lines after the ledger of the dropped messages, the list of their facts.
 

@@ -15,9 +15,9 @@ use crate::session::message::Role;
 
 /// Share of the budget for the newest units, whatever the query.
 const RECENT: f64 = 0.05;
-/// The same where tools were used: the last steps are what the next ones go on from.
+/// The same where tools were used, since the next steps continue from the last ones.
 const RECENT_STEPS: f64 = 0.1;
-/// The newest unit stays if it takes no more of the room than one part in so many.
+/// The newest unit stays if it takes at most this fraction (1/N) of the room.
 const NEWEST: u64 = 4;
 /// Share of the budget for the units that fit the query best, where tools were used.
 const RANKED: f64 = 0.05;

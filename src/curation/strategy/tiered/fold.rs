@@ -18,8 +18,8 @@ const TRIGGER: f64 = 0.8;
 /// the more rarely a cached prompt becomes invalid, and the less is shown on average.
 const TARGET: f64 = 0.5;
 /// Share of the room that is shown after a summary. A summary happens once, so that more can be
-/// shown than at other folds: about as much as between these, but chosen anew. Chosen from 0.5 to
-/// 0.8 on the sessions that `docs/benchmarks.md` names.
+/// shown than at other folds: about as much as between these, but chosen anew. Chosen among values
+/// from 0.5 to 0.8, on the sessions that `docs/benchmarks.md` names.
 const SUMMARIZED: f64 = 0.7;
 /// Share of the room for the newest messages, which stay whole. The room is the budget without the
 /// units that cannot be left out.

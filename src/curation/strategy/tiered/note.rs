@@ -1,4 +1,4 @@
-//! The note that replaces left-out messages. It tells how many they are and how to get them, and
+//! The note that replaces left-out messages. It says how many there are and how to get them, and
 //! contains their ledger.
 
 use crate::curation::ledger::Ledger;
@@ -23,7 +23,7 @@ impl Note {
     }
 }
 
-/// Tells how many messages are left out; empty if none are.
+/// Says how many messages are left out; empty if none are.
 pub(super) fn head(history: &History<'_>, dropped: &[usize]) -> String {
     let (Some(first), Some(last)) = (dropped.first(), dropped.last()) else { return String::new() };
     let number = |index: usize| history.messages[index].number;

@@ -26,7 +26,7 @@ const MARK: usize = 3;
 const NUMBER: usize = 4;
 /// Guessed size of naming the message that lines come from, in bytes.
 const HEAD: usize = 30;
-/// Number of lines that are counted, to guess better what others cost.
+/// Number of lines that are counted exactly, to guess the cost of the others better.
 const SAMPLE: usize = 200;
 /// Room below which no more lines are sought, in tokens.
 const LEAST_ROOM: f64 = 4.0;
@@ -89,7 +89,7 @@ impl<'a, 'h> Pieces<'a, 'h> {
         }
     }
 
-    /// Returns by what share the guessed costs are too high, from a sample of the lines.
+    /// Returns the share by which the guessed costs are too high, from a sample of the lines.
     pub(super) fn overestimate(&self) -> f64 {
         let sample = &self.order[..self.order.len().min(SAMPLE)];
         let guessed: f64 = sample.iter().map(|(_, cost)| cost).sum();

@@ -19,8 +19,8 @@ const LEAST_WEIGHT: f64 = 0.05;
 const IN_RESULT: f64 = 0.1;
 /// Additional weight of a specific in the query.
 const IN_QUERY: f64 = 1.0;
-/// Share of a specific's weight that remains once the words of the agent show it: what it stands for
-/// is in the results.
+/// Share of a specific's weight that remains once it was shown in the agent's words: the content
+/// that it names is in the results.
 const TOLD: f64 = 0.1;
 /// Number of bytes that are read, from the newest message on. Beyond that, lines are not found.
 const READ: usize = 384 << 10;
@@ -46,7 +46,7 @@ pub(super) enum Sight {
     Shown,
     /// Less than all, so its lines may be shown.
     Hidden,
-    /// Nothing, because a later message says the same as it is now.
+    /// Nothing, because a later message shows the current state of the same thing.
     Outdated,
 }
 
