@@ -101,23 +101,23 @@ LOAD is its average of the last minute, unless given."
 ;;;; Steps
 
 (defvar contexture-ert--steps nil
-  "Alist from the name of a step to the function that goes on from there.
+  "Alist from the name of a step to the function that continues from there.
 The one that was reached first comes first.")
 
 (defun contexture-ert--stand-at (name function)
-  "Have something stand at the step NAME; FUNCTION goes on from there."
+  "Pause at the step NAME; FUNCTION continues from there."
   (setq contexture-ert--steps
         (append contexture-ert--steps (list (cons name function)))))
 
 (defun contexture-ert-await-step (name)
-  "Wait until a model or server of the test stands at the step NAME."
+  "Wait until a model or server of the test pauses at the step NAME."
   (contexture-ert-wait-until
    (lambda () (assoc name contexture-ert--steps))
    :form (list 'at-step name)
    :message (lambda () (list 'steps-reached (mapcar #'car contexture-ert--steps)))))
 
 (defun contexture-ert-go-on (name)
-  "Let what stands at the step NAME go on; wait until something does."
+  "Let the answer that pauses at the step NAME continue; wait until one does."
   (let ((step (contexture-ert-await-step name)))
     (setq contexture-ert--steps (delq step contexture-ert--steps))
     (funcall (cdr step))))
@@ -371,7 +371,7 @@ for byte."
       (substring line from) t t))))
 
 (defun contexture-ert--renumbered-datum (digits ids)
-  "Return what stands, by IDS, for DIGITS, perhaps the id of a call in data."
+  "Return DIGITS, renumbered by IDS if they are the id of a call in data."
   (let* ((first contexture-ert--first-id)
          (id (string-to-number digits))
          (recorded (cdr (assoc id ids)))
@@ -874,8 +874,8 @@ It lives, but answers nothing until `contexture-ert-continue-server'."
          (contexture-ert-continue-server ,pid)))))
 
 (defun contexture-ert-slow-server (seconds)
-  "Have all that the test's server says arrive SECONDS later.
-Nil makes it fast again, for what it says from then on."
+  "Delay all messages of the test's server by SECONDS.
+Nil makes it fast again, for the messages from then on."
   (contexture-ert-server-pid)           ; which starts it
   (set-process-filter
    (oref contexture--connection process)
@@ -1007,7 +1007,7 @@ This is a list of (KIND THING), with the kind `buffer', `process' or
   (contexture-ert--restore-hooks snapshot))
 
 (defun contexture-ert--restore-hooks (snapshot)
-  "Add what was in hooks at SNAPSHOT and is not any more."
+  "Restore hook functions that were there at SNAPSHOT and are gone."
   (pcase-dolist (`(,hook . ,before) (plist-get snapshot :hooks))
     (dolist (function before)
       (unless (member function (ensure-list (default-value hook)))

@@ -102,9 +102,9 @@ Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"))
                                     (:copier nil))
   "An answer that is being given to PROCESS through the interface API.
 PIECES are still to be said.  SAID is what was said, the newest first.
-ENDING is why it stands: `waits', `hang', `cut', `error' or nil.  BLOCK is
-the number of the open block and KIND its kind; BEGUN is non-nil if the
-stream has begun."
+ENDING says why it has stopped: `waits', `hang', `cut', `error' or nil.
+BLOCK is the number of the open block and KIND its kind; BEGUN is
+non-nil if the stream has begun."
   process api name stream pieces said usage stop ending begun (block -1) kind)
 
 ;;;; Reading

@@ -329,7 +329,7 @@ and TEXT is nil."
 
 (defmacro contexture-ert-with-replay (file &rest body)
   "Run BODY against the exchange recorded in FILE, without a server.
-The test fails if BODY makes other calls than FILE has, makes them in
+The test fails if BODY makes calls that FILE does not have, makes them in
 another order, or leaves some out.  The order of keys, and keys whose
 value is nil, make no difference.  With `contexture-ert-record', run
 BODY with a server, and write FILE.

@@ -97,7 +97,7 @@ one, as they do with each new connection.  This needs
   :group 'contexture)
 
 (defcustom contexture-lisp-compile 'ask
-  "Whether a definition is compiled once you accepted a change of it.
+  "Non-nil means compile a definition once you accept a change of it.
 It is compiled in the Lisp that SLIME or SLY is connected to."
   :type '(choice (const :tag "Ask" ask)
                  (const :tag "Always" t)
@@ -795,8 +795,8 @@ KEY is the event that the mode bound, and BINDING its former binding.")
        (equal (contexture-lisp--ask client 'type connection) "Contexture")))
 
 (defun contexture-lisp--before-message (message)
-  "Tell Contexture what it has to know if MESSAGE of a client asks it.
-That is what changed in buffers and, after SLIME has connected again in
+  "Tell Contexture the changes before MESSAGE of a client asks it something.
+These are changes in buffers and, after SLIME has connected again in
 the same REPL, its directory.  Return nil, so that the client then sends
 MESSAGE."
   (when (contexture-lisp--question-p message)
@@ -813,7 +813,7 @@ MESSAGE."
 
 (defun contexture-lisp--question-p (message)
   "Return non-nil if MESSAGE, which a client is about to handle, has input.
-Such are the lines of a REPL, and forms to evaluate."
+That is so for lines of a REPL and for forms to evaluate."
   (pcase message
     (`(:emacs-channel-send ,_ (:process . ,_)) t)
     (`(:emacs-rex (,function . ,_) . ,_)

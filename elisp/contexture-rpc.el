@@ -164,7 +164,7 @@ answer is still to come."
     (message contexture--waiting)))
 
 (defun contexture--tell-no-longer ()
-  "Take back that the server has not answered, if the echo area says so."
+  "Clear the echo area if it says that the server has not answered."
   (when (equal (current-message) contexture--waiting)
     (message nil)))
 
@@ -346,7 +346,7 @@ A server that this Emacs started ends; its data are saved."
    (outbox :initform nil
            :documentation "Pairs (ID . LINE) not yet written to the process.")
    (full :initform nil
-         :documentation "Non-nil if the process still holds what did not fit into its pipe.")
+         :documentation "Non-nil while the process holds text that did not fit into its pipe.")
    (attempts :initform 0
              :documentation "Number of attempts to write since the last success.")
    (write-timer :initform nil)
@@ -456,7 +456,7 @@ would end if it wrote just after the server died."
     command))
 
 (defun contexture--reachable-p (process)
-  "Return non-nil if, as far as Emacs can know, PROCESS can be written to.
+  "Return non-nil if PROCESS can be written to, as far as Emacs knows.
 A batch Emacs looks whether a socket was closed, since it would end if it
 wrote there (see `contexture--unbroken')."
   (when (and noninteractive (eq (process-type process) 'network))
@@ -616,8 +616,8 @@ so the call was given up: %s"
                          #'contexture--start connection)))))
 
 (defun contexture--needed-p (connection)
-  "Return non-nil if CONNECTION is to be made again as soon as it is lost.
-Otherwise the next call makes it again."
+  "Return non-nil if CONNECTION, once lost, must be restored at once.
+Otherwise the next call restores it."
   (or contexture-notification-functions
       (> (hash-table-count (oref connection unanswered)) 0)))
 
@@ -1081,7 +1081,7 @@ Return nil for a comment or an empty line.  Signal
 (defun contexture--plain-p (line)
   "Return non-nil if LINE, a printed message, surely has plain strings only.
 It may have others if it has the beginning of a string with properties,
-an octal escape, as raw bytes are printed, or a character that is no text."
+an octal escape, as raw bytes are printed, or a character that is not text."
   (not (or (string-search "#(\"" line)
            (string-match-p "\\\\[0-7]" line)
            (and (/= (length line) (string-bytes line))

@@ -243,7 +243,7 @@ everywhere, (session . ID) or (project . FOLDER).  To keep this, customize
                           nil t nil nil "this session")
     ("this session" (cons 'session (contexture-tools--session)))
     ("this project" (cons 'project (or (contexture--project-root)
-                                       (user-error "This buffer is in no project"))))
+                                       (user-error "This buffer is not in a project"))))
     (_ t)))
 
 (defun contexture-tools--session ()
@@ -266,7 +266,7 @@ everywhere, (session . ID) or (project . FOLDER).  To keep this, customize
 
 (defun contexture-tools--connected (connection)
   "Tell the server of CONNECTION, just reached, which tools are on.
-What an earlier server wanted is over."
+Calls of an earlier server no longer count."
   (contexture-tools--drop-all)
   (contexture-tools--tell connection))
 
@@ -294,7 +294,7 @@ What an earlier server wanted is over."
      :error-fn (apply-partially #'contexture--later #'contexture-show-error))))
 
 (defun contexture-tools--params (tool places)
-  "Return how the server is told of TOOL, which is on in PLACES."
+  "Return the description of TOOL for the server; it is on in PLACES."
   (list :name (contexture-tools--tool-name tool)
         :description (contexture-tools--tool-description tool)
         :schema (contexture-tools--schema tool)
@@ -416,7 +416,7 @@ Return (result TEXT), (problem TEXT), or (started) if it goes on."
   '(started))
 
 (defun contexture-tools--text (result)
-  "Return RESULT, what a tool returned, or signal an error if it is no string."
+  "Return RESULT, what a tool returned, or signal an error if it is not a string."
   (if (stringp result) result
     (error "The tool returned no text, but %s" (type-of result))))
 
@@ -667,7 +667,7 @@ Values are left out: they can be secrets."
             (or (cdr split) text "not documented"))))
 
 (defun contexture-tools-emacs--documentation (done symbol file line)
-  "Call DONE with what ElDoc says of SYMBOL, as it is used in FILE on LINE."
+  "Call DONE with ElDoc's text about SYMBOL, as it is used in FILE on LINE."
   (require 'eldoc)
   (let (texts waiting over)
     (cl-flet ((tell () (unless over
@@ -695,7 +695,7 @@ Values are left out: they can be secrets."
     #'ignore))
 
 (defun contexture-tools-emacs--said (text plist)
-  "Return TEXT that ElDoc was told, with the name that PLIST has."
+  "Return TEXT from ElDoc, preceded by the name in PLIST."
   (let ((thing (plist-get plist :thing)))
     (if thing (format "%s: %s" thing text) (format "%s" text))))
 
@@ -931,7 +931,7 @@ Local variables that are not safe do not count."
   (let ((size (file-attribute-size (or (file-attributes name)
                                        '(nil nil nil nil nil nil nil 0)))))
     (cond ((and (file-exists-p name) (not (file-regular-p name)))
-           (error "%s is no file" file))
+           (error "%s is not a file" file))
           ((not (file-directory-p (file-name-directory name)))
            (error "The folder of %s does not exist" file))
           ((> size (or large-file-warning-threshold most-positive-fixnum))
@@ -1121,8 +1121,8 @@ One that a file of the project sets counts only if it is in
   (let ((known (mapcar (lambda (it) (string-trim (cdr it)))
                        (contexture-tools-change--commands))))
     (unless (member command known)
-      (error "This is none of the project's commands; list_commands has them: run_command \
-takes one whole, as it is listed, without its name"))
+      (error "This is not one of the project's commands; list_commands lists them.  \
+Pass one to run_command exactly as listed, without its name"))
     (contexture-tools-change--run done command)))
 
 ;;;; Running a command
@@ -1196,7 +1196,7 @@ Return a function that stops it."
          (display-buffer-overriding-action '(display-buffer-no-window
                                              (allow-no-window . t))))
     (when (get-buffer-process name)
-      (error "A command still runs in this project"))
+      (error "A command is still running in this project"))
     (contexture--message "The model runs %s in %s" command name)
     (compilation-start command nil (lambda (_) name))))
 
@@ -1217,7 +1217,7 @@ Return a function that stops it."
   (cons message code))
 
 (defun contexture-tools-change--stop (run why)
-  "Interrupt RUN because of WHY, and kill it if it goes on for all that."
+  "Interrupt RUN because of WHY, and kill it if it does not end."
   (when-let* ((process (get-buffer-process (contexture-tools-change--run-buffer run)))
               ((process-live-p process)))
     (cancel-timer (contexture-tools-change--run-timer run))
@@ -1470,7 +1470,7 @@ Return a function that stops the call."
       (error "This is too long: %d characters, of at most %d"
              (length argument) contexture-tools-lisp--longest))
     (when (cl-some (lambda (it) (or (<= #xd800 it #xdfff) (> it #x10ffff))) argument)
-      (error "This has what is no character"))))
+      (error "This has something that is not a character"))))
 
 (defun contexture-tools-lisp--send (call)
   "Send CALL to its image."
@@ -1515,7 +1515,7 @@ Return a function that stops the call."
                 output (format "%s.\n%s" (contexture-tools-lisp--call-stopped call) where))))))
 
 (defun contexture-tools-lisp--text (output result)
-  "Return RESULT behind OUTPUT, what was printed."
+  "Return RESULT after OUTPUT, the printed text."
   (concat output (if (string-match-p "[^\n]\\'" output) "\n" "") result))
 
 (defun contexture-tools-lisp--prepare (call)
@@ -1648,7 +1648,7 @@ Call DONE with the notes."
   "Run the tests of SYSTEM, of ASDF; call DONE with what failed.
 They may take SECONDS.  Failures become items of the project's context."
   (unless (string-match-p "\\`[[:alnum:]+_-][[:alnum:]./+_-]*\\'" system)
-    (error "This is no name of a system: %s" system))
+    (error "This is not the name of a system: %s" system))
   (let ((project (contexture-tools-emacs--project)))
     (contexture-tools-lisp--start
      (lambda (text &optional problem failures)
@@ -1693,7 +1693,7 @@ They may take SECONDS.  Failures become items of the project's context."
 specializes (where NAME is defined, called, called from it, read, bound, set, expanded, \
 specialized); describe, arglist, disassemble; apropos; macroexpand-1 or macroexpand (of a form); \
 or inspect (of a variable's value; * is the value of the last lisp_evaluate)")
-           (name "Symbol, with its package if it has another; or form, or part of a name")
+           (name "Symbol (with its package, if that differs), form, or part of a name")
            ,contexture-tools-lisp--package
            (path "Numbers of the parts to go to when inspecting, such as \"2 0\"" :optional t))
           "Looks up in the running Lisp image.")

@@ -595,7 +595,7 @@ connects, and the server keeps them until it ends.  The plist has
                 price of a million tokens, in any currency
   :default      t to use this model when none is named
 
-`contexture-configure-provider' asks for what is needed of this."
+`contexture-configure-provider' asks for the necessary parts."
   :type '(alist :key-type (string :tag "Name")
                 :value-type (plist :tag "Settings")))
 
@@ -629,7 +629,7 @@ running Emacs."
   "Alist from each function that watches notifications to its topics.")
 
 (defvar contexture--live-off nil
-  "Non-nil if no visited file is to follow items, as in tests with recordings.
+  "Non-nil to keep visited files from following items, as in tests with recordings.
 The calls that this needs are not those of the package under test.")
 
 (defvar contexture--live-watching nil
