@@ -734,7 +734,7 @@ LAST non-nil means that no prompt follows; then ask CLIENT's debugger."
   (let ((map (make-sparse-keymap)))
     (dolist (command '(slime-space slime-autodoc-space sly-autodoc-space))
       (define-key map (vector 'remap command) #'self-insert-command))
-    (define-key map [remap sly-mrepl-shortcut] #'contexture-lisp--comma)
+    (define-key map [remap sly-mrepl-shortcut] #'contexture-lisp-comma)
     ;; Indenting prose as Lisp fails if its parentheses do not match.
     (dolist (command '(indent-for-tab-command
                        slime-fuzzy-indent-and-complete-symbol
@@ -743,7 +743,7 @@ LAST non-nil means that no prompt follows; then ask CLIENT's debugger."
     map)
   "Keymap of `contexture-lisp--agent-mode'.")
 
-(defun contexture-lisp--comma (count)
+(defun contexture-lisp-comma (count)
   "Right behind the prompt read a command of SLY's REPL; else insert COUNT commas.
 SLIME does so by itself."
   (interactive "p")

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-use super::bare::is_telling;
 use super::body::{body, ordered};
 use super::looked::Looked;
 use super::{GONE, SEVERAL, definition, edges};
