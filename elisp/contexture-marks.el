@@ -9,10 +9,10 @@
 
 ;;; Commentary:
 
-;; What `contexture-mode' shows of a buffer's context, and what keeps live
-;; items up to date: overlays that follow the lines of an item, marks on
-;; these lines, the number of items in the mode line, and the changes that
-;; are sent to the server before anybody asks for the text.
+;; Shows a buffer's context in `contexture-mode', and keeps live items up
+;; to date.  This file has the overlays that follow the lines of an item,
+;; the marks on these lines, and the number of items in the mode line, and
+;; it sends changes to the server before anybody asks for the text.
 
 ;;; Code:
 
@@ -31,20 +31,20 @@
 
 ;; Overlays over the texts of items.  Emacs moves them with the text; only
 ;; edits at their borders run code, which keeps them to whole lines and
-;; lets undo restore what a deletion took.  Marks and live items use them.
+;; lets undo restore them after a deletion.  Marks and live items use them.
 
 (defconst contexture-overlay--lost-limit 20
   "Maximum number of deletions that an overlay remembers for undo.")
 
 (defvar contexture-overlay--undo-moves (< emacs-major-version 29)
   "Non-nil if undo itself restores the borders of overlays.
-It does up to Emacs 28, where overlays are made of markers.")
+Emacs up to version 28 does so, since its overlays are made of markers.")
 
 ;;;; Making one
 
 (defun contexture-overlay--make (beg end &optional partial)
   "Return a new overlay from BEG to END that follows the text.
-It keeps to whole lines unless PARTIAL is non-nil."
+It covers whole lines unless PARTIAL is non-nil."
   (let ((overlay (make-overlay beg end))
         (hooks '(contexture-overlay--edited)))
     (overlay-put overlay 'modification-hooks hooks)
@@ -54,8 +54,8 @@ It keeps to whole lines unless PARTIAL is non-nil."
     overlay))
 
 (defun contexture-overlay--cover-lines (overlay)
-  "Let OVERLAY cover its first and last line whole, unless it is partial.
-A newline at the end is part of it only if it was."
+  "Make OVERLAY cover whole lines, unless it is partial.
+A newline at the end is part of it only if it was before."
   (unless (overlay-get overlay 'contexture-partial)
     (save-excursion
       (let ((beg (progn (goto-char (overlay-start overlay)) (line-beginning-position)))
@@ -68,7 +68,7 @@ A newline at the end is part of it only if it was."
 
 (defun contexture-overlay--edited (overlay after beg end &optional length)
   "Keep OVERLAY to whole lines, and let undo restore it.
-AFTER, BEG, END and LENGTH are those of overlay hooks."
+AFTER, BEG, END and LENGTH are the arguments of overlay hooks."
   (cond ((and undo-in-progress contexture-overlay--undo-moves))
         ((not after)
          (when (and (< beg end)
@@ -79,7 +79,7 @@ AFTER, BEG, END and LENGTH are those of overlay hooks."
         ((and (eql length 0) (not (contexture-overlay--restored overlay beg end)))
          (when (and (= beg (overlay-start overlay)) (eq (char-before end) ?\n)
                     (not (overlay-get overlay 'contexture-partial)))
-           ;; Lines were put before the first one.
+           ;; Lines were inserted before the first one.
            (move-overlay overlay end (max end (overlay-end overlay)))))))
 
 (defun contexture-overlay--note-lost (overlay beg end)
@@ -96,7 +96,7 @@ That text is about to be deleted."
 
 (defun contexture-overlay--restored (overlay beg end)
   "Return non-nil if undo restored OVERLAY along with BEG to END.
-Two hooks may run for one insertion; the second finds it done."
+Two hooks may run for one insertion; the second has nothing left to do."
   (let ((lost (and undo-in-progress
                    (assq (- end beg) (overlay-get overlay 'contexture-lost)))))
     (cond (lost
@@ -110,7 +110,7 @@ Two hooks may run for one insertion; the second finds it done."
           (t (eql (overlay-get overlay 'contexture-restored)
                   (buffer-modified-tick))))))
 
-;;; Marks on what is in a context
+;;; Marks on the lines of a context
 
 ;; The part of `contexture-mode' that marks lines.  Each item that came
 ;; from a buffer has one overlay there, over whole lines.  The server's
@@ -118,12 +118,12 @@ Two hooks may run for one insertion; the second finds it done."
 ;; with the text, and later answers only change its help text, unless the
 ;; item's lines have changed.
 ;;
-;; An item that is live has an overlay anyway; then the mark is that one.
+;; A live item already has an overlay, which then is the mark, too.
 ;;
 ;; The mark is a line prefix, so that one overlay marks all its lines.
 ;; It takes no room in the text: it is drawn in the fringe or, on
-;; terminals, in the margin, if nothing else uses that and while there are
-;; marks.
+;; terminals, in the margin, while there are marks and nothing else uses
+;; the margin.
 
 (defcustom contexture-mark-face nil
   "Face of text that is in the context, in buffers with `contexture-mode'."
@@ -139,16 +139,16 @@ Two hooks may run for one insertion; the second finds it done."
   :group 'contexture)
 
 (defvar contexture-marks--fetching (make-hash-table :test #'equal)
-  "Hash table from each context that is being fetched to t.
-The value `again' means that the context changed meanwhile.")
+  "Hash table whose keys are the contexts that are being fetched.
+The value is t, or `again' if the context changed meanwhile.")
 
 (defvar contexture-marks--stale (make-hash-table :test #'equal)
-  "Hash table from a context, a name or a list, to its number of stale items.")
+  "Hash table from contexts, names or lists, to their numbers of stale items.")
 
 (defvar-local contexture-marks--margin nil
-  "Former left margin while the marks use it, else nil.
+  "Former left margin while the marks use the margin, else nil.
 The value is a list of one list, which holds the former local value of
-`left-margin-width', or is empty if there was none.")
+`left-margin-width', or is empty if there was no local value.")
 
 (defvar-local contexture-marks--eldoc-was-off nil
   "Non-nil if ElDoc was turned on in this buffer for the marks.")
@@ -168,7 +168,7 @@ The value is a list of one list, which holds the former local value of
 ;;;; On and off
 
 (defun contexture-marks--turn-on ()
-  "Mark this buffer from now on."
+  "Start to mark the items in this buffer."
   (add-hook 'after-save-hook #'contexture-marks--fetch nil t)
   (add-hook 'after-revert-hook #'contexture-marks--reverted nil t)
   (add-hook 'eldoc-documentation-functions #'contexture-marks--eldoc 90 t)
@@ -178,7 +178,7 @@ The value is a list of one list, which holds the former local value of
   (contexture-marks--fetch))
 
 (defun contexture-marks--turn-off ()
-  "Undo what `contexture-marks--turn-on' and the marks have done."
+  "Remove the marks, and undo `contexture-marks--turn-on'."
   (contexture-marks--clear)
   (remove-hook 'after-save-hook #'contexture-marks--fetch t)
   (remove-hook 'after-revert-hook #'contexture-marks--reverted t)
@@ -188,7 +188,7 @@ The value is a list of one list, which holds the former local value of
     (eldoc-mode -1)))
 
 (defun contexture-marks--buffers (&optional context)
-  "Return the buffers with the mode, those with CONTEXT if it is given."
+  "Return the buffers with the mode, only those with CONTEXT if non-nil."
   (cl-remove-if-not
    (lambda (buffer)
      (and (buffer-local-value 'contexture-mode buffer)
@@ -198,7 +198,7 @@ The value is a list of one list, which holds the former local value of
    (buffer-list)))
 
 (defun contexture-marks--clear-all ()
-  "Remove all marks, since no server says whether they are still right."
+  "Remove all marks, since without a server they may be wrong."
   (dolist (buffer (contexture-marks--buffers))
     (with-current-buffer buffer (contexture-marks--clear))))
 
@@ -215,7 +215,7 @@ The value is a list of one list, which holds the former local value of
 ;;;; Following the context
 
 (defun contexture-marks--changed (method params)
-  "Fetch a context that is shown if METHOD with PARAMS says that it changed."
+  "Fetch the shown contexts that changed according to METHOD with PARAMS."
   (when (eq method 'context-changed)
     (let ((manager (plist-get params :manager))
           (contexts (hash-table-keys contexture-marks--fetching)))
@@ -232,8 +232,8 @@ The value is a list of one list, which holds the former local value of
 
 (defun contexture-marks--fetch (&optional context)
   "Fetch the items of CONTEXT, by default this buffer's, and mark them.
-Until the answer comes, a change is only noted, so that many changes in a
-row cost two calls.  This starts no server."
+Until the answer comes, further changes are only noted, so that many
+changes in a row cost two calls.  This does not start a server."
   (when (contexture-running-p)
     (let ((context (or context (contexture--known-context))))
       (cond ((null context)
@@ -257,7 +257,7 @@ row cost two calls.  This starts no server."
       (contexture-marks--fetch manager))))
 
 (defun contexture-marks--show-everywhere (manager items)
-  "Mark the ITEMS of MANAGER in all buffers whose context it is."
+  "Mark the ITEMS of MANAGER in all buffers that have it as their context."
   (when (contexture-running-p)
     (puthash manager (cl-count-if (lambda (item) (plist-get (plist-get item :metadata) :stale))
                                   items)
@@ -290,8 +290,8 @@ row cost two calls.  This starts no server."
 
 (defun contexture-marks--bounds (metadata)
   "Return the bounds of the lines that METADATA names, or nil.
-For a whole buffer or file, that is the first line.  The buffer must be
-widened; this moves point."
+For a whole buffer or file, return those of the first line.  The buffer
+must be widened; this moves point."
   (let* ((start (or (plist-get metadata :start-line) 1))
          (end (or (plist-get metadata :end-line) start)))
     (goto-char (point-min))
@@ -321,7 +321,7 @@ widened; this moves point."
 
 (defun contexture-marks--show (manager items)
   "Mark in this buffer the ITEMS of MANAGER that came from it.
-Existing marks stay where they are now."
+Existing marks stay in their places."
   (let ((old (make-hash-table :test #'equal))
         (here (contexture-marks--items-here items)))
     (dolist (overlay (contexture-marks--overlays))
@@ -339,7 +339,7 @@ Existing marks stay where they are now."
     (maphash (lambda (_ overlay) (contexture-marks--remove overlay)) old)))
 
 (defun contexture-marks--remove (overlay)
-  "Remove the mark OVERLAY; one of a live item is only hidden."
+  "Remove the mark OVERLAY, or only hide it if it belongs to a live item."
   (if (overlay-get overlay 'contexture-live)
       (dolist (property contexture-marks--properties)
         (overlay-put overlay property nil))
@@ -347,8 +347,8 @@ Existing marks stay where they are now."
 
 (defun contexture-marks--place (item overlay)
   "Return the mark for ITEM, or nil if its lines do not exist.
-That is the overlay that a live item has already.  Else reuse OVERLAY if
-it is non-nil and ITEM's lines are still the same."
+The mark of a live item is the overlay that it already has.  Otherwise,
+reuse OVERLAY if it is non-nil and ITEM's lines are still the same."
   (let* ((metadata (plist-get item :metadata))
          (id (plist-get item :id))
          (lines (cons (plist-get metadata :start-line)
@@ -373,7 +373,7 @@ it is non-nil and ITEM's lines are still the same."
 
 (defun contexture-marks--dress (overlay manager item)
   "Give OVERLAY the look and the help text of ITEM of MANAGER."
-  ;; Our prefix would hide one that shows indentation, such as that of
+  ;; Our prefix would hide a prefix that shows indentation, as in
   ;; `org-indent-mode'.  There, mark only the first line.
   (let ((glyph (contexture-marks--glyph item))
         (taken (text-property-not-all (overlay-start overlay)
@@ -445,8 +445,8 @@ it is non-nil and ITEM's lines are still the same."
          (contexture-marks--set-margins 1))))
 
 (defun contexture-marks--free-margin ()
-  "Restore the left margin to what it was before the marks.
-If it was widened meanwhile, leave it alone."
+  "Restore the former left margin.
+If the margin was widened meanwhile, leave it alone."
   (when contexture-marks--margin
     (when (eql 1 left-margin-width)
       (if-let* ((former (car contexture-marks--margin)))
@@ -465,7 +465,7 @@ If something else changed it, leave it alone."
         (set-window-margins window width right)))))
 
 (defun contexture-marks--terminal-p ()
-  "Return non-nil if there is a frame that has no fringes."
+  "Return non-nil if a frame has no fringes."
   (cl-some (lambda (frame)
              (not (or (display-graphic-p frame)
                       (and (daemonp) (eq frame terminal-frame)))))
@@ -532,7 +532,7 @@ the prefix to which you bound the variable `contexture-command-map':
   "Turn the mode on."
   (add-hook 'kill-buffer-hook #'contexture--mode-off nil t)
   (add-hook 'context-menu-functions #'contexture--context-menu 10 t)
-  ;; Only here look for the project: the mode line must not.
+  ;; Look for the project only here: the mode line must not.
   (with-demoted-errors "Contexture: %S" (contexture--project-root))
   (unless (memq #'contexture--totals-changed contexture-notification-functions)
     (contexture-watch #'contexture--totals-changed)
@@ -543,7 +543,7 @@ the prefix to which you bound the variable `contexture-command-map':
   (contexture-marks--turn-on))
 
 (defun contexture--mode-unwatch ()
-  "Stop listening to the server: no buffer has the mode any more."
+  "Stop listening to the server, since no buffer has the mode any more."
   (contexture-unwatch #'contexture--totals-changed)
   (contexture-unwatch #'contexture-marks--changed)
   (remove-hook 'contexture-connected-hook #'contexture--mode-connected)
@@ -627,7 +627,7 @@ the prefix to which you bound the variable `contexture-command-map':
               stale)))))
 
 (defun contexture--with-stale (text stale)
-  "Return TEXT of the mode line with the number STALE, if that is not 0."
+  "Return TEXT of the mode line, followed by the number STALE if it is not 0."
   (if (= stale 0)
       text
     (append (ensure-list text)
@@ -651,7 +651,7 @@ The buffer's own layers need no name."
 
 (defun contexture--budget-lighter (name items tokens)
   "Return the text for NAME and ITEMS with TOKENS, and the budget.
-The result is a list, since the mode line gives a string one face."
+The result is a list, since in the mode line each string has one face."
   (let ((text (format "%d/%d" tokens contexture-token-budget)))
     (list (format "%s:%d " name items)
           (if (> (* 5 tokens) (* 4 contexture-token-budget))
@@ -690,22 +690,23 @@ had turned it on."
 
 ;;; Items that follow what you type
 
-;; A live item has the text that its source has now.  The server reads
-;; files; this file tells it what is in buffers.  Each live item of a
-;; buffer has an overlay that follows the edits, with `contexture-mode' or
-;; without.  What changed goes to the server in one call: after a pause in
-;; typing, and before each call that shows or sends items.  A connection's
-;; calls begin in order, so nothing waits for the answer.
+;; A live item has the current text of its source.  The server reads
+;; files, and this file sends it the texts of buffers.  Each live item of
+;; a buffer has an overlay that follows the edits, even without
+;; `contexture-mode'.  Changes are sent to the server in one call: after a
+;; pause in typing, and before each call that shows or sends items.  The
+;; calls of a connection begin in order, so nothing waits for the answer.
 ;;
-;; No code runs after each command.  Whether a buffer changed is seen from
-;; the count of its changes.
+;; No code runs after each command: the modification count of a buffer
+;; shows whether it has changed.
 ;;
-;; An overlay is placed only on the text that the item has.  Where that is
-;; not certain, the item stays as it is, and the server follows its file.
+;; An overlay is placed only on the exact text of its item.  Where this
+;; place is uncertain, nothing changes here, and the server follows the
+;; file.
 
 (defcustom contexture-live-delay 0.5
-  "Seconds without input after which the server is told what you typed.
-Whatever shows or sends items tells it before, too."
+  "Seconds without input after which your edits are sent to the server.
+Anything that shows or sends items sends your edits first."
   :type 'number
   :group 'contexture)
 
@@ -713,16 +714,15 @@ Whatever shows or sends items tells it before, too."
                                      (:copier nil))
   "A live item of a buffer.
 OVERLAY is over its text; it is nil for a whole buffer, and `none' until
-the item has a place.  TOLD is what the server knows, as
-`contexture-live--state' returns it, and SAVED the last such state that
-was saved."
+the item has a place.  TOLD is the state that the server knows, a value
+of `contexture-live--state', and SAVED the last state that was saved."
   id manager overlay told saved)
 
 (defvar-local contexture-live--items nil
   "Live items of this buffer, structures of type `contexture-live--item'.")
 
 (defvar-local contexture-live--seen nil
-  "Sign of the state of this buffer that the server was told last.")
+  "Value of `contexture-live--sign' when the server was last told.")
 
 (defvar-local contexture-live--new nil
   "Items of this buffer that got their places after `contexture-live--seen'.")
@@ -743,15 +743,14 @@ was saved."
   "Hash table from the id of each live item of a buffer to (BUFFER . ITEM).")
 
 (defvar contexture-live--timer nil
-  "Idle timer that tells the server what changed, or nil.")
+  "Idle timer that sends changes to the server, or nil.")
 
-;;;; What a buffer has now
+;;;; The state of a buffer
 
 (defun contexture-live--held-p ()
   "Return why the server cannot find this buffer's text in its file, or nil.
 The value is `unsaved', or `form' if the file has the text in another
-form, as one on another machine, a compressed one and one in another
-encoding than UTF-8."
+form: it may be on another machine, compressed, or not encoded as UTF-8."
   (with-current-buffer (or (buffer-base-buffer) (current-buffer))
     (cond ((buffer-modified-p) 'unsaved)
           ((not (contexture-live--plain-p)) 'form))))
@@ -765,14 +764,15 @@ encoding than UTF-8."
            (eq (coding-system-base buffer-file-coding-system) 'us-ascii))))
 
 (defun contexture-live--sign ()
-  "Return what changes whenever the server has to be told of this buffer."
+  "Return a value that differs whenever the server must be told of this buffer."
   (cons (buffer-chars-modified-tick) (contexture-live--held-p)))
 
 (defun contexture-live--state (item held from)
   "Return the state of ITEM in this buffer, which is widened.
 It is a list (TEXT LINES HELD LOST).  LINES is a pair, or nil for a whole
-buffer, and LOST the reason why TEXT, the last known, is not there.  FROM
-is a pair of a position before ITEM and its line, which is moved to ITEM."
+buffer.  LOST is nil, or the reason why the buffer no longer has TEXT, the
+last known text.  FROM is a pair of a position before ITEM and its line;
+it is moved to ITEM."
   (let* ((overlay (contexture-live--item-overlay item))
          (lost (and overlay (contexture-live--lost item overlay))))
     (cond ((null overlay)
@@ -787,7 +787,7 @@ is a pair of a position before ITEM and its line, which is moved to ITEM."
 
 (defun contexture-live--lost (item overlay)
   "Return why the OVERLAY of ITEM has no text in this buffer, or nil.
-Text that is back in its place, or once somewhere else, is found."
+Find the text if it is back in its place, or exactly once elsewhere."
   (let ((place (overlay-start overlay)))
     (cond ((null place)
            (unless (contexture-live--revive item overlay (point-min))
@@ -798,7 +798,7 @@ Text that is back in its place, or once somewhere else, is found."
           (t (contexture-overlay--cover-lines overlay) nil))))
 
 (defun contexture-live--revive (item overlay place)
-  "Put OVERLAY of ITEM on its last text if that is at PLACE or once elsewhere.
+  "Put OVERLAY of ITEM on its last text at PLACE, or exactly once elsewhere.
 Return non-nil on success."
   (when-let* ((text (or (car (contexture-live--item-told item))
                         (car (contexture-live--item-saved item))))
@@ -807,8 +807,9 @@ Return non-nil on success."
     (move-overlay overlay (car bounds) (cdr bounds) (current-buffer))))
 
 (defun contexture-live--find (text place &optional partial)
-  "Return the bounds of TEXT at PLACE, or where it is once in this buffer.
-It begins a line unless PARTIAL is non-nil.  The buffer must be widened."
+  "Return the bounds of TEXT at PLACE, or of its only copy in this buffer.
+A copy must begin a line unless PARTIAL is non-nil.  The buffer must be
+widened."
   (unless (string-blank-p text)
     (let ((pattern (concat (unless partial "^") (regexp-quote text)))
           (case-fold-search nil))
@@ -843,24 +844,24 @@ to BEG, so that all lines of a buffer are counted once."
     (narrow-to-region beg end)
     (1- (line-number-at-pos end))))
 
-;;;; Telling the server
+;;;; Sending changes to the server
 
 (defun contexture-live--push ()
-  "Tell the server, in one call, what changed in buffers with live items.
-This does not wait for the answer.  A server that cannot be reached is
-told when it is back."
+  "Send the changes of buffers with live items to the server, in one call.
+This does not wait for the answer.  A server that cannot be reached gets
+them when it is back."
   (when (and contexture-live--buffers (contexture-running-p))
     (with-demoted-errors "Contexture: %S"
       (contexture-live--tell (contexture-live--changes)))))
 
 (defconst contexture-live--patience 2
-  "Maximum number of seconds to wait until the server knows what changed.")
+  "Maximum number of seconds to wait until the server knows the changes.")
 
 (defun contexture-live--push-and-wait ()
-  "Tell the server what changed, and wait until it knows.
-This is for what reaches the server on another connection than Emacs's
-own, such as the input of a REPL.  If the server does not answer in time,
-say so and go on."
+  "Send the changes to the server, and wait until it has them.
+Use this before something reaches the server on a connection other than
+Emacs's own, such as the input of a REPL.  If the server does not answer
+in time, say so and go on."
   (contexture-live--push)
   (condition-case nil
       (when (contexture-running-p)
@@ -871,14 +872,14 @@ say so and go on."
 get the text from before your last edits"))))
 
 (defun contexture-live--telling-p ()
-  "Return non-nil if the server was told of changes and has not answered."
+  "Return non-nil if changes were sent that the server has not answered."
   (and (contexture-running-p)
        (cl-find "update-items" (contexture--unanswered-calls contexture--connection)
                 :key #'contexture--call-method :test #'equal)))
 
 (defun contexture-live--tell (updates)
   "Send UPDATES of items, in one call.
-They are never sent again, since there may be newer ones then."
+Never send them again, since newer ones may have been sent meanwhile."
   (when (and updates (contexture-running-p))
     (let ((contexture--own-call t))
       (contexture-request-async
@@ -888,9 +889,9 @@ They are never sent again, since there may be newer ones then."
                         (plist-get result :skipped)))))))
 
 (defun contexture-live--resume (same)
-  "Tell a server that was just reached all about the items of buffers.
-If it is not the SAME server with the same state, ids mean other items
-there: let no item follow a buffer."
+  "Send all items of buffers to a server that was just reached.
+If it is not the SAME server with the same state, its ids mean other
+items, so let no item follow a buffer."
   (dolist (buffer contexture-live--buffers)
     (when (buffer-live-p buffer)
       (with-current-buffer buffer
@@ -918,7 +919,7 @@ there: let no item follow a buffer."
                           (contexture-live--changes-here items (cdr sign)))))))
 
 (defun contexture-live--changes-here (items held)
-  "Return the updates of those of ITEMS, of this buffer, that changed.
+  "Return the updates of the changed ones of this buffer's ITEMS.
 HELD is non-nil if the file does not count."
   (save-excursion
     (save-restriction
@@ -931,7 +932,7 @@ HELD is non-nil if the file does not count."
                       (contexture-live--in-order items)))))))
 
 (defun contexture-live--in-order (items)
-  "Return those of ITEMS that have a place, by their beginnings."
+  "Return the ITEMS that have a place, sorted by their beginnings."
   (cl-flet ((start (item)
               (let ((overlay (contexture-live--item-overlay item)))
                 (or (and overlay (overlay-start overlay)) 0))))
@@ -940,8 +941,8 @@ HELD is non-nil if the file does not count."
           (lambda (a b) (< (start a) (start b))))))
 
 (defun contexture-live--change (item state)
-  "Return the update that tells that ITEM has STATE, or nil if it is known.
-The text is left out if only the lines are others."
+  "Return the update that gives ITEM the STATE, or nil if the server has it.
+The text is left out if only the lines differ."
   (let ((told (contexture-live--item-told item)))
     (unless (equal told state)
       (setf (contexture-live--item-told item) state)
@@ -967,8 +968,8 @@ FILE is the name of its file if that is new."
 ;;;; Buffers with items
 
 (defun contexture-live--track (id manager told &optional place)
-  "Let the item ID of MANAGER follow this buffer, which is no indirect one.
-TOLD is what the server knows of it.  PLACE is a list (BEG END PARTIAL),
+  "Let the item ID of MANAGER follow this buffer, which is not indirect.
+TOLD is the state that the server knows.  PLACE is a list (BEG END PARTIAL),
 or nil for a whole buffer."
   (let* ((known (contexture-live--find-item id))
          (item (if (eq (car known) (current-buffer)) (cdr known)
@@ -987,7 +988,7 @@ or nil for a whole buffer."
 
 (defun contexture-live--put (item place)
   "Put the overlay of ITEM at PLACE, as in `contexture-live--track'.
-It stays the same overlay, which may be a mark too."
+Keep an existing overlay, which may be a mark, too."
   (pcase-let ((overlay (contexture-live--item-overlay item))
               (`(,beg ,end ,partial) place))
     (cond ((and place (overlayp overlay))
@@ -1000,7 +1001,7 @@ It stays the same overlay, which may be a mark too."
                      overlay))))))
 
 (defun contexture-live--join ()
-  "Let this buffer be one that follows what is typed."
+  "Make the items of this buffer follow your edits."
   (unless (memq (current-buffer) contexture-live--buffers)
     (push (current-buffer) contexture-live--buffers)
     (add-hook 'after-revert-hook #'contexture-live--reverted nil t)
@@ -1029,7 +1030,7 @@ It stays the same overlay, which may be a mark too."
     (setq contexture-live--timer nil)))
 
 (defun contexture-live--drop-overlay (item)
-  "Delete the overlay of ITEM, which has no place from now on."
+  "Delete the overlay of ITEM, which then has no place."
   (when (overlayp (contexture-live--item-overlay item))
     (delete-overlay (contexture-live--item-overlay item)))
   (setf (contexture-live--item-overlay item) 'none))
@@ -1066,23 +1067,23 @@ It stays the same overlay, which may be a mark too."
 
 ;;; Where live items are
 
-;; Finds the places of live items in buffers: of those that were just
-;; taken there, and of those of which the server says that they follow a
-;; visited file, whoever added them.  An item gets a place only where the
-;; buffer has its very text.  Also what happens to them when a buffer is
-;; reverted, renamed or killed.
+;; Finds the places of live items in buffers: items that were just taken
+;; from a buffer, and items that follow a visited file according to the
+;; server, whoever added them.  An item gets a place only where the buffer
+;; has its exact text.  The code for buffers that are reverted, renamed or
+;; killed is here, too.
 
 (defvar contexture-live--captured (make-hash-table :test #'eq :weakness 'key)
-  "Hash table from texts that were taken to their bounds, pairs of markers.")
+  "Hash table from captured texts to their bounds, pairs of markers.")
 
 (defvar contexture-live--claimed (make-hash-table :test #'equal)
   "Hash table from (CONTEXT . VERSION) to t or a timer.
-The value is t if the answer to an addition that made VERSION came first,
-and a timer if the notification did.")
+VERSION comes from an addition.  The value is t if the answer came first,
+and a timer if the notification came first.")
 
 (defvar contexture-live--asking nil
-  "Alist from contexts about which the server is asked to t.
-The value `again' means that one changed meanwhile.")
+  "Alist whose keys are the contexts about which the server is being asked.
+The value is t, or `again' if the context changed meanwhile.")
 
 ;;;; Items that were just added
 
@@ -1093,8 +1094,8 @@ The value `again' means that one changed meanwhile.")
 
 (defun contexture-live--added (manager item text)
   "Let ITEM, the answer to an addition to MANAGER, follow its buffer.
-TEXT is the text that was taken from there.  What the server read itself
-becomes known like what others add."
+TEXT is the text that was taken from there.  An item that the server read
+by itself becomes known as if somebody else had added it."
   (mapc #'contexture-live--forget-item (plist-get item :evicted))
   (let ((watching contexture--live-watching))
     (when (and (or (not (plist-get item :live))
@@ -1104,7 +1105,7 @@ becomes known like what others add."
 
 (defun contexture-live--claim-captured (manager item text)
   "Let ITEM of MANAGER follow the buffer from which TEXT was taken.
-Return nil if that buffer no longer has it."
+Return nil if that is not possible."
   (let* ((bounds (and text (gethash text contexture-live--captured)))
          (buffer (and bounds (marker-buffer (car bounds)))))
     (when buffer
@@ -1120,7 +1121,7 @@ Return nil if that buffer no longer has it."
 
 (defun contexture-live--claim (manager item text bounds)
   "Let ITEM of MANAGER follow the text between BOUNDS, which was TEXT.
-If it extends other items, it covers them too."
+If ITEM extends other items, cover them, too."
   (let* ((metadata (plist-get item :metadata))
          (lines (contexture-live--item-lines metadata))
          (ids (cons (plist-get item :id) (plist-get item :absorbed)))
@@ -1146,10 +1147,10 @@ The value is that of `contexture-live--held-p'."
   (when-let* ((start (plist-get metadata :start-line)))
     (cons start (or (plist-get metadata :end-line) start))))
 
-;;;; Changes of which an answer told all
+;;;; Changes that are known from an answer
 
 (defun contexture-live--note-claimed (manager version)
-  "Record that all is known about the change that gave MANAGER its VERSION."
+  "Record that the change that gave MANAGER its VERSION is known."
   (when version
     (let* ((key (cons manager version))
            (timer (gethash key contexture-live--claimed)))
@@ -1159,8 +1160,9 @@ The value is that of `contexture-live--held-p'."
         (remhash key contexture-live--claimed)))))
 
 (defun contexture-live--news (manager version own)
-  "Ask about MANAGER, which got VERSION, unless an answer told all about that.
-OWN is non-nil if this Emacs added an item.  The answer may come later."
+  "Ask about MANAGER, which got VERSION, unless that change is known.
+OWN is non-nil if this Emacs added an item.  Then the answer may still
+come, so wait for it first."
   (let ((key (cons manager version)))
     (cond ((not own)
            (contexture-live--forget-claimed)
@@ -1174,17 +1176,17 @@ OWN is non-nil if this Emacs added an item.  The answer may come later."
                     contexture-live--claimed)))))
 
 (defun contexture-live--unclaimed (key)
-  "Ask about the context of KEY, since no answer told of its version."
+  "Ask about the context of KEY, since no answer had its version."
   (remhash key contexture-live--claimed)
   (contexture-live--ask-about (car key)))
 
 (defun contexture-live--forget-claimed ()
-  "Forget of which changes all is known, and wait for no more answers."
+  "Forget the known changes, and stop waiting for answers."
   (maphash (lambda (_ timer) (when (timerp timer) (cancel-timer timer)))
            contexture-live--claimed)
   (clrhash contexture-live--claimed))
 
-;;;; Items of which the server tells
+;;;; Items that the server reports
 
 (defun contexture-live--names (&optional buffer)
   "Return the names of the file that BUFFER visits, or nil."
@@ -1200,7 +1202,7 @@ OWN is non-nil if this Emacs added an item.  The answer may come later."
   (mapcan #'contexture-live--names (buffer-list)))
 
 (defun contexture-live--ask-of (names)
-  "Ask which live items, of whatever context, follow the files with NAMES."
+  "Ask which live items, in any context, follow the files with NAMES."
   (when (and names (contexture-running-p))
     (contexture-request-async
      'list-items (list :filenames names)
@@ -1225,8 +1227,9 @@ A burst of changes costs two calls."
          :error (lambda (_) (finish #'ignore)))))))
 
 (defun contexture-live--compare (manager items)
-  "Follow ITEMS, the live ones of MANAGER in visited files, and no others.
-Those that are new or that the server moved by itself are fetched."
+  "Follow ITEMS, and no others of MANAGER.
+ITEMS are its live items in visited files.  Fetch the new ones, and those
+that the server moved by itself."
   (let ((ids (mapcar (lambda (item) (plist-get item :id)) items)))
     (pcase-dolist (`(,id . ,holder) (contexture-live--known))
       (when (and (equal holder manager) (not (member id ids)))
@@ -1252,7 +1255,7 @@ Those that are new or that the server moved by itself are fetched."
                           (buffer-local-value 'contexture-live--items buffer))))
 
 (defun contexture-live--known-p (manager item)
-  "Return non-nil if ITEM of MANAGER has the lines that were told of it."
+  "Return non-nil if ITEM of MANAGER is known here, and on the same lines."
   (when-let* ((known (cdr (contexture-live--find-item (plist-get item :id)))))
     (setf (contexture-live--item-manager known) manager)
     (equal (nth 1 (contexture-live--item-told known))
@@ -1273,7 +1276,7 @@ Those that are new or that the server moved by itself are fetched."
 
 (defun contexture-live--adopt (item)
   "Let ITEM follow this buffer, which is widened, if its text is there.
-If it is not, an item that had a place keeps it."
+If it is not, leave the item as it is."
   (let* ((metadata (plist-get item :metadata))
          (text (string-replace "\r\n" "\n" (plist-get item :content)))
          (lines (contexture-live--item-lines metadata))
@@ -1289,9 +1292,9 @@ If it is not, an item that had a place keeps it."
          (and lines (list (car bounds) (cdr bounds) (plist-get metadata :partial))))))))
 
 (defun contexture-live--bounds (text metadata)
-  "Return the bounds of TEXT on the lines that METADATA names, or nil.
-Else those where it is once in this buffer.  The final newline does not
-count."
+  "Return the bounds of TEXT on the lines that METADATA names.
+If it is not there, return those of its only copy in this buffer, or nil.
+At the named lines, TEXT may lack its final newline."
   (let ((place (contexture--line-position (plist-get metadata :start-line)))
         (end (progn (contexture--line-position
                      (cdr (contexture-live--item-lines metadata)))
@@ -1306,10 +1309,10 @@ count."
            (cons (match-beginning 0) (match-end 0)))
           (t (contexture-live--find text place (plist-get metadata :partial))))))
 
-;;;; What becomes of buffers
+;;;; Buffers that are reverted, killed or renamed
 
 (defun contexture-live--give-back ()
-  "Tell the server that for items of this buffer only the file counts now."
+  "Have the server read items of this buffer only from the file again."
   (contexture-live--tell
    (cl-loop for item in contexture-live--items
             for told = (contexture-live--item-told item)
@@ -1329,15 +1332,15 @@ count."
   (contexture-live--ask-of (contexture-live--names)))
 
 (defun contexture-live--killed ()
-  "Tell the server the last of a buffer that is going away.
-Edits that were not saved go with it."
+  "Send the last changes of a buffer that is going away.
+Edits that were not saved are lost."
   (if (contexture-live--held-p)
       (contexture-live--give-back)
     (contexture-live--push))
   (contexture-live--release))
 
 (defun contexture-live--renamed ()
-  "Let the items of this buffer follow its file if that was renamed.
+  "Let the items of this buffer follow its file if the file was renamed.
 If the text was only written to another file, they stay with the first."
   (let ((old contexture-live--file)
         (new (and buffer-file-name (expand-file-name buffer-file-name))))
@@ -1359,7 +1362,7 @@ If the text was only written to another file, they stay with the first."
 ;;;; Following the server
 
 (defun contexture-live--connected ()
-  "Follow the visited files that the server just reached has items of."
+  "Follow the visited files that have items on the server just reached."
   (setq contexture-live--asking nil
         contexture--live-watching nil)
   (contexture-live--forget-claimed)
@@ -1369,7 +1372,7 @@ If the text was only written to another file, they stay with the first."
 
 (defun contexture-live--follow (names)
   "Follow the items of the files with NAMES, if there are any.
-From the first on, the server tells of changes.  Do nothing while
+Subscribe to the server's changes the first time.  Do nothing while
 `contexture--live-off' is non-nil."
   (when (and names (not contexture--live-off) (contexture-running-p))
     (unless contexture--live-watching
@@ -1378,7 +1381,7 @@ From the first on, the server tells of changes.  Do nothing while
     (contexture-live--ask-of names)))
 
 (defun contexture-live--disconnected ()
-  "Let no item follow a buffer, since the server was left."
+  "Let no item follow a buffer, since the connection was closed."
   (setq contexture--live-watching nil)
   (remove-hook 'find-file-hook #'contexture-live--opened)
   (dolist (buffer contexture-live--buffers)
@@ -1386,10 +1389,10 @@ From the first on, the server tells of changes.  Do nothing while
       (with-current-buffer buffer (contexture-live--release)))))
 
 (defun contexture-live--changed (method params)
-  "Do what the server's notification METHOD with PARAMS needs here.
+  "Handle the server's notification METHOD with PARAMS.
 If a context changed, ask for its live items, unless they only followed
-their sources: these are known here, or are in files.  If somebody wants
-what is not saved, give it."
+their sources, which are known here or are files.  If somebody wants the
+text of a file, send the unsaved text."
   (pcase method
     ('context-changed
      (let ((method (contexture--name (plist-get params :method))))
@@ -1401,8 +1404,9 @@ what is not saved, give it."
      (contexture-live--give (plist-get params :question) (plist-get params :path)))))
 
 (defun contexture-live--give (question path)
-  "Tell the server what changed, and answer its QUESTION.
-Give the text of the file at PATH, unless that is nil or saved."
+  "Send the changes to the server, and answer its QUESTION.
+Add the unsaved text of the file at PATH, if PATH is non-nil and there is
+such a text."
   (contexture-live--push)
   (let ((contexture--own-call t))
     (contexture-request-async
@@ -1411,7 +1415,7 @@ Give the text of the file at PATH, unless that is nil or saved."
 
 (defun contexture-live--unsaved (path)
   "Return the text of the modified buffer that visits the file at PATH, or nil.
-The disk is not read: PATH has no links."
+This does not read the disk, so PATH must be free of symbolic links."
   (cl-loop for buffer in (buffer-list)
            for name = (buffer-local-value 'buffer-file-name buffer)
            for true = (buffer-local-value 'buffer-file-truename buffer)

@@ -1,13 +1,17 @@
-//! Finds the text of an item again in a file that has changed. Pure. Never guesses: where two
-//! places are likely, or none is, it says that it does not know.
+//! Finds the text of an item again in a file that has changed. Pure. Never guesses: if no place is
+//! likely, or several are, it says that it does not know.
 //!
-//! Texts are compared line by line without white space, blank lines left out. First the whole text
-//! is looked for. If it is there once, between its neighbours, or they tell the places apart, that
-//! is the place. Otherwise the lines of the file are matched with those that it had, of which the
-//! anchor keeps prints, in three steps: `matched` says which line is which, `body` which lines are
-//! the text, and `edges` where it begins and ends, among new lines. `doubts` then has the reasons
-//! for which the place is not certain after all, and `align` refuses it if little of the text is
-//! left there, or much of it is elsewhere.
+//! Texts are compared line by line, without white space and blank lines. The search begins with the
+//! whole text. If it occurs once between its old neighbours, or if they tell its copies apart, the
+//! place is found. Otherwise the lines of the new file are matched with those of the old one, of
+//! which the anchor keeps prints, in three steps: `matched` pairs the lines of both files, `body`
+//! chooses the pairs that show the place of the text, and `edges` decides where the text begins and
+//! ends among new lines. `doubts` then looks for reasons why the place may be wrong nevertheless,
+//! and `align` refuses it if little of the text is left there, or much of it is elsewhere.
+//!
+//! The *old file* is the file when the text was taken; the *new file* is the file now. An *outside
+//! line* was in the old file, but not in the text. A *telling line* says something about its place;
+//! a closing bracket does not.
 
 mod align;
 mod anchor;
@@ -51,31 +55,32 @@ pub(crate) struct Wanted<'a> {
     pub text: &'a str,
     /// The lines that it was on.
     pub range: (u64, u64),
-    /// The lines around it, if they are known.
+    /// The lines around the text, if they are known.
     pub anchor: Option<&'a Anchor>,
-    /// Name of the thing that it defines.
+    /// Name of the thing that the text defines.
     pub symbol: Option<&'a str>,
 }
 
 /// The result of finding a text again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// It is certainly on these lines.
+    /// The text is certainly on these lines.
     At {
         /// First line, counted from 1.
         start: u64,
         /// Last line, included.
         end: u64,
-        /// How it was found.
+        /// Way in which it was found.
         found: Found,
     },
-    /// Its place is uncertain. Holds the reason, as a phrase for people.
+    /// The place is uncertain, for this reason, a readable phrase.
     Unsure(&'static str),
 }
 
-/// Fewest lines of the surroundings that must match to tell one of several copies from the others.
+/// Minimum number of neighbouring lines that must match to tell one of several copies from the
+/// others.
 const CLEAR_SUPPORT: usize = 4;
-/// Number of lines by which the surroundings of one copy must match better than those of the rest.
+/// Minimum lead of the best copy over the others, in matching neighbouring lines.
 const CLEAR_MARGIN: usize = 2;
 
 const SEVERAL: &str = "its text is in the file more than once";
@@ -112,7 +117,8 @@ pub(crate) fn locate(wanted: &Wanted<'_>, file: &str) -> Place {
     }
 }
 
-/// Finds the whole text, in lines of `file` that are not blank. `None` if it is nowhere.
+/// Finds the whole text, and returns its place among the lines of the file that are not blank.
+/// Returns `None` if the text does not occur.
 fn whole(looked: &Looked<'_>) -> Option<Result<Range<usize>, &'static str>> {
     let places = looked.copies();
     let place = match &places[..] {
@@ -131,20 +137,20 @@ fn whole(looked: &Looked<'_>) -> Option<Result<Range<usize>, &'static str>> {
     Some(match align::aligned(looked) {
         Ok(at) if at.start < place.end && place.start < at.end => Ok(place),
         Ok(at) => Ok(at),
-        // With the other copies gone, this one need not be ours.
+        // With the other copies gone, the remaining one may not be the text.
         Err(_) if looked.around.copies > 1 => Err(SEVERAL),
         Err(_) if align::is_copy(looked, &place) => Err(RIVAL),
         Err(_) => Ok(place),
     })
 }
 
-/// Returns the copy whose surroundings are clearly those of the text.
+/// Returns the copy whose neighbours are clearly the old ones of the text.
 fn clearest(looked: &Looked<'_>, places: &[Range<usize>]) -> Option<Range<usize>> {
     let mut supported: Vec<(usize, &Range<usize>)> = places
         .iter()
         .map(|place| {
             let (before, after) = looked.support(place);
-            // One line may be a closing bracket, which stands in many places.
+            // A single line may be a closing bracket, which occurs in many places.
             let is_between = before.min(after) >= CLEAR_MARGIN;
             (if is_between { before + after } else { before.max(after) / 2 }, place)
         })
@@ -156,7 +162,8 @@ fn clearest(looked: &Looked<'_>, places: &[Range<usize>]) -> Option<Range<usize>
 }
 
 impl Looked<'_> {
-    /// Returns the lines at a place, with as many blank lines around as the text had.
+    /// Returns the place with line numbers, extended by up to as many blank lines as the text had
+    /// around it.
     fn place(&self, at: Range<usize>, wanted: &Wanted<'_>, file: &str) -> Place {
         let (start, end) = self.item.with_blanks(self.file, at);
         let now = lines::slice(file, start, Some(end)).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Finds an edited text: the lines of the file that are the text's, and what is between them.
+//! Finds an edited text: the lines of the new file that belong to the text, and the lines between
+//! them.
 
 use std::ops::Range;
 
@@ -8,19 +9,23 @@ use super::body::{body, ordered};
 use super::looked::Looked;
 use super::{GONE, SEVERAL, definition, edges};
 
-/// Part of the telling lines of a text from which others just like them are another version of it.
+/// Minimum share of a text outside of its place that counts as another version of it.
 const RIVALS: f64 = 0.3;
-/// The same if all of the text is in one place.
+/// The same for a place that has the whole text.
 const COPIES: f64 = 0.5;
-/// Part of a text that must be left where it was to tell it from another version elsewhere.
+/// Minimum share of a text that must be left between its old neighbours to tell it from another
+/// version elsewhere.
 const CLEAR: f64 = 0.6;
-/// Part of a text's lines that may be in a place more often than in the text, as a divisor.
+/// Divisor: at most one in this many telling lines may occur more often in the place than in the
+/// text.
 const FEW: usize = 4;
-/// The same if another version of the text may be elsewhere.
+/// The same for a place between the old neighbours, if another version of the text may be
+/// elsewhere.
 const RARE: usize = 8;
-/// Number of lines as which shorter texts count, when half of a text must be left.
+/// Minimum length, in lines, that a text counts as having when half of it must be left.
 const FEWEST: usize = 3;
-/// Number of lines that may be put into any text. Into one that has more, as many as it has.
+/// Number of lines that may be inserted into any text. A longer text may get as many lines as it
+/// has.
 const INSERTED: usize = 6;
 
 /// Finds an edited version of the text.
@@ -28,7 +33,7 @@ pub(super) fn edited(looked: &Looked<'_>) -> Result<Range<usize>, &'static str> 
     aligned(looked).or_else(|reason| definition::form(looked).ok_or(reason))
 }
 
-/// Finds the lines that are left of the text.
+/// Finds the place of the remaining lines of the text.
 pub(super) fn aligned(looked: &Looked<'_>) -> Result<Range<usize>, &'static str> {
     let body = body(looked).ok_or(GONE)?;
     let at = edges::place(looked, &body).ok_or(GONE)?;
@@ -58,7 +63,7 @@ pub(super) fn aligned(looked: &Looked<'_>) -> Result<Range<usize>, &'static str>
     }
 }
 
-/// Returns how many lines of the text a place has, in order.
+/// Returns the number of the text's lines that a place still has in order.
 fn left(looked: &Looked<'_>, at: &Range<usize>) -> usize {
     let lines = &looked.file.lines[at.clone()];
     let ops = capture_diff_slices(Algorithm::Myers, &looked.item.lines, lines);
@@ -66,8 +71,8 @@ fn left(looked: &Looked<'_>, at: &Range<usize>) -> usize {
     ops.iter().map(equal).sum()
 }
 
-/// Returns whether enough of the text is left: half of it, or its first and its last line if it is a
-/// definition.
+/// Returns whether enough of the text is left: half of it, or of a definition, the first and the
+/// last line.
 fn is_enough(looked: &Looked<'_>, at: &Range<usize>, left: usize, matched: usize) -> bool {
     let (file, item) = (&looked.file.lines[at.clone()], &looked.item.lines);
     let has_ends = file.first() == item.first() && file.last() == item.last();
@@ -77,13 +82,14 @@ fn is_enough(looked: &Looked<'_>, at: &Range<usize>, left: usize, matched: usize
             && (is_definition || matched * 2 >= item.len().max(FEWEST)))
 }
 
-/// Returns whether the text itself may be outside of a place where all of it is.
+/// Returns whether a place with the whole text may be a copy, while the text itself is elsewhere.
 pub(super) fn is_copy(looked: &Looked<'_>, at: &Range<usize>) -> bool {
     let (strays, telling) = looked.matched().strays(looked.item, at, true);
     telling == 0 || strays * 2 >= telling || is_left(looked, at, COPIES)
 }
 
-/// Returns whether a part of the text is left where it was, and that is elsewhere.
+/// Returns whether at least the share `part` of the text remains between its old neighbours,
+/// outside of the place.
 fn is_left(looked: &Looked<'_>, at: &Range<usize>, part: f64) -> bool {
     let Some(was) = looked.matched().between() else { return false };
     let is_elsewhere = was.end <= at.start || at.end <= was.start;

@@ -4,13 +4,14 @@ use super::known::{self, Print};
 use crate::context::item::Metadata;
 use crate::value::Value;
 
-/// Metadata name of the anchor: a map with `before` and `after`, each some lines, `copies`,
-/// `known`, the prints of the file's other lines, and `above`, how many of those were before it.
+/// Metadata name of the anchor, a map: `before` and `after`, some lines on each side; `copies`;
+/// `known`, prints of other lines of the file; and `above`, the number of prints from before the
+/// text.
 pub(crate) const ANCHOR: &str = "anchor";
 
-/// Number of lines kept on each side; blank ones do not count.
+/// Number of lines kept on each side. Blank lines do not count.
 pub(super) const LINES: usize = 8;
-/// Number of lines in anchors that do not say how many prints are of lines before the text.
+/// Number of lines kept on each side in anchors without `above`.
 const FORMER_LINES: usize = 3;
 /// Maximum number of characters kept of each line.
 const CHARS: usize = 120;
@@ -18,23 +19,24 @@ const CHARS: usize = 120;
 /// The lines around a text that are not blank, without white space.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Anchor {
-    /// Lines before it, up to eight; fewer if the file begins there.
+    /// Lines before the text, up to eight; fewer if the file begins there.
     pub before: Vec<String>,
-    /// Lines after it, up to eight; fewer if the file ends there.
+    /// Lines after the text, up to eight; fewer if the file ends there.
     pub after: Vec<String>,
-    /// Number of times that the text was in its file; 0 if nobody looked.
+    /// Number of times that the text occurred in its file; 0 if unknown.
     pub copies: usize,
-    /// Prints of the other lines of its file.
+    /// Prints of other lines of its file.
     pub known: Vec<Print>,
-    /// Number of those that were before it.
+    /// Number of these prints from before the text.
     pub above: usize,
-    /// Whether its file began before `before`, and ended after `after`.
+    /// True if the file began right before `before`, and true if it ended right after `after`.
     pub is_whole: (bool, bool),
 }
 
 impl Anchor {
-    /// Reads the anchor that an item was given. White space does not count. `None` without the
-    /// prints of other lines, since without them a place may look certain that is not.
+    /// Reads the anchor of an item, ignoring white space. Returns `None` if it lacks prints of
+    /// other lines, or if the place of the text among them is unknown: a wrong place could then
+    /// look certain.
     pub(crate) fn of(metadata: &Metadata) -> Option<Self> {
         let given = metadata.get(ANCHOR)?;
         let side = |name: &str| match given.get(name) {
@@ -59,7 +61,7 @@ impl Anchor {
         Some(Self { before, after, copies, known, above, is_whole })
     }
 
-    /// Returns the anchor as metadata have it.
+    /// Returns the anchor as a metadata value.
     pub(crate) fn value(&self) -> Value {
         let entry = |name: &str, value| (name.into(), value);
         Value::Map(vec![
@@ -104,7 +106,8 @@ impl Anchor {
         }
     }
 
-    /// Returns whether a line is one of the anchor's. Only the beginning of a long line is kept.
+    /// Returns whether a line equals one of the anchor's. The anchor has only the beginning of a
+    /// long line.
     pub(super) fn is_line(kept: &str, line: &str) -> bool {
         kept == line || (kept.chars().count() == CHARS && line.starts_with(kept))
     }

@@ -1,12 +1,12 @@
-//! Texts without white space and blank lines, as they are compared.
+//! Texts without white space and blank lines, in the form in which they are compared.
 
 use std::ops::Range;
 
 use memchr::memmem;
 
-/// Number of copies of a text above which more are not looked for.
+/// Maximum number of copies of a text to look for.
 const MAX_COPIES: usize = 64;
-/// Number of characters above which a line says something about its place. `});` does not.
+/// Length, in bytes, up to which a line says nothing about its place, as `});`.
 const SHORT: usize = 3;
 
 /// The lines of a text that are not blank, without white space.
@@ -50,7 +50,7 @@ impl Bare {
         self.lines.concat()
     }
 
-    /// Returns the places of another text, up to [`MAX_COPIES`], as whole lines.
+    /// Returns up to [`MAX_COPIES`] places where another text stands as whole lines.
     pub(super) fn copies(&self, other: &Self) -> Vec<Range<usize>> {
         let (text, starts) = self.framed("\n");
         let wanted = format!("\n{}\n", other.lines.join("\n"));
@@ -66,7 +66,8 @@ impl Bare {
         places
     }
 
-    /// Returns the only place of another text whose lines are broken differently.
+    /// Returns the place of another text, ignoring line breaks, if it occurs exactly once as whole
+    /// lines.
     pub(super) fn rewrapped(&self, other: &Self) -> Option<Range<usize>> {
         let (text, starts) = self.framed("");
         let wanted = other.joined();
@@ -80,7 +81,7 @@ impl Bare {
         Some(first..past)
     }
 
-    /// Returns the lines with a separator around each, and the offset of each and of the end.
+    /// Returns the lines with a separator around each, and the offsets of each line and of the end.
     fn framed(&self, separator: &str) -> (String, Vec<usize>) {
         let (mut text, mut starts) = (separator.to_owned(), Vec::with_capacity(self.len() + 1));
         for line in &self.lines {
@@ -92,8 +93,8 @@ impl Bare {
         (text, starts)
     }
 
-    /// Returns the first and last line of a place in `file`, with as many blank lines around it as
-    /// this text has, as far as they exist.
+    /// Returns the first and last line of a place in `file`, with up to as many blank lines around
+    /// it as this text has.
     pub(super) fn with_blanks(&self, file: &Self, at: Range<usize>) -> (u64, u64) {
         let (start, end) = (file.numbers[at.start], file.numbers[at.end - 1]);
         let above = at.start.checked_sub(1).map_or(0, |before| file.numbers[before]);
@@ -104,12 +105,13 @@ impl Bare {
     }
 }
 
-/// Returns whether a line tells its place.
+/// Returns whether a line is telling: it is long enough, and has enough letters or digits, to say
+/// something about its place.
 pub(super) fn is_telling(line: &str) -> bool {
     line.len() > SHORT && line.chars().filter(|c| c.is_alphanumeric()).count() >= 2
 }
 
-/// Returns how many more brackets of each kind lines open than they close.
+/// Returns, for each kind of bracket, how many more the lines open than close.
 pub(super) fn balance(lines: &[String]) -> [i64; 3] {
     let mut open = [0; 3];
     for c in lines.iter().flat_map(|line| line.bytes()) {

@@ -1,4 +1,4 @@
-//! Chooses the lines of a file by which a text is found.
+//! Chooses the lines of a file that show the place of a text.
 
 use std::ops::Range;
 
@@ -6,25 +6,28 @@ use super::bare::is_telling;
 use super::looked::Looked;
 use super::matched::Pair;
 
-/// Number of lines from outside that may be among those of any text.
+/// Number of outside lines that may always be between two groups of a text's lines.
 const STRANGE: usize = 2;
-/// Part of a text's lines that may be elsewhere, and that may be as many from outside, as a divisor.
+/// Divisor: at most one in this many found lines of a text may be elsewhere, and between two groups
+/// there may be one outside line for this many lines of the largest group.
 const FEW: usize = 4;
 
-/// Number of lines next to a text, besides as many as it has, in which a line of it is near.
+/// Number of lines, in addition to the length of a text, within which one of its lines counts as
+/// near.
 const NEAR: usize = 8;
-/// Part of a text of which one line may be elsewhere, however short it is.
+/// Minimum share of a text that must be together for one line to be elsewhere, however short the
+/// text is.
 const MOST: f64 = 0.6;
 
-/// The part of a file that is a text, as far as it is known.
+/// The known part of a text's place.
 pub(super) struct Span {
     /// Lines of the file.
     pub(super) at: Range<usize>,
-    /// Lines of the text that are between the first and the last that were found.
+    /// Lines of the text, from the first to the last that was found.
     pub(super) own: Range<usize>,
 }
 
-/// Returns the lines of the text that are together, as the file has them.
+/// Returns the pairs that show the place of the text, in the order of the file.
 pub(super) fn body(looked: &Looked<'_>) -> Option<Vec<Pair>> {
     let groups = groups(looked);
     let in_place = groups.iter().find(|group| is_between(looked, group));
@@ -35,9 +38,9 @@ pub(super) fn body(looked: &Looked<'_>) -> Option<Vec<Pair>> {
     (!body.is_empty()).then_some(body)
 }
 
-/// Returns the longest run of lines that are in the order of the text.
+/// Returns the length of the longest subsequence of lines in the order of the text.
 pub(super) fn ordered(body: &[Pair]) -> usize {
-    // The lowest line with which a run of each length ends.
+    // For each length, the lowest line that ends a subsequence of this length.
     let mut ends: Vec<usize> = Vec::new();
     for pair in body {
         let at = ends.partition_point(|end| *end < pair.line);
@@ -49,7 +52,7 @@ pub(super) fn ordered(body: &[Pair]) -> usize {
     ends.len()
 }
 
-/// Returns the text's lines in groups between which are lines from outside.
+/// Returns the found lines of the text, in groups separated by outside lines.
 fn groups(looked: &Looked<'_>) -> Vec<Vec<Pair>> {
     let mut groups: Vec<Vec<Pair>> = Vec::new();
     for pair in looked.matched().own() {
@@ -61,25 +64,27 @@ fn groups(looked: &Looked<'_>) -> Vec<Vec<Pair>> {
     groups
 }
 
-/// Returns how many lines from outside are between two.
+/// Returns the number of outside lines between two pairs.
 fn strange(looked: &Looked<'_>, one: Pair, other: Pair) -> usize {
     (one.at..other.at).filter(|at| looked.matched().is_foreign(*at)).count()
 }
 
-/// Returns whether at least half of the text is between the lines that were next to it.
+/// Returns whether a group has at least half of the text and is between the text's old neighbours.
 fn is_between(looked: &Looked<'_>, group: &[Pair]) -> bool {
     group.len() * 2 >= looked.item.len()
         && begins(looked, group[0])
         && ends(looked, group[group.len() - 1])
 }
 
-/// Returns whether a line is the first of the text, and what was before it is.
+/// Returns whether a line is the first of the text and still follows its old neighbour, or the
+/// beginning of the file.
 fn begins(looked: &Looked<'_>, pair: Pair) -> bool {
     let is_next = |at| looked.matched().before(at) == Some(1);
     pair.line == 0 && pair.at.checked_sub(1).map_or(looked.around.begins_file(), is_next)
 }
 
-/// Returns whether a line is the last of the text, and what was after it is.
+/// Returns whether a line is the last of the text and still precedes its old neighbour, or the end
+/// of the file.
 fn ends(looked: &Looked<'_>, pair: Pair) -> bool {
     let is_next = match pair.at + 1 == looked.file.len() {
         true => looked.around.ends_file(),
@@ -88,7 +93,7 @@ fn ends(looked: &Looked<'_>, pair: Pair) -> bool {
     pair.line + 1 == looked.item.len() && is_next
 }
 
-/// Returns the largest group and those close to it, unless too much of the text is elsewhere.
+/// Returns the largest group and the groups close to it, unless too much of the text is elsewhere.
 fn joined(looked: &Looked<'_>, groups: &[Vec<Pair>]) -> Option<Vec<Pair>> {
     let main = (0..groups.len()).max_by_key(|at| groups[*at].len())?;
     let most = (groups[main].len() / FEW).max(STRANGE);
@@ -105,12 +110,12 @@ fn joined(looked: &Looked<'_>, groups: &[Vec<Pair>]) -> Option<Vec<Pair>> {
     }
     let kept = groups[first..=last].concat();
     let all: usize = groups.iter().map(Vec::len).sum();
-    // A line alone may be another one just like it.
+    // A group of one line may be an equal line from elsewhere.
     let is_alone = first < last && (groups[first].len() == 1 || groups[last].len() == 1);
     let is_mixed = first < last && ordered(&kept) < kept.len();
     let elsewhere = all - kept.len();
     let is_most = kept.len() as f64 >= MOST * looked.item.len() as f64;
-    // A line that is alone is no part of the text, unless it is near.
+    // A single line elsewhere is not part of the text, unless it is near.
     let is_far = |pair: &Pair| {
         let near = looked.item.len() + NEAR;
         pair.at + near < kept[0].at || pair.at > kept[kept.len() - 1].at + near
@@ -121,8 +126,9 @@ fn joined(looked: &Looked<'_>, groups: &[Vec<Pair>]) -> Option<Vec<Pair>> {
     (!is_alone && !is_mixed && is_little).then_some(kept)
 }
 
-/// Leaves out lines at both ends that are out of order, with others between them and the rest, or
-/// that say nothing and have nothing beside them that does.
+/// Drops lines at both ends that are out of order and apart from the rest. Then drops lines until
+/// both ends are certain: an outermost line of the text beside its old neighbour, or a line chained
+/// to a telling one.
 fn trimmed(looked: &Looked<'_>, mut body: Vec<Pair>) -> Vec<Pair> {
     while let [.., before, last] = body[..]
         && last.line < before.line
@@ -147,7 +153,8 @@ fn trimmed(looked: &Looked<'_>, mut body: Vec<Pair>) -> Vec<Pair> {
     body.split_off(from.unwrap_or(body.len()))
 }
 
-/// Returns whether lines, up to one that tells its place, are together as they were.
+/// Returns whether the lines, up to the first telling one, are still next to each other in their
+/// old order.
 pub(super) fn is_chained(looked: &Looked<'_>, pairs: &mut dyn Iterator<Item = &Pair>) -> bool {
     let mut previous: Option<Pair> = None;
     for pair in pairs {

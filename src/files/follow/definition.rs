@@ -7,8 +7,8 @@ use super::bare::balance;
 use super::doubts;
 use super::looked::Looked;
 
-/// Returns the line that names the definition, cut after the name and without white space, and the
-/// number of that line in the definition.
+/// Returns the index, in the definition, of the line that names it, and the line itself, cut after
+/// the name and without white space.
 fn header<'a>(looked: &Looked<'a>) -> Option<(usize, &'a str)> {
     let symbol: String = looked.symbol?.chars().filter(|c| !c.is_whitespace()).collect();
     let named = |line: &'a String| {
@@ -17,7 +17,7 @@ fn header<'a>(looked: &Looked<'a>) -> Option<(usize, &'a str)> {
     };
     let mut lines = looked.item.lines.iter().enumerate();
     let found = lines.find_map(|(at, line)| Some((at, named(line)?)))?;
-    // A name alone is also how it is used.
+    // A name alone may also be a use of it.
     (found.1.len() > symbol.len()).then_some(found)
 }
 
@@ -25,21 +25,22 @@ fn ends_word(line: &str, end: usize) -> bool {
     !line[end..].starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '!' | '?'))
 }
 
-/// Returns the lines of the file that begin like the header.
+/// Returns the lines of the file that begin with the header.
 fn named(looked: &Looked<'_>, header: &str) -> Vec<usize> {
     let is_header = |line: &&String| line.starts_with(header) && ends_word(line, header.len());
     let lines = looked.file.lines.iter().enumerate();
     lines.filter(|(_, line)| is_header(line)).map(|(at, _)| at).collect()
 }
 
-/// Returns whether a place has the line that begins the definition.
+/// Returns whether a place has the header of the definition.
 pub(super) fn is_in(looked: &Looked<'_>, place: &Range<usize>) -> bool {
     header(looked)
         .is_some_and(|(_, header)| named(looked, header).iter().any(|at| place.contains(at)))
 }
 
-/// Finds a definition of which little but the first line is left: its name and its indentation tell
-/// where it is, if it ends with its last bracket. None of its lines may be elsewhere.
+/// Finds a definition of which only the first line and little else remain. Its name and its
+/// indentation tell where it is, if it ends with its last bracket. None of its lines may be
+/// elsewhere.
 pub(super) fn form(looked: &Looked<'_>) -> Option<Range<usize>> {
     let (above, header) = header(looked)?;
     let (file, item, matched) = (looked.file, looked.item, looked.matched());
@@ -60,13 +61,14 @@ pub(super) fn form(looked: &Looked<'_>) -> Option<Range<usize>> {
     is_form.then_some(place)
 }
 
-/// Returns whether lines are one list, which ends with the last of them and not before.
+/// Returns whether lines are one list: their brackets balance at the last line, and not before.
 fn is_one_list(lines: &[String]) -> bool {
     let is_closed = |count: usize| balance(&lines[..count]) == [0; 3];
     is_closed(lines.len()) && !(1..lines.len()).any(is_closed)
 }
 
-/// Returns the end of the definition that begins on a line, if its indentation and brackets agree.
+/// Returns the end of the definition that begins on a line, if indentation and brackets agree on
+/// it.
 fn end_of(looked: &Looked<'_>, header: usize) -> Option<usize> {
     let (file, item) = (looked.file, looked.item);
     let indent = file.indents[header];

@@ -1,4 +1,4 @@
-//! Reasons for which a place is not certain, although all that was found of a text is in it.
+//! Reasons to doubt a place, even though it has every line of the text that was found.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::likeness::{LOST, UNLIKE, likeness, likeness_to};
 use super::looked::{Looked, NEXT};
 use super::matched::Pair;
 
-/// Number of lines from outside beyond which none of the text's is looked for.
+/// Number of outside lines at which the search for lost lines of the text ends.
 const MANY: usize = 5;
 
 /// Returns whether there is any doubt about a place.
@@ -21,7 +21,8 @@ pub(super) fn has_any(looked: &Looked<'_>, at: &Range<usize>, span: &Span, body:
         })
 }
 
-/// Returns whether the first and the last line were indented alike, and no longer are.
+/// Returns whether the first and the last line were indented alike and no longer are, and one of
+/// them is not telling.
 fn is_uneven(looked: &Looked<'_>, at: &Range<usize>, span: &Span) -> bool {
     let file = &looked.file.lines;
     let is_level = |indents: &[usize]| indents.first() == indents.last();
@@ -32,8 +33,8 @@ fn is_uneven(looked: &Looked<'_>, at: &Range<usize>, span: &Span) -> bool {
         && !is_level(&looked.file.indents[at.clone()])
 }
 
-/// Returns whether the outermost line says nothing, and is there more often than it was, or the
-/// bracket next to it should be the last.
+/// Returns whether the outermost line is doubtful: the bracket next to it would balance the place,
+/// or it is not telling and occurs more often than before.
 fn ends_doubtfully(looked: &Looked<'_>, at: &Range<usize>, body: &[Pair], is_start: bool) -> bool {
     if looked.is_balanced(at) || is_outermost(looked, at, body, is_start) {
         return false;
@@ -53,8 +54,7 @@ fn ends_doubtfully(looked: &Looked<'_>, at: &Range<usize>, body: &[Pair], is_sta
     !is_telling(line) && is_repeated && !looked.is_known(at, is_start)
 }
 
-/// Returns whether a place ends with the outermost line of the text, beside one that tells its place
-/// as it was.
+/// Returns whether a place ends with the outermost line of the text, chained to a telling line.
 fn is_outermost(looked: &Looked<'_>, at: &Range<usize>, body: &[Pair], is_start: bool) -> bool {
     let outermost = match is_start {
         true => Pair { line: 0, at: at.start },
@@ -66,7 +66,8 @@ fn is_outermost(looked: &Looked<'_>, at: &Range<usize>, body: &[Pair], is_start:
     }
 }
 
-/// Returns whether a line that the text has lost is near, or an edited version of it.
+/// Returns whether a lost line of the text, or an edited version of one, is near one side of a
+/// place.
 pub(super) fn has_lost_beyond(looked: &Looked<'_>, at: &Range<usize>, is_start: bool) -> bool {
     let mut lost = looked.lost(at);
     let (file, item) = (&looked.file.lines, &looked.item.lines);
@@ -89,7 +90,7 @@ pub(super) fn has_lost_beyond(looked: &Looked<'_>, at: &Range<usize>, is_start: 
     })
 }
 
-/// Returns the new lines on one side of a place, up to some that were outside.
+/// Returns the lines near one side of a place that may belong to the text.
 fn beyond<'a>(looked: &Looked<'a>, at: &Range<usize>, is_start: bool) -> Vec<&'a str> {
     let (matched, mut strange) = (looked.matched(), 0);
     let places = looked.outwards(at, is_start);
@@ -100,9 +101,9 @@ fn beyond<'a>(looked: &Looked<'a>, at: &Range<usize>, is_start: bool) -> Vec<&'a
     near.filter(|at| !matched.is_other(**at)).map(|at| &*looked.file.lines[*at]).collect()
 }
 
-/// Returns whether an edited version of the outermost line that tells its place is between it and
-/// the next one, so that it may be a copy; or whether one just like a line that says nothing is
-/// nearer to those that do.
+/// Returns whether the outermost line may be a copy: an unmatched line between it and the next pair
+/// is an edited version of it. If the outermost lines are not telling, an equal line nearer to the
+/// first telling one is enough.
 fn is_double(looked: &Looked<'_>, body: &[Pair], is_start: bool) -> bool {
     let (file, item, matched) = (&looked.file.lines, &looked.item.lines, looked.matched());
     let outwards: Vec<Pair> = match is_start {

@@ -1,4 +1,4 @@
-//! Decides where an edited text begins and ends. Seen from an edge, lines are in order outwards: the
+//! Decides where an edited text begins and ends. At each edge, lines are listed outwards: the
 //! nearest to the text comes first.
 
 use std::ops::Range;
@@ -10,30 +10,30 @@ use super::likeness::{LOST, UNLIKE, likeness, likeness_to};
 use super::looked::{Looked, NEXT};
 use super::matched::Pair;
 
-/// Greatest distance of a line that was near a text.
+/// Maximum distance at which a line counts as near the text.
 const FAR: usize = 16;
-/// Least difference of the sums of likenesses that tells which lines are the text's.
+/// Maximum distance from the best score at which another score counts as likely, too.
 const CLEAR: f64 = 0.25;
-/// Advantage of a pair of lines that comes right after another.
+/// Bonus for a pair of lines right after another pair.
 const NEXT_TO: f64 = 0.3;
 
 /// One edge of a text.
 pub(super) struct Edge<'a> {
-    /// New lines between the text and the next line that was outside.
+    /// New lines between the text and the next outside line.
     new: Vec<&'a str>,
-    /// Lines that were next to the text.
+    /// Old neighbours of the text.
     around: Vec<&'a str>,
-    /// Those of them that are lost.
+    /// Lost lines among these neighbours.
     outside: Vec<&'a str>,
     /// Lost lines of the text.
     own: Vec<&'a str>,
-    /// How far from the text the line was that now comes after the new ones, if it was near.
+    /// Old distance from the text of the line that now follows the new ones, if it was near.
     far: Option<usize>,
-    /// That line.
+    /// The line that now follows the new ones.
     beyond: Option<&'a str>,
 }
 
-/// Returns the place of a text of which these lines are there, if both edges are certain.
+/// Returns the place of a text with these found lines, if both edges are certain.
 pub(super) fn place(looked: &Looked<'_>, body: &[Pair]) -> Option<Range<usize>> {
     let mut span = Span {
         at: body[0].at..body[body.len() - 1].at + 1,
@@ -42,7 +42,7 @@ pub(super) fn place(looked: &Looked<'_>, body: &[Pair]) -> Option<Range<usize>> 
     span.at.start -= span.equal(looked, true);
     span.at.end += span.equal(looked, false);
     let edges = [Edge::new(looked, &span, true), Edge::new(looked, &span, false)];
-    // The text may begin or end with one of these, which is equal to an outer one that was lost.
+    // An unmatched line in the span may be an edge of the text if it equals a lost outer line.
     let inner = span.at.clone().filter(|at| looked.matched().is_free(*at));
     let is_lost = |at: usize| {
         let line = &*looked.file.lines[at];
@@ -53,7 +53,7 @@ pub(super) fn place(looked: &Looked<'_>, body: &[Pair]) -> Option<Range<usize>> 
     }
     let inner = [edges[0].inner()?, edges[1].inner()?];
     let at = span.at.start - inner[0]..span.at.end + inner[1];
-    // Brackets beyond new lines may be those of other lines.
+    // Brackets after new lines may belong to other lines.
     let is_told = edges[0].is_told(inner[0]) && edges[1].is_told(inner[1]);
     if !is_told && !looked.is_balanced(&at) {
         return None;
@@ -66,8 +66,8 @@ pub(super) fn place(looked: &Looked<'_>, body: &[Pair]) -> Option<Range<usize>> 
 }
 
 impl Span {
-    /// Takes lines next to the span which are equal to lost ones, and returns how many: the file
-    /// would be the same if they had stayed and others like them were gone.
+    /// Extends `own` by the lines next to the span that equal lost ones, and returns their number.
+    /// The file would look the same if they had stayed and equal ones were gone.
     fn equal(&mut self, looked: &Looked<'_>, is_start: bool) -> usize {
         let own = lost(looked, &self.own, is_start);
         let file = looked.beside(&self.at, is_start, own.len());
@@ -89,7 +89,7 @@ impl Span {
     }
 }
 
-/// Returns the lines of the text on one side of those that were found, outwards.
+/// Returns the lines of the text beyond the found ones, on one side, outwards.
 fn lost<'a>(looked: &Looked<'a>, own: &Range<usize>, is_start: bool) -> Vec<&'a str> {
     let lines = &looked.item.lines;
     match is_start {
@@ -107,7 +107,7 @@ impl<'a> Edge<'a> {
             Some(at) => looked.distance(*at, is_start).filter(|far| *far <= FAR),
             None => looked.end_distance(is_start),
         };
-        // Of a text that was moved, the lines around are elsewhere.
+        // If the text was moved, its old neighbours are elsewhere.
         let is_near = |lost: &usize| match new < NEXT {
             true => far.is_some_and(|far| *lost < far),
             false => true,
@@ -125,7 +125,7 @@ impl<'a> Edge<'a> {
         }
     }
 
-    /// Returns how many of the new lines are the text's, if that is certain.
+    /// Returns the number of new lines that belong to the text, if this number is certain.
     fn inner(&self) -> Option<usize> {
         let (length, own) = (self.new.len(), self.own.len());
         if own == 0 {
@@ -144,7 +144,7 @@ impl<'a> Edge<'a> {
         let mut likely = (0..=length).filter(|at| scores[*at] >= best - CLEAR);
         let least = likely.next()?;
         let most = likely.next_back().unwrap_or(least);
-        // It may be the text's, or just like the one that the text has lost.
+        // The next line may belong to the text, or only equal one that the text has lost.
         let is_lost = |line: &str| self.own.contains(&line) && !self.new[..least].contains(&line);
         if self.far.is_none() && self.beyond.is_some_and(is_lost) {
             return None;
@@ -157,28 +157,31 @@ impl<'a> Edge<'a> {
         let is_new = |line: &&str| {
             likeness_to(line, &self.own).max(likeness_to(line, &self.outside)) <= UNLIKE
         };
-        // The new lines may all be those of other surroundings.
+        // All of the new lines may belong to the place to which the text was moved.
         let is_moved = self.far.is_none() && least < length && !is_all;
         (!is_moved && self.new[least..most].iter().all(is_new)).then_some(least)
     }
 
-    /// Returns whether the line next to the text is still there.
+    /// Returns whether the old neighbour of the text still follows, after new lines if there are
+    /// any.
     fn is_closed(&self) -> bool {
         self.far == Some(1)
     }
 
-    /// Returns how well the lost lines explain the new ones, if so many of those are the text's.
+    /// Returns how well the lost lines explain the new ones, if the first `inner` new lines belong
+    /// to the text.
     fn score(&self, inner: usize) -> f64 {
         alignment(&self.own, &self.new[..inner]) + alignment(&self.outside, &self.new[inner..])
     }
 
-    /// Returns whether the outermost of the new lines that are the text's tells its place.
+    /// Returns whether the edge is clear if `inner` new lines belong to the text: there are none,
+    /// the old neighbour follows, or the outermost of them is telling.
     fn is_told(&self, inner: usize) -> bool {
         inner == 0 || self.is_closed() || is_telling(self.new[inner - 1])
     }
 
-    /// Returns how many of the new lines are lines that the text has lost, or edited versions of
-    /// them, in another order.
+    /// Returns the number of new lines, from the nearest on, that are lost lines of the text in
+    /// another order, or edited versions of lost lines.
     fn reordered(&self, lost: &[&str]) -> usize {
         let is_edited = |line: &str| {
             let own = likeness_to(line, lost);
@@ -191,7 +194,8 @@ impl<'a> Edge<'a> {
 
 /// Returns how well lines can be paired in order: the sum of the likenesses of the pairs.
 fn alignment(old: &[&str], new: &[&str]) -> f64 {
-    // For each new line, the best with it as the last of a pair, and the best up to it.
+    // For each new line, the best sum whose last pair has this line, and the best sum up to this
+    // line.
     let mut row = vec![(0.0_f64, 0.0_f64); new.len() + 1];
     for old in old {
         let mut above = (0.0_f64, 0.0_f64);

@@ -1,21 +1,21 @@
-//! Prints of the lines that were in the file of a text, outside of it.
+//! Prints of the lines of the old file outside of a text.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use super::bare::{Bare, is_telling};
 
-/// Number of lines on each side of a text of which the anchor keeps a print.
+/// Number of lines on each side of a text whose prints the anchor keeps.
 pub(super) const NEAR: usize = 256;
-/// Number of hexadecimal digits of a print. A new line is taken for one of 512 known ones once in
-/// two thousand times.
+/// Number of hexadecimal digits of a print. With 512 known lines, a new line is mistaken for one of
+/// them once in two thousand times.
 const DIGITS: usize = 5;
 
-/// Print of a line, by which it is known again.
+/// Print of a line, by which the line is recognized.
 pub(super) type Print = u32;
 
-/// Returns the prints of the lines before and of those after a text: those near it, and those that
-/// the text has too, if they tell their place.
+/// Returns the prints of lines before and after a text: of the lines near it, and of telling lines
+/// farther away that also occur in the text.
 pub(super) fn prints(file: &Bare, text: &Range<usize>) -> (Vec<Print>, Vec<Print>) {
     let own: HashSet<&String> = file.lines[text.clone()].iter().collect();
     let near = text.start.saturating_sub(NEAR)..text.end + NEAR;
@@ -29,8 +29,8 @@ pub(super) fn prints(file: &Bare, text: &Range<usize>) -> (Vec<Print>, Vec<Print
     (prints(0..text.start), prints(text.end..file.len()))
 }
 
-/// Returns where a text was among the prints of other lines, between its neighbours. Only telling
-/// lines have prints.
+/// Returns the index of a text among the prints of other lines, found by its neighbours. Used for
+/// anchors that have only prints of telling lines.
 pub(super) fn between(
     prints: &[Print],
     before: Option<&String>,
@@ -56,7 +56,7 @@ pub(super) fn written(prints: &[Print]) -> String {
     prints.iter().map(|print| format!("{print:0DIGITS$x}")).collect()
 }
 
-/// Reads prints from a text; none if it is no such text.
+/// Reads prints from a text; none if the text has another form.
 pub(super) fn read(text: &str) -> Vec<Print> {
     let digits: Vec<char> = text.chars().collect();
     let print = |digits: &[char]| Print::from_str_radix(&digits.iter().collect::<String>(), 16);

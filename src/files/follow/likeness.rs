@@ -1,19 +1,19 @@
 //! Likeness of lines.
 
-/// Likeness from which a changed line is one that was lost.
+/// Minimum likeness at which a changed line counts as a lost one.
 pub(super) const LOST: f64 = 0.75;
-/// Likeness up to which a line is certainly none of those that were lost.
+/// Maximum likeness at which a line is certainly not one of the lost lines.
 pub(super) const UNLIKE: f64 = 0.6;
-/// Number of characters above which a longer line may not have more changes.
+/// Length, in characters, above which a longer line is not allowed more changes.
 const LONG: usize = 24;
 
-/// Returns the likeness of a line and the one of several that is most like it.
+/// Returns the likeness of a line to the most similar of several others.
 pub(super) fn likeness_to(line: &str, lines: &[&str]) -> f64 {
     lines.iter().map(|other| likeness(line, other)).fold(0.0, f64::max)
 }
 
-/// Returns how alike two lines are: 1 if they are equal, and 0 if too many characters differ, however
-/// long they are.
+/// Returns the likeness of two lines: 1 if they are equal, 0 if too many characters differ, even in
+/// long lines.
 pub(super) fn likeness(one: &str, other: &str) -> f64 {
     let longer = one.chars().count().max(other.chars().count());
     if longer.abs_diff(one.chars().count().min(other.chars().count())) >= LONG {

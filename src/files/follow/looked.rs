@@ -1,4 +1,4 @@
-//! A text that is looked for in a file, with all that is known of both.
+//! A text and the file that is searched for it, with all that is known of both.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -8,30 +8,30 @@ use super::bare::{Bare, balance, is_telling};
 use super::likeness::{LOST, likeness_to};
 use super::matched::Matched;
 
-/// Number of lines on each side of a place that are compared with those around the text.
+/// Number of lines on each side of a place that are compared with the old neighbours of the text.
 const NEAR: usize = 3;
 
-/// Number of lines next to a text among which its lost lines are looked for.
+/// Number of lines on one side of a place that are searched for lost lines of the text.
 pub(super) const NEXT: usize = 12;
-/// Number of lines next to a place that are compared with those next to the text.
+/// Maximum number of lines on one side of a place that are examined.
 const OUTWARDS: usize = 32;
 
-/// A text and the file in which it is looked for.
+/// A text and the file that is searched for it.
 pub(super) struct Looked<'a> {
     /// The text.
     pub(super) item: &'a Bare,
     /// The file.
     pub(super) file: &'a Bare,
-    /// The lines that were around the text.
+    /// The old neighbours of the text, and prints of other lines.
     pub(super) around: &'a Anchor,
     /// Name of the thing that the text defines.
     pub(super) symbol: Option<&'a str>,
-    /// The counterparts of the lines that were in the file, once somebody asked.
+    /// Pairs of the lines of the old and the new file, computed on first use.
     pub(super) matched: OnceCell<Matched>,
 }
 
 impl<'a> Looked<'a> {
-    /// Returns the lines of the file, matched with those that it had.
+    /// Returns the lines of the new file, matched with those of the old one.
     pub(super) fn matched(&self) -> &Matched {
         self.matched.get_or_init(|| Matched::new(self.around, self.item, self.file))
     }
@@ -41,13 +41,15 @@ impl<'a> Looked<'a> {
         self.file.copies(self.item)
     }
 
-    /// Returns the only place of the text with its lines broken differently.
+    /// Returns the place of the text, ignoring line breaks, if it occurs exactly once as whole
+    /// lines.
     pub(super) fn joined(&self) -> Option<Range<usize>> {
         self.file.rewrapped(self.item)
     }
 
-    /// Returns how many lines before and after a place are those that were around the text. The
-    /// beginning and the end of the file count for those that it never had.
+    /// Returns the number of lines before and after a place that match the old neighbours of the
+    /// text. A side that reaches the beginning or the end of the file, as it did before, counts in
+    /// full.
     pub(super) fn support(&self, at: &Range<usize>) -> (usize, usize) {
         let before = self.file.lines[..at.start].iter().rev();
         let after = self.file.lines[at.end..].iter();
@@ -73,7 +75,7 @@ impl<'a> Looked<'a> {
         )
     }
 
-    /// Returns the places of the lines on one side of a place, the nearest first.
+    /// Returns the indices of the lines on one side of a place, the nearest first.
     pub(super) fn outwards(&self, at: &Range<usize>, is_start: bool) -> Vec<usize> {
         match is_start {
             true => (0..at.start).rev().take(OUTWARDS).collect(),
@@ -81,7 +83,7 @@ impl<'a> Looked<'a> {
         }
     }
 
-    /// Returns the lines that were on one side of the text, the nearest first.
+    /// Returns the old neighbours of the text on one side, the nearest first.
     pub(super) fn neighbours(&self, is_start: bool) -> Vec<&'a str> {
         match is_start {
             true => self.around.before.iter().rev().map(|line| &**line).collect(),
@@ -89,12 +91,13 @@ impl<'a> Looked<'a> {
         }
     }
 
-    /// Returns how far from the text, on one side, the line was that is now at a place.
+    /// Returns the old distance from the text, on one side, of the line that is now at a place.
     pub(super) fn distance(&self, at: usize, is_start: bool) -> Option<usize> {
         if is_start { self.matched().before(at) } else { self.matched().after(at) }
     }
 
-    /// Returns how far from the text the beginning or the end of the file was, if it was near.
+    /// Returns the old distance of the text from the beginning or the end of the file, if it was
+    /// near.
     pub(super) fn end_distance(&self, is_start: bool) -> Option<usize> {
         let Anchor { before, after, .. } = self.around;
         match is_start {
@@ -103,13 +106,13 @@ impl<'a> Looked<'a> {
         }
     }
 
-    /// Returns whether the line that was so far from the text is gone.
+    /// Returns whether the line at this old distance from the text is gone.
     pub(super) fn is_gone(&self, far: usize, is_start: bool) -> bool {
         let matched = self.matched();
         if is_start { matched.is_lost_before(far) } else { matched.is_lost_after(far) }
     }
 
-    /// Returns whether a place is between the lines that were next to the text.
+    /// Returns whether a place is between the nearest old neighbours of the text.
     pub(super) fn is_between(&self, at: &Range<usize>) -> bool {
         [true, false].into_iter().all(|is_start| match self.outwards(at, is_start).first() {
             Some(at) => self.distance(*at, is_start) == Some(1),
@@ -117,8 +120,8 @@ impl<'a> Looked<'a> {
         })
     }
 
-    /// Returns whether the lines on one side of a place, up to one that tells its place, are those
-    /// that were next to the text.
+    /// Returns whether one side of a place has the old neighbours of the text, up to a telling one,
+    /// or is the end of the file.
     pub(super) fn is_known(&self, at: &Range<usize>, is_start: bool) -> bool {
         let places = self.outwards(at, is_start);
         let is_same = |(far, at): &(usize, &usize)| self.distance(**at, is_start) == Some(far + 1);
@@ -127,20 +130,20 @@ impl<'a> Looked<'a> {
         places.is_empty() || same.iter().any(|at| is_telling(&self.file.lines[**at]))
     }
 
-    /// Returns whether the lines on one side of a place are certainly those that were next to the
-    /// text: one of them is not enough, since it may have changed places with a line of the text.
+    /// Returns whether the lines on one side of a place are certainly the old neighbours of the
+    /// text. One line is not enough, since it may have changed places with a line of the text.
     pub(super) fn is_closed(&self, at: &Range<usize>, is_start: bool) -> bool {
         let next = self.outwards(at, is_start).get(1).copied();
         self.is_known(at, is_start) && next.is_none_or(|at| self.distance(at, is_start) == Some(2))
     }
 
-    /// Returns whether a line is in a place less often than in the text.
+    /// Returns whether a line occurs less often in a place than in the text.
     pub(super) fn is_missing(&self, line: &str, at: &Range<usize>) -> bool {
         let count = |lines: &[String]| lines.iter().filter(|other| *other == line).count();
         count(&self.file.lines[at.clone()]) < count(&self.item.lines)
     }
 
-    /// Returns the lines of the text that a place lacks, and has no edited version of.
+    /// Returns the lines of the text that a place has neither unchanged nor edited.
     pub(super) fn lost(&self, at: &Range<usize>) -> Vec<&'a str> {
         let is_new = |at: &usize| {
             self.matched().is_free(*at) && !self.item.lines.contains(&self.file.lines[*at])
@@ -150,13 +153,13 @@ impl<'a> Looked<'a> {
         lines.filter(|line| self.is_missing(line, at) && likeness_to(line, &free) < LOST).collect()
     }
 
-    /// Returns some lines on one side of a place, the nearest first.
+    /// Returns up to `most` lines on one side of a place, the nearest first.
     pub(super) fn beside(&self, at: &Range<usize>, is_start: bool, most: usize) -> Vec<&'a str> {
         let places = self.outwards(at, is_start).into_iter().take(most);
         places.map(|at| &*self.file.lines[at]).collect()
     }
 
-    /// Returns whether a place closes as many brackets as the text did.
+    /// Returns whether a place leaves as many brackets of each kind open as the text did.
     pub(super) fn is_balanced(&self, at: &Range<usize>) -> bool {
         balance(&self.file.lines[at.clone()]) == balance(&self.item.lines)
     }

@@ -1,7 +1,7 @@
-//! Matches the lines of a file with those that it had: the lines of a text and those outside of it.
+//! Matches the lines of the new file with those of the old one, both in the text and outside of it.
 //!
-//! This is Heckel's way: lines that are once in both are the same lines, wherever they are now, and
-//! so are equal lines next to matched ones. A line that is left has no counterpart.
+//! This is Heckel's method: lines that occur exactly once in both files match, wherever they are
+//! now, and so do equal lines next to matched ones. The remaining lines have no match.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,41 +10,41 @@ use super::anchor::Anchor;
 use super::bare::{Bare, is_telling};
 use super::known::{NEAR, Print, print};
 
-/// Most lines without a counterpart, between two that have one, that are compared in order.
+/// Maximum number of lines in a gap between two pairs, in either file, for which the gap is filled.
 const GAP: usize = 400;
 
 /// Lengths of the runs of lines that are paired as a whole.
 const RUNS: [usize; 2] = [2, 3];
 
-/// A line of the text, and its place in the file.
+/// A line of the text, and its place in the new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pair {
     /// Line of the text.
     pub(super) line: usize,
-    /// Line of the file.
+    /// Line of the new file.
     pub(super) at: usize,
 }
 
-/// The lines of a file as it was and as it is.
+/// The lines of the old and the new file.
 pub(super) struct Matched {
-    /// Lines of the text among those of the file as it was.
+    /// Lines of the text in the old file.
     own: Range<usize>,
-    /// Prints of the file as it was, as far as they were kept.
+    /// Prints of the old file, as far as they are known.
     old: Vec<Print>,
     new: Vec<Print>,
-    /// Place of each line that was.
+    /// For each line of the old file, its match in the new one.
     now: Vec<Option<usize>>,
-    /// Line that each line was.
+    /// For each line of the new file, its match in the old one.
     was: Vec<Option<usize>>,
-    /// For each print, how often it was in the file, and is.
+    /// Number of occurrences of each print.
     counts: HashMap<Print, Count>,
-    /// Whether the prints reach the beginning and the end of the file as it was.
+    /// True if the prints reach the beginning of the old file, and true if they reach its end.
     is_whole: (bool, bool),
-    /// For each line of the file, whether it tells its place.
+    /// For each line of the new file, true if it is telling.
     telling: Vec<bool>,
 }
 
-/// How often a line was outside of the text, was in it, and is in the file.
+/// Number of occurrences of a line outside of the text, in the text, and in the new file.
 #[derive(Default, Clone, Copy)]
 struct Count {
     outside: usize,
@@ -69,7 +69,7 @@ impl Matched {
         let (now, was) = (vec![None; old.len()], vec![None; new.len()]);
         let is_whole = (above.len() < NEAR, below.len() < NEAR);
         let mut matched = Self { own, old, new, now, was, counts, is_whole, telling };
-        // Lines outside come first: of a text and its copy, they tell which is which.
+        // Outside lines come first, since they tell a text from its copy.
         matched.pair_single(false);
         matched.extend();
         let own = matched.own.clone();
@@ -85,7 +85,8 @@ impl Matched {
         matched
     }
 
-    /// Pairs runs of lines that are once in both, in the text or outside of it.
+    /// Pairs runs of lines that occur once in both files, and are wholly in the text or wholly
+    /// outside.
     fn pair_runs(&mut self, length: usize) {
         let mut places: HashMap<&[Print], [Vec<usize>; 2]> = HashMap::new();
         for (side, prints) in [&self.old, &self.new].into_iter().enumerate() {
@@ -113,8 +114,8 @@ impl Matched {
         }
     }
 
-    /// Parts a line of the text from an equal one elsewhere, if the lines that were next to it now
-    /// have another between them.
+    /// Unpairs a line of the text from an equal one elsewhere, if one other line is now between its
+    /// old neighbours.
     fn unpair_replaced(&mut self) {
         for old in self.own.clone() {
             let before = old.checked_sub(1).and_then(|at| self.now[at]);
@@ -133,7 +134,8 @@ impl Matched {
         (self.now[old], self.was[new]) = (Some(new), Some(old));
     }
 
-    /// Pairs the telling lines that are once in both, of the text or outside of it.
+    /// Pairs the telling lines that occur once in both files: those of the text, or else those
+    /// outside of it.
     fn pair_single(&mut self, of_text: bool) {
         let places: HashMap<Print, usize> =
             self.new.iter().enumerate().map(|(at, print)| (*print, at)).collect();
@@ -179,7 +181,7 @@ impl Matched {
         }
     }
 
-    /// Pairs what is between two pairs, in order, if some of it was among these lines.
+    /// Fills the gaps between pairs that have some of these lines of the old file.
     fn fill(&mut self, among: &Range<usize>) {
         let mut last: Option<usize> = None;
         for new in 0..=self.new.len() {
@@ -196,7 +198,7 @@ impl Matched {
         }
     }
 
-    /// Pairs the lines that are as often in both parts, in order.
+    /// Pairs, in order, the lines that occur equally often in both parts.
     fn fill_gap(&mut self, old: Range<usize>, new: Range<usize>) {
         let mut once: HashMap<Print, [Vec<usize>; 2]> = HashMap::new();
         let free = old.filter(|at| self.now[*at].is_none());
@@ -211,7 +213,7 @@ impl Matched {
         self.extend();
     }
 
-    /// Returns the lines of the text that have a counterpart, each with that, as the file has them.
+    /// Returns the matched lines of the text, in the order of the new file.
     pub(super) fn own(&self) -> Vec<Pair> {
         let pair = |(at, was): (usize, &Option<usize>)| {
             let line = was.as_ref()?.checked_sub(self.own.start)?;
@@ -220,17 +222,18 @@ impl Matched {
         self.was.iter().enumerate().filter_map(pair).collect()
     }
 
-    /// Returns whether a line of the file has no counterpart.
+    /// Returns whether a line of the new file has no match.
     pub(super) fn is_free(&self, at: usize) -> bool {
         self.was[at].is_none()
     }
 
-    /// Returns whether the counterpart of a line of the file was outside of the text.
+    /// Returns whether a line of the new file matches an outside line.
     pub(super) fn is_other(&self, at: usize) -> bool {
         self.was[at].is_some_and(|was| !self.own.contains(&was))
     }
 
-    /// Returns whether a line of the file was outside of the text.
+    /// Returns whether a line of the new file is an outside line. An unmatched line is, if it is
+    /// telling, does not occur in the text, and occurs no more often than it did outside.
     pub(super) fn is_foreign(&self, at: usize) -> bool {
         match self.was[at] {
             Some(_) => self.is_other(at),
@@ -241,28 +244,28 @@ impl Matched {
         }
     }
 
-    /// Returns how far before the text the line was that is now at a place; 1 for the line next to
+    /// Returns the old distance before the text of the line that is now at a place; 1 means next to
     /// it.
     pub(super) fn before(&self, at: usize) -> Option<usize> {
         self.own.start.checked_sub(self.was[at]?).filter(|far| *far > 0)
     }
 
-    /// Returns how far after the text the line was that is now at a place.
+    /// Returns the old distance after the text of the line that is now at a place.
     pub(super) fn after(&self, at: usize) -> Option<usize> {
         (self.was[at]? + 1).checked_sub(self.own.end).filter(|far| *far > 0)
     }
 
-    /// Returns whether the line that was so far before the text is gone; 1 for the one next to it.
+    /// Returns whether the line at this old distance before the text is gone; 1 means next to it.
     pub(super) fn is_lost_before(&self, far: usize) -> bool {
         self.own.start.checked_sub(far).is_none_or(|at| self.now[at].is_none())
     }
 
-    /// Returns whether the line that was so far after the text is gone.
+    /// Returns whether the line at this old distance after the text is gone.
     pub(super) fn is_lost_after(&self, far: usize) -> bool {
         self.now.get(self.own.end + far - 1).is_none_or(Option::is_none)
     }
 
-    /// Returns how many lines of a place may have been outside of the text.
+    /// Returns the number of lines of a place that are, or may be, outside lines.
     pub(super) fn strange(&self, place: &Range<usize>) -> usize {
         let may_be = |at: &usize| {
             let count = self.counts[&self.new[*at]];
@@ -272,7 +275,7 @@ impl Matched {
         place.clone().filter(may_be).count()
     }
 
-    /// Returns the lines between those that are still there of the lines around the text.
+    /// Returns the lines between the nearest outside lines that remain on each side of the text.
     pub(super) fn between(&self) -> Option<Range<usize>> {
         let before = self.now[..self.own.start].iter().rev().find_map(|at| *at);
         let after = self.now[self.own.end..].iter().find_map(|at| *at);
@@ -280,8 +283,8 @@ impl Matched {
         (start < end).then_some(start..end)
     }
 
-    /// Returns how many different telling lines of the text are outside of a place, and how many it
-    /// has. Those that may have come from outside of the text count if `maybe` is true.
+    /// Returns the number of different telling lines of the text that occur outside of a place, and
+    /// their total number. Lines that may have been outside lines count only if `maybe` is true.
     pub(super) fn strays(&self, item: &Bare, place: &Range<usize>, maybe: bool) -> (usize, usize) {
         let own = self.telling_lines(item);
         let mut strays: HashMap<Print, isize> = HashMap::new();
@@ -299,8 +302,8 @@ impl Matched {
         (own.keys().filter(is_stray).count(), own.len())
     }
 
-    /// Returns how many different telling lines of the text are in a place more often than in the
-    /// text, and how many it has.
+    /// Returns the number of different telling lines of the text that occur more often in a place
+    /// than in the text, and their total number.
     pub(super) fn repeated(&self, item: &Bare, place: &Range<usize>) -> (usize, usize) {
         let own = self.telling_lines(item);
         let mut within: HashMap<Print, usize> = HashMap::new();
@@ -309,7 +312,7 @@ impl Matched {
         (own.iter().filter(is_repeated).count(), own.len())
     }
 
-    /// Returns how often the text has each of its telling lines.
+    /// Returns the telling lines of the text, with the number of occurrences of each.
     fn telling_lines(&self, item: &Bare) -> HashMap<Print, usize> {
         let mut own: HashMap<Print, usize> = HashMap::new();
         let lines = item.lines.iter().zip(&self.old[self.own.clone()]);

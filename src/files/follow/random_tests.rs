@@ -1,25 +1,26 @@
 //! Edits real source files at random and finds marked texts again.
 //!
 //! An oracle knows where each line went. By its rule, a text is **still there** if three fifths of
-//! its lines are unchanged, in order and together, and none of its neighbours came between them. If
-//! the file had several copies of it, or got another by any edit, or if no line of the text says
-//! anything (a closing bracket reads like any other), its own must also still have both of its
-//! neighbours. What is found is **wrong** if it lacks one of these lines, has a line that was outside
-//! of the text, or has next to nothing left of it. The same text in another place is wrong, too, if
-//! the text itself was edited and is still there.
+//! its lines are unchanged, in order and together, with no neighbour between them. The text must
+//! also still have both of its neighbours if the file had several copies of it, if an edit made
+//! one, or if none of its lines says anything (a closing bracket reads like any other). A found
+//! place is **wrong** if it lacks one of these lines, has a line that was outside of the text, or
+//! has next to nothing of the text left. The same text in another place is wrong, too, if the text
+//! itself was edited and is still there.
 //!
-//! A copy is the text if it stands between both of the text's neighbours, or if it has at least as
-//! much of the text as is left of the text itself: the file would look the same if the text had
-//! stayed and its copy had gone elsewhere. Lines that were moved into a copy are part of it, as those
-//! that were moved into the text are part of that, if they are not many.
+//! A copy counts as the text if it is between both of the text's neighbours, or if it has at least
+//! as much of the text as the text itself: the file would look the same if the text had stayed and
+//! its copy had gone elsewhere. A few lines that were moved into a text, or into a copy, become
+//! part of it.
 //!
-//! A definition is what stands under its name. If its first line is in the file once, all of what it
-//! begins is right, whatever lines that has: whoever asks for the definition by its name gets these.
+//! A definition is the block under its name. If its first line occurs once in the file, the whole
+//! block is right, whatever lines it has now: whoever asks for the definition by its name gets this
+//! block.
 //!
-//! Nobody who reads the file can tell which of two equal lines is which. So a line from outside
-//! stands for an equal one of the text that is lost or missing, or is its first or last line too; a
-//! missing line may be an equal one that was next to the text and is gone; and a line that was
-//! deleted and put back is there.
+//! Nobody who reads the file can tell two equal lines apart. So a line from outside may stand for
+//! an equal line of the text that is lost or missing, or that is its first or last line. A missing
+//! line may be an equal one that was next to the text and is gone. A line that was deleted and put
+//! back is there.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -27,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 
-/// Number of edited files, if the environment variable does not say.
+/// Default number of edited files.
 const CASES: u64 = 400;
 /// Environment variable with the number of edited files.
 const CASES_VARIABLE: &str = "CONTEXTURE_EDITED_FILES";
@@ -35,7 +36,7 @@ const CASES_VARIABLE: &str = "CONTEXTURE_EDITED_FILES";
 const SHOW_VARIABLE: &str = "CONTEXTURE_EDITED_SHOW";
 /// Environment variable with the first seed.
 const SEED_VARIABLE: &str = "CONTEXTURE_EDITED_SEED";
-/// Environment variable with folders, separated by colons, whose files are edited in place of those
+/// Environment variable with folders, separated by colons, whose files are edited instead of those
 /// of this project.
 const FOLDERS_VARIABLE: &str = "CONTEXTURE_EDITED_FOLDERS";
 /// Names of the kinds of edits.
@@ -51,14 +52,14 @@ const EDITS: [&str; 10] = [
     "reword",
     "rewrite",
 ];
-/// Part of the texts that are still there which must be found, in percent. Measured in the files of
+/// Minimum share, in percent, of the texts still there that must be found. Measured in the files of
 /// the test: 97.1 of 246 texts in 400 cases, 98.5 of 1,530 in 2,500.
 const FOUND_AGAIN: u64 = 97;
-/// Maximum number of wrong texts in a thousand, so none in the usual number. Measured: none in 2,500
-/// cases.
+/// Maximum number of wrong texts in a thousand, so none in the default number of cases. Measured:
+/// none in 2,500 cases.
 const WRONG: usize = 1;
 
-/// Numbers that look random and are the same every time.
+/// Random-looking numbers that are the same every time.
 struct Dice(u64);
 
 impl Dice {
@@ -77,7 +78,7 @@ impl Dice {
 struct Line {
     /// Number of the line before all edits.
     was: Option<usize>,
-    /// Number of the line that it is a copy of.
+    /// Number of the line of which it is a copy.
     copied: Option<usize>,
     text: String,
 }
@@ -87,7 +88,7 @@ struct Edited {
     old: Vec<String>,
     /// Lines of the marked text before all edits.
     item: Range<usize>,
-    /// Name of what the text defines, or nothing.
+    /// Name of the thing that the text defines, or nothing.
     symbol: String,
     is_copied: bool,
     log: Vec<&'static str>,
@@ -106,7 +107,7 @@ fn says_something(line: &str) -> bool {
 }
 
 impl Edited {
-    /// Returns the lines of the marked text, as far as they exist.
+    /// Returns the remaining lines of the marked text.
     fn own(&self) -> Vec<usize> {
         let is_own = |line: &Line| line.was.is_some_and(|was| self.item.contains(&was));
         (0..self.lines.len()).filter(|at| is_own(&self.lines[*at])).collect()
@@ -117,7 +118,7 @@ impl Edited {
         Some(*own.first()?..own.last()? + 1)
     }
 
-    /// Returns a line, half of the time one in the text or near it.
+    /// Returns a random line. Half of the time, it is in or near the text.
     fn somewhere(&self, dice: &mut Dice) -> usize {
         let length = self.lines.len();
         match self.hull() {
@@ -241,8 +242,7 @@ impl Edited {
         self.lines[at].text = text.replacen(word, &format!("{word}{}", dice.roll(100)), 1);
     }
 
-    /// Replaces the lines between the first and the last, as a person or a program does that
-    /// writes a definition anew.
+    /// Replaces the lines between the first and the last, as if somebody wrote the definition anew.
     fn rewrite(&mut self, dice: &mut Dice) {
         let Some(hull) = self.hull() else { return };
         if hull.len() < 3 || dice.roll(3) > 0 {
@@ -259,7 +259,7 @@ impl Edited {
         }
     }
 
-    /// Prints the text before and the lines around it now, each with its number of before.
+    /// Prints the old text, and the lines around its place with their new and old numbers.
     fn show(&self, place: Place) {
         for at in self.item.clone() {
             if at < self.item.start + 4 || at + 5 > self.item.end {
@@ -289,7 +289,7 @@ impl Edited {
         self.lines.iter().map(|line| format!("{}\n", line.text)).collect()
     }
 
-    /// Returns whether a line is as it was, apart from white space.
+    /// Returns whether a line is unchanged, apart from white space.
     fn is_unchanged(&self, at: usize) -> bool {
         let line = &self.lines[at];
         line.was.is_some_and(|was| bare(&self.old[was]) == bare(&line.text))
@@ -304,7 +304,7 @@ impl Edited {
         !self.is_blank(at) && line.was.is_some_and(|was| !self.item.contains(&was))
     }
 
-    /// Returns the largest group of the text's lines without lines from outside in between.
+    /// Returns the largest group of the text's lines that has no outside lines in between.
     fn body(&self) -> Vec<usize> {
         let mut groups: Vec<Vec<usize>> = vec![Vec::new()];
         let mut previous = None;
@@ -318,7 +318,7 @@ impl Edited {
         groups.into_iter().max_by_key(Vec::len).expect("there is one")
     }
 
-    /// Returns the lines of the text that are no longer in the file as they were.
+    /// Returns the lines of the text that are not in the file, or not unchanged.
     fn lost(&self) -> Vec<String> {
         let body = self.body().into_iter().filter(|at| self.is_unchanged(*at));
         let kept: Vec<usize> = body.filter_map(|at| self.lines[at].was).collect();
@@ -329,13 +329,13 @@ impl Edited {
             .collect()
     }
 
-    /// Returns how often these lines are in the file.
+    /// Returns the number of times that these lines occur in the file.
     fn count(&self, lines: &Range<usize>) -> usize {
         let bare: Vec<String> = self.lines.iter().map(|line| bare(&line.text)).collect();
         bare.windows(lines.len().max(1)).filter(|other| *other == &bare[lines.clone()]).count()
     }
 
-    /// Returns whether copied lines stand between those of the text.
+    /// Returns whether copied lines are between those of the text.
     fn is_interspersed(&self, body: &[usize]) -> bool {
         self.lines[body[0]..body[body.len() - 1]].iter().any(|line| line.copied.is_some())
     }
@@ -344,7 +344,7 @@ impl Edited {
         self.item.clone().filter(|at| !self.old[*at].trim().is_empty()).count()
     }
 
-    /// Returns whether both lines next to the body are those that were next to the text.
+    /// Returns whether both old neighbours of the text are next to the body.
     fn has_neighbours(&self, body: &[usize]) -> bool {
         let old_before = self.old[..self.item.start].iter().rev().find(|l| !l.trim().is_empty());
         let old_after = self.old[self.item.end..].iter().find(|l| !l.trim().is_empty());
@@ -372,7 +372,7 @@ impl Edited {
         unchanged.len() * 5 >= self.own_count() * 3 && in_order && is_whole && is_single
     }
 
-    /// Returns why what was found is wrong, if it is.
+    /// Returns the reason why a found place is wrong, if it is.
     fn wrong(&self, (start, end): (u64, u64)) -> Option<&'static str> {
         let found = start as usize - 1..end as usize;
         let text = |lines: &mut dyn Iterator<Item = &String>| -> String {
@@ -385,7 +385,7 @@ impl Edited {
         // A definition that was written anew still has its first and its last line.
         let own: Vec<usize> = self.own().into_iter().filter(|at| !self.is_blank(*at)).collect();
         let ends = own.first().zip(own.last()).map(|(first, last)| (*first, last + 1));
-        // What was deleted and put back is there.
+        // A line that was deleted and put back is there.
         let mut texts: Vec<String> = found.clone().map(|at| bare(&self.lines[at].text)).collect();
         texts.retain(|line| !line.is_empty());
         let own_texts = self.item.clone().map(|at| bare(&self.old[at]));
@@ -404,15 +404,15 @@ impl Edited {
                 && unchanged * 2 > self.own_count()
                 && unchanged < self.own_count()
                 && kept.count() * 2 > telling;
-            // A copy that has both of the text's neighbours stands where the text stood.
+            // A copy between both of the text's neighbours is in the place of the text.
             let is_edited = is_edited && !self.has_neighbours(&found.collect::<Vec<_>>());
             return is_edited.then_some("a copy, and the text itself was edited");
         }
-        // With little left of the text, or as much as in a copy, or with the copy where the text
-        // was, a person would take the copy for it.
+        // A person would take the copy for the text if little is left of the text, if the copy has
+        // as much of it, or if the copy is where the text was.
         let is_copy = |at: &usize| self.is_blank(*at) || self.lines[*at].was.is_none();
         let lines: Vec<usize> = found.clone().collect();
-        // What was moved into a copy is part of it, if it is not much.
+        // A few lines that were moved into a copy are part of it.
         let moved = lines.iter().filter(|at| !is_copy(at)).count();
         let is_copied =
             moved * 2 < lines.len() && [start as usize - 1, end as usize - 1].iter().all(is_copy);
@@ -430,8 +430,8 @@ impl Edited {
         self.wrong_lines(&found, &body)
     }
 
-    /// Returns whether a place is all of the only definition with the first line of the text, by its
-    /// brackets and its indentation.
+    /// Returns whether a place is exactly the definition, judged by brackets and indentation, and
+    /// the only one with the first line of the text.
     fn is_definition(&self, found: &Range<usize>) -> bool {
         let texts: Vec<&str> = self.lines.iter().map(|line| &*line.text).collect();
         let first = bare(&self.old[self.item.start]);
@@ -451,12 +451,12 @@ impl Edited {
             && brackets == [0; 3]
     }
 
-    /// Returns which lines of what was found are wrong, if some are.
+    /// Returns the reason why lines of a found place are wrong, if some are.
     fn wrong_lines(&self, found: &Range<usize>, body: &[usize]) -> Option<&'static str> {
         let line = |at: &usize| bare(&self.lines[*at].text);
         let mut missing: Vec<String> =
             body.iter().filter(|at| !found.contains(at)).map(line).collect();
-        // Lines that were put between those of the text are now part of it, if they are not many.
+        // A few lines that were inserted into the text are now part of it.
         let hull = self.hull()?;
         let (within, mut outside): (Vec<usize>, Vec<usize>) =
             found.clone().filter(|at| self.is_foreign(*at)).partition(|at| hull.contains(at));
@@ -482,7 +482,7 @@ impl Edited {
         }
     }
 
-    /// Returns the lines that were near the text, and are no longer in the file.
+    /// Returns the lines that were near the text and are no longer in the file.
     fn gone(&self) -> Vec<String> {
         let near = self.item.start.saturating_sub(4)..(self.item.end + 4).min(self.old.len());
         let is_there = |was: usize| self.lines.iter().any(|line| line.was == Some(was));
@@ -491,14 +491,14 @@ impl Edited {
     }
 }
 
-/// Takes a line from several. Returns whether it was among them.
+/// Removes a line from several. Returns whether it was among them.
 fn take(lines: &mut Vec<String>, line: &str) -> bool {
     let at = lines.iter().position(|other| other == line);
     at.map(|at| lines.remove(at)).is_some()
 }
 
-/// Returns the files that are edited: those of the environment variable, or copies of sources that
-/// stay as they are when the project changes, so that a test never fails by chance.
+/// Returns the files to edit: those of the environment variable, or copies of sources. The copies
+/// stay unchanged when the project changes, so that a test never fails by chance.
 fn sources() -> Vec<PathBuf> {
     match std::env::var(FOLDERS_VARIABLE) {
         Ok(folders) => files_in(folders.split(':').map(PathBuf::from)),
@@ -554,14 +554,13 @@ struct Tally {
     there: u64,
     found: u64,
     wrong: Vec<String>,
-    /// For each class, the texts that are still there and those that were missed.
+    /// For each class, the number of texts that are still there, and of those that were missed.
     classes: BTreeMap<String, (u64, u64)>,
     missed: Vec<String>,
 }
 
 impl Tally {
-    /// Counts a text that is still there, in the class of its language, that of what it is and those
-    /// of the edits.
+    /// Counts a text that is still there, in the classes of its language, its kind and its edits.
     fn count(&mut self, language: &str, edited: &Edited, is_definition: bool, is_found: bool) {
         let kind = if is_definition { "definition" } else { "lines" };
         let mut classes = vec![format!("in .{language}"), format!("as {kind}")];

@@ -55,7 +55,7 @@ fn what_is_gone_or_there_twice_is_not_guessed() {
     check(&FILE.replace(text, ""), Err(GONE));
     check("", Err(GONE));
     let edited = FILE.replace("x + 3", "x + 33");
-    // The edited one is where it was.
+    // The edited version is where the text was.
     check(&format!("{edited}\n{text}"), Ok((8, 11, Found::Edited)));
     let both = FILE.replace(text, &format!("{text}\n{text}"));
     check(&both, Err(SEVERAL));
@@ -106,14 +106,14 @@ fn a_line_that_was_lost_and_stands_beside_a_place_makes_it_uncertain() {
     let place = locate(&wanted, &now.replace("fn one", "fn none").replace("y * 2", "y * 3"));
     assert!(!matches!(place, Place::At { start: 10, .. }), "{place:?}");
 }
-/// An anchor of the function in the middle as builds before 0.1 stored it: three lines on each side,
-/// and prints of telling lines only.
+/// An anchor of the function in the middle in the form that builds before 0.1 stored: three lines
+/// on each side, and prints of telling lines only.
 const FORMER: [(&str, &str); 3] = [
     ("before", "lety=x+1;\ny*2\n}"),
     ("after", "fnthree(){\nprintln!(\"three\");\n}"),
     ("known", "7603d72b543e1375eb300aa6e"),
 ];
-/// The same as 0.1 stores it.
+/// The same in the form that 0.1 stores.
 const STORED: [(&str, &str); 3] = [
     ("before", "usea::b;\nfnone(x:u8)->u8{\nlety=x+1;\ny*2\n}"),
     ("after", "fnthree(){\nprintln!(\"three\");\n}"),
