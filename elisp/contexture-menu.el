@@ -38,7 +38,7 @@
   "Return the value of OPTION, in words."
   (propertize (format "%s" (or (oref option value) "none")) 'face 'transient-value))
 
-(transient-define-infix contexture-menu--scope ()
+(transient-define-infix contexture-menu-scope ()
   "Choose the layer to which commands add, for this Emacs."
   :class 'contexture-menu--option
   :variable 'contexture-scope
@@ -47,7 +47,7 @@
             (intern (completing-read "Commands add to: " '("project" "buffer" "shared")
                                      nil t))))
 
-(transient-define-infix contexture-menu--budget ()
+(transient-define-infix contexture-menu-budget ()
   "Set the number of tokens that a context should have, for this Emacs."
   :class 'contexture-menu--option
   :variable 'contexture-token-budget
@@ -127,8 +127,8 @@ type a prefix argument before any of them."
     ("V" "review" contexture-review-code)
     ("T" "write tests" contexture-write-tests)]
    ["Options"
-    ("-s" contexture-menu--scope)
-    ("-b" contexture-menu--budget)]]
+    ("-s" contexture-menu-scope)
+    ("-b" contexture-menu-budget)]]
   ["Lisp image" :if contexture-menu--lisp-p
    [("z s" "definition" contexture-lisp-add-symbol)]
    [("z h" "REPL history" contexture-lisp-add-history)]

@@ -116,13 +116,13 @@
 (ert-deftest contexture-menu-sets-options ()
   (let ((contexture-scope 'project)
         (contexture-token-budget nil))
-    (should (equal (contexture-menu-tests--set 'contexture-menu--scope "buffer") "buffer"))
+    (should (equal (contexture-menu-tests--set 'contexture-menu-scope "buffer") "buffer"))
     (should (eq contexture-scope 'buffer))
-    (should (equal (contexture-menu-tests--set 'contexture-menu--budget "8000") "8000"))
+    (should (equal (contexture-menu-tests--set 'contexture-menu-budget "8000") "8000"))
     (should (eql contexture-token-budget 8000))
     (contexture-test-user-error "number of tokens"
-      (contexture-menu-tests--set 'contexture-menu--budget "much"))
-    (should (equal (contexture-menu-tests--set 'contexture-menu--budget " ") "none"))
+      (contexture-menu-tests--set 'contexture-menu-budget "much"))
+    (should (equal (contexture-menu-tests--set 'contexture-menu-budget " ") "none"))
     (should-not contexture-token-budget)))
 
 (ert-deftest contexture-menu-says-what-the-marks-will-do ()
