@@ -5,7 +5,9 @@ use std::ops::Range;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
+use super::bare::is_telling;
 use super::body::{body, ordered};
+use super::likeness::{LOST, likeness_to};
 use super::looked::Looked;
 use super::{GONE, SEVERAL, definition, edges};
 
@@ -41,7 +43,8 @@ pub(super) fn aligned(looked: &Looked<'_>) -> Result<Range<usize>, &'static str>
     let left = left(looked, &at);
     let is_long = at.len() - left > looked.item.len().max(INSERTED);
     let is_mixed = looked.matched().strange(&at) >= left;
-    if !is_enough(looked, &at, left, ordered(&body)) || is_long || is_mixed {
+    let is_enough = is_enough(looked, &at, left, ordered(&body)) && is_telling_enough(looked, &at);
+    if !is_enough || is_long || is_mixed {
         return Err(GONE);
     }
     let is_all = left == looked.item.len();
@@ -69,6 +72,18 @@ fn left(looked: &Looked<'_>, at: &Range<usize>) -> usize {
     let ops = capture_diff_slices(Algorithm::Myers, &looked.item.lines, lines);
     let equal = |op: &DiffOp| if let DiffOp::Equal { len, .. } = op { *len } else { 0 };
     ops.iter().map(equal).sum()
+}
+
+/// Returns whether a place has at least half of the text's telling lines, unchanged or edited.
+/// Brackets alone show the place only if nothing is between them.
+fn is_telling_enough(looked: &Looked<'_>, at: &Range<usize>) -> bool {
+    let (file, item) = (&looked.file.lines[at.clone()], &looked.item.lines);
+    let now: Vec<&str> = file.iter().map(|line| &**line).collect();
+    let telling = item.iter().filter(|line| is_telling(line));
+    match telling.clone().count() {
+        0 => file.len() == item.len(),
+        all => telling.filter(|line| likeness_to(line, &now) >= LOST).count() * 2 >= all,
+    }
 }
 
 /// Returns whether enough of the text is left: half of it, or of a definition, the first and the

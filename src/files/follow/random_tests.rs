@@ -39,6 +39,8 @@ const SEED_VARIABLE: &str = "CONTEXTURE_EDITED_SEED";
 /// Environment variable with folders, separated by colons, whose files are edited instead of those
 /// of this project.
 const FOLDERS_VARIABLE: &str = "CONTEXTURE_EDITED_FOLDERS";
+/// Words that close a block in some languages.
+const CLOSING: [&str; 3] = ["end", "done", "esac"];
 /// Names of the kinds of edits.
 const EDITS: [&str; 10] = [
     "insert",
@@ -230,10 +232,12 @@ impl Edited {
         }
     }
 
-    /// Changes a word of a line.
+    /// Changes a word of a line, but not one that closes a block: like a bracket, it stays as it is.
     fn reword(&mut self, at: usize, dice: &mut Dice) {
         let text = &self.lines[at].text;
-        let is_word = |word: &&str| word.len() > 2 && word.chars().all(char::is_alphanumeric);
+        let is_word = |word: &&str| {
+            word.len() > 2 && word.chars().all(char::is_alphanumeric) && !CLOSING.contains(word)
+        };
         let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).filter(is_word).collect();
         if words.is_empty() {
             return;

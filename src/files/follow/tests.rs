@@ -143,3 +143,15 @@ fn anchors_that_earlier_builds_stored_are_read() {
     let around = check_stored(STORED, Some(5));
     assert_eq!(around, anchor(FILE, RANGE).unwrap());
 }
+
+#[test]
+fn brackets_with_new_lines_between_them_are_not_guessed() {
+    let file = "def up do\n  alter do\n    add 1\n  end\nend\n\ndef down do\n  2\nend\n";
+    let text = lines::slice(file, 4, Some(5)).unwrap();
+    let around = anchor(file, (4, 5)).unwrap();
+    let wanted = Wanted { text, range: (4, 5), anchor: Some(&around), symbol: None };
+    let moved = format!("# One more.\n{file}");
+    assert!(matches!(locate(&wanted, &moved), Place::At { start: 5, end: 6, .. }));
+    let now = file.replace("  end\nend\n\n", "  end\n  log 3\nend\n\n");
+    assert!(matches!(locate(&wanted, &now), Place::Unsure(_)));
+}
