@@ -15,6 +15,7 @@ pub(crate) mod listen;
 pub(crate) mod notify;
 mod order;
 mod outbox;
+mod reader;
 mod reply;
 mod running;
 mod sent;

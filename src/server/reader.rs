@@ -1,0 +1,314 @@
+//! Reads one client's messages and queues their calls in order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use tokio::io::AsyncRead;
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::codec::FramedRead;
+use tokio_util::sync::CancellationToken;
+
+use super::Server;
+use super::connection::ROOM_UNIT;
+use super::dispatch::{Inside, Waiting, discard};
+use super::door::{Door, Entry};
+use super::epc::method_rows;
+use super::outbox::{Out, Outbox};
+use super::running::Running;
+use super::settle::{LARGE_MESSAGE, defect};
+use crate::engine::{Caller, EngineError};
+use crate::repl::Repls;
+use crate::rpc::limits::{MAX_CANCEL_BYTES, PAGE_BYTES};
+use crate::rpc::{self, Call, CallCancelled, Step, engine_error, spelled};
+use crate::value::Value;
+use crate::wire::dialect::Dialect;
+use crate::wire::frame::{Ends, Frame, GuardedDecoder, show_header};
+use crate::wire::message::{Incoming, Request, WireError};
+
+/// Time after the beginning of a shutdown in which new calls are still answered, with an error. A
+/// client may have sent these calls before it could know of the shutdown.
+const LAST_WORDS: Duration = Duration::from_millis(50);
+
+/// What reads one client's messages.
+pub(super) struct Reader {
+    pub(super) server: Server,
+    pub(super) outbox: Outbox,
+    pub(super) calls: mpsc::Sender<Waiting>,
+    pub(super) door: Door,
+    pub(super) dialect: Option<Dialect>,
+    pub(super) running: Running,
+    pub(super) room: Arc<Semaphore>,
+    pub(super) repls: Option<Box<Repls>>,
+    pub(super) gone: CancellationToken,
+}
+
+/// Reads messages until the client leaves, must go, or the server ends.
+pub(super) async fn read<R: AsyncRead + Unpin>(
+    mut reader: Reader,
+    mut frames: FramedRead<R, GuardedDecoder>,
+) {
+    let ending = reader.server.ending().clone();
+    let began = tokio::time::Instant::now();
+    loop {
+        let (pending, wary) = (reader.door.is_pending(), reader.door.is_wary());
+        let patience = reader.door.patience();
+        let end = began + patience.unwrap_or_default();
+        let frame = tokio::select! {
+            () = reader.gone.cancelled() => return,
+            () = ending.cancelled() => return last_words(&mut reader, frames).await,
+            () = tokio::time::sleep_until(end), if patience.is_some() => return,
+            frame = frames.next() => frame,
+        };
+        match frame {
+            Some(Ok(frame)) => {
+                let framed = frames.decoder_mut().messages().is_framed();
+                if reader.door.is_new() && reader.dialect.is_none() && framed {
+                    // Errors are sent as EPC until the first payload shows the protocol.
+                    reader.outbox.send(Out::Speak(Dialect::Epc));
+                }
+                if !reader.frame(frame).await {
+                    return;
+                }
+                if pending && !reader.door.is_pending() {
+                    let limit = reader.server.tools().limits.max_message_bytes;
+                    frames.decoder_mut().messages().set_max_bytes(limit);
+                }
+                if wary && !reader.door.is_wary() {
+                    frames.decoder_mut().set_begun();
+                }
+            }
+            Some(Err(error)) => {
+                tracing::debug!("a connection broke: {error}");
+                reader.gone.cancel();
+                return;
+            }
+            None => return,
+        }
+    }
+}
+
+/// Answers the calls that the client sent before it could know that the server ends.
+async fn last_words<R: AsyncRead + Unpin>(
+    reader: &mut Reader,
+    mut frames: FramedRead<R, GuardedDecoder>,
+) {
+    let heard = async {
+        while let Some(Ok(frame)) = frames.next().await
+            && reader.frame(frame).await
+        {}
+    };
+    // Until the time has passed, unless the client leaves before.
+    let _ = tokio::time::timeout(LAST_WORDS, heard).await;
+}
+
+impl Reader {
+    /// Handles one frame. Returns false if the connection must end.
+    async fn frame(&mut self, frame: Frame) -> bool {
+        let (message, framed) = match frame {
+            Frame::Line(line) => (line, false),
+            Frame::Payload(payload) => (payload, true),
+            Frame::TooLong { bytes, limit, ends, is_payload } => {
+                let why = format!(
+                    "the message has {bytes} bytes, but at most {limit} are accepted; send less, \
+                     or raise max-message-bytes"
+                );
+                return self.refuse(Some((ends, is_payload)), why);
+            }
+            Frame::Lost { header } => {
+                let why = format!(
+                    "expected a message length of six hex digits, got {}; the next message cannot \
+                     be found, so this connection ends",
+                    show_header(&header)
+                );
+                self.refuse(None, why);
+                return false;
+            }
+            Frame::Foreign => return self.turn_away(),
+            Frame::Relayed => {
+                self.door.note_relayed();
+                return true;
+            }
+        };
+        match self.door.enter(&message, framed) {
+            Entry::Message => self.message(message, framed).await,
+            Entry::Secret => true,
+            Entry::Stranger => {
+                tracing::warn!("turned away a client without the right secret");
+                false
+            }
+        }
+    }
+
+    /// Ends the connection without an answer, because the other side is not a client.
+    fn turn_away(&self) -> bool {
+        tracing::warn!("ended a TCP connection: it sent something that is not a message");
+        false
+    }
+
+    /// Answers an unreadable message with an error. Ends a TCP connection on which no valid message
+    /// has come yet. Reads the dialect and the request id from the ends of an oversized message, so
+    /// that the client can tell which call failed.
+    fn refuse(&mut self, oversized: Option<(Ends, bool)>, why: String) -> bool {
+        if self.door.is_wary() {
+            return self.turn_away();
+        }
+        let id = oversized.and_then(|(ends, is_payload)| {
+            let known = self.dialect.or_else(|| {
+                let of = if is_payload { Dialect::of_payload } else { Dialect::of_line };
+                self.begin_dialect(of(&ends.first))
+            });
+            known.and_then(|dialect| dialect.id_of_ends(&ends))
+        });
+        self.outbox.reply(id, Err(WireError::new(WireError::INVALID_REQUEST, why)));
+        true
+    }
+
+    async fn message(&mut self, message: Bytes, framed: bool) -> bool {
+        let dialect = match framed {
+            true => self.dialect_of_payload(&message),
+            false => self.dialect_of_line(&message),
+        };
+        let Some(dialect) = dialect else { return !self.door.is_wary() || self.turn_away() };
+        let bytes = message.len();
+        let incoming = match bytes > LARGE_MESSAGE {
+            false => dialect.decode(&message),
+            true => match tokio::task::spawn_blocking(move || dialect.decode(&message)).await {
+                Ok(incoming) => incoming,
+                Err(_) => Incoming::Invalid(None, defect("reading the message")),
+            },
+        };
+        match incoming {
+            Incoming::Ignored | Incoming::Invalid(..) if self.door.is_wary() => {
+                return self.turn_away();
+            }
+            _ => self.door.note_message(),
+        }
+        match incoming {
+            Incoming::Ignored => {}
+            Incoming::Invalid(id, error) => {
+                self.outbox.reply(id, Err(spelled(error, dialect, None)))
+            }
+            Incoming::Methods(id) => self.outbox.reply(id, Ok(method_rows())),
+            Incoming::Talk(talk) => return self.repls().take(talk),
+            Incoming::Call(request) if request.method == "cancel" => match bytes > MAX_CANCEL_BYTES
+            {
+                false => self.cancel(request, dialect),
+                true => {
+                    let why = format!("a cancel message may have at most {MAX_CANCEL_BYTES} bytes");
+                    let error = WireError::new(WireError::INVALID_REQUEST, why);
+                    self.outbox.reply(request.id, Err(error));
+                    discard(request.params);
+                }
+            },
+            Incoming::Call(request) if self.server.ending().is_cancelled() => {
+                discard(request.params);
+                if request.id.is_some() {
+                    self.outbox.reply(request.id, Err(engine_error(EngineError::Ended)));
+                }
+            }
+            Incoming::Call(request) => {
+                let cancelled = Arc::new(self.gone.child_token());
+                self.running.remember(&request, &cancelled);
+                let access = self.door.access();
+                let units = u32::try_from(bytes / ROOM_UNIT + 1).unwrap_or(u32::MAX);
+                // The semaphore is never closed, and no message needs more permits than there are.
+                let room = self.room.clone().acquire_many_owned(units).await.ok();
+                let waiting = Waiting {
+                    request,
+                    answer_to: None,
+                    peer: None,
+                    access,
+                    dialect,
+                    cancelled,
+                    bytes,
+                    room,
+                };
+                return self.calls.send(waiting).await.is_ok();
+            }
+        }
+        true
+    }
+
+    /// Returns the dialect of a connection of lines. The first recognized line decides the dialect.
+    fn dialect_of_line(&mut self, line: &[u8]) -> Option<Dialect> {
+        let is_open = self.dialect.is_none() && !line.trim_ascii().is_empty();
+        if is_open && self.begin_dialect(Dialect::of_line(line)).is_none() {
+            self.explain("a message begins with ( for an s-expression or { for JSON");
+        }
+        self.dialect
+    }
+
+    /// Answers a message in no known dialect with an explanation. Sends nothing to a TCP client
+    /// that has sent no valid message yet.
+    fn explain(&self, message: &str) {
+        if !self.door.is_wary() {
+            self.outbox.reply(None, Err(WireError::new(WireError::PARSE, message)));
+        }
+    }
+
+    /// Sets the connection's dialect, if `dialect` is known, and returns the dialect.
+    fn begin_dialect(&mut self, dialect: Option<Dialect>) -> Option<Dialect> {
+        self.dialect = dialect;
+        self.dialect.inspect(|dialect| self.outbox.send(Out::Speak(*dialect)))
+    }
+
+    /// Returns the dialect of a connection of framed payloads. The first known payload decides it.
+    fn dialect_of_payload(&mut self, payload: &[u8]) -> Option<Dialect> {
+        let is_open = self.dialect.is_none() && !payload.trim_ascii().is_empty();
+        if is_open && self.begin_dialect(Dialect::of_payload(payload)).is_none() {
+            self.explain(
+                "a framed message must be EPC, such as (call 1 ping nil), or one of SLY or \
+                 SLIME, such as (:emacs-rex …)",
+            );
+        }
+        self.dialect
+    }
+
+    /// Returns the connection's REPLs, created on first use because most connections have none.
+    fn repls(&mut self) -> &mut Repls {
+        self.repls.get_or_insert_with(|| {
+            let caller = Inside {
+                calls: self.calls.clone(),
+                access: self.door.access(),
+                gone: self.gone.clone(),
+            };
+            let editor = Arc::new(self.outbox.clone());
+            let settings = self.server.tools().repl.clone();
+            Box::new(Repls::new(editor, Arc::new(caller), settings))
+        })
+    }
+
+    /// Runs `cancel` at once: it must overtake the queued calls.
+    fn cancel(&mut self, request: Request, dialect: Dialect) {
+        let Request { id, method, mut params } = request;
+        let call = Call {
+            tools: Arc::clone(self.server.tools()),
+            peer: Arc::new(self.outbox.clone()),
+            caller: Caller::Nobody,
+            access: self.door.access(),
+            dialect,
+            client: Arc::default(),
+            page_bytes: PAGE_BYTES,
+            is_session_named: true,
+            id: id.clone(),
+            cancelled: Arc::new(CancellationToken::new()),
+            hung_up: self.gone.clone(),
+            in_steps: Default::default(),
+            effective: CancellationToken::new(),
+        };
+        let found = rpc::find(&method, &mut params);
+        let called = found.as_ref().ok().copied();
+        let outcome = match found.and_then(|method| method.run(call, params)) {
+            Ok(Step::Cancel(target)) => {
+                Ok(Value::of(&CallCancelled { cancelled: self.running.cancel(&target) }))
+            }
+            Ok(_) => Err(defect(&method)),
+            Err(error) => Err(spelled(error, dialect, called)),
+        };
+        if id.is_some() {
+            self.outbox.reply(id, outcome);
+        }
+    }
+}
