@@ -942,7 +942,7 @@ LINES are the lines of the new text."
                    (buffer-substring-no-properties (overlay-start part)
                                                    (overlay-end part)))
       (goto-char (overlay-start part))
-      (user-error "You have changed these lines since; undo that, or reject the change")))
+      (user-error "You have edited these lines since the change was proposed; undo your edits, or reject the change")))
   (undo-boundary)
   (atomic-change-group
     (dolist (part (reverse parts))

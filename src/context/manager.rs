@@ -157,10 +157,10 @@ impl Manager {
         Ok(change)
     }
 
-    /// Plans to replace all items by the given ones.
+    /// Plans the replacement of all items with the given ones.
     ///
     /// # Errors
-    /// [`ManagerError::CapacityFull`] if there are more than the capacity.
+    /// [`ManagerError::CapacityFull`] if there are more items than the capacity allows.
     pub fn plan_replace(
         &self,
         method: &str,

@@ -56,7 +56,7 @@ impl Budget {
     }
 
     /// Returns the budget for a model that takes `window` tokens. If the window is small, the
-    /// reserve shrinks to at most half of it.
+    /// reserve is at most half of the window.
     #[must_use]
     pub(crate) fn within(self, window: u64) -> Self {
         let usable = window.min(self.practical);

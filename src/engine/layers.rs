@@ -32,8 +32,8 @@ pub(crate) struct Wanted {
     pub layers: Vec<WantedLayer>,
     /// Name or id of the conversation's session.
     pub session: Option<String>,
-    /// Managers, named as by an earlier version of the program, whose items may belong to one of
-    /// the layers.
+    /// Managers whose names were given by an earlier version of the program, and whose items may
+    /// belong to one of the layers.
     pub former: Vec<Former>,
     /// Root of the project. Labels of files inside the project begin below the root.
     pub root: Option<String>,

@@ -19,9 +19,9 @@ const MORE_LOOKED_AT: u64 = 4;
 const MOST_LOOKED_AT: u64 = 1600;
 /// Number of top hits whose neighbours are considered too.
 const NEIGHBOURS_OF: usize = 10;
-/// Kind of a memory that a user or model stored explicitly.
+/// The kind of memories that a user or model stored explicitly.
 pub(crate) const NOTE: &str = "note";
-/// Kind of a memory that summarizes older turns of a session.
+/// The kind of memories that summarize older turns of a session.
 pub(crate) const SUMMARY: &str = "context-summary";
 /// Kind of a memory that was a pruned message.
 pub(crate) const ARCHIVED: &str = "archived";

@@ -36,8 +36,8 @@ pub(crate) fn renamed(path: &Path) -> Option<PathBuf> {
     None
 }
 
-/// Returns the new name of the newest renaming of `name` in `R100 NUL old NUL new NUL …`, which
-/// lists the newest renamings first.
+/// Returns the name that `name` was renamed to last. `text` has the form `R100 NUL old NUL new NUL
+/// …`, with the newest renaming first.
 fn renaming(text: &str, name: &str) -> Option<String> {
     let mut parts = text.split('\0').map(str::trim_start).filter(|part| !part.is_empty());
     while let (Some(_), Some(old), Some(new)) = (parts.next(), parts.next(), parts.next()) {

@@ -33,7 +33,8 @@ fn is_part(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/' | b'~' | b'@' | b'+')
 }
 
-/// Passes on the specifics of a run of letters, digits and the signs of paths and options.
+/// Calls `take` with each specific in a run of letters, digits, and characters of paths and
+/// options, such as `/` and `-`.
 fn run<'t>(run: &'t str, take: &mut impl FnMut(&'t str)) {
     let run = run.trim_end_matches(['.', '-', '/', '+', '@', '~']);
     if run.contains('/') {

@@ -67,7 +67,8 @@ names! {
         ShuttingDown => "shutting-down",
         /// The call was cancelled.
         Cancelled => "cancelled",
-        /// A defect in the server; the call changed nothing if the message says so.
+        /// A defect in the server. Unless the message says that nothing was changed, the call may
+        /// have changed something.
         Internal => "internal",
     }
 }

@@ -162,8 +162,8 @@ pub(super) fn run(
 /// A function that reduces a whole result to the part that the client wants.
 type Shape = Box<dyn FnOnce(Value) -> Result<Value, WireError> + Send>;
 
-/// Returns a step whose answer is passed through `shape`, on a thread that may block if the answer
-/// is large.
+/// Returns a step that passes its answer through `shape`. A large answer is shaped on a thread that
+/// may block.
 fn shaped(step: Step, shape: Shape) -> Result<Step, WireError> {
     Ok(match step {
         Step::Done(value) => Step::Done(shape(value)?),

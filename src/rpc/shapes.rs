@@ -55,7 +55,7 @@ impl JsonSchema for ParamPath<'_> {
     }
 }
 
-/// Declares types that stand for the schema of others.
+/// Declares types that only supply the schemas of other types.
 macro_rules! schemas {
     ($($(#[$doc:meta])* $name:ident => $schema:tt;)*) => {$(
         $(#[$doc])*

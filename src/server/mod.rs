@@ -39,7 +39,7 @@ use crate::rpc::{self, Tools};
 const EVENT_BACKLOG: usize = 256;
 /// Buffer size of an in-process connection in each direction, in bytes.
 const MEMORY_BUFFER: usize = 1 << 20;
-/// Time in which open calls may still finish when the server ends.
+/// Time that open calls have to finish while the server shuts down.
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(2);
 /// Time in which connections may send the errors of calls that are open even after [`FAREWELL`].
 const LAST_ANSWERS: std::time::Duration = std::time::Duration::from_millis(500);

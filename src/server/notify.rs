@@ -59,8 +59,8 @@ pub(crate) fn notifications(burst: &Burst, wanted: &Subscription) -> Vec<Outgoin
     told
 }
 
-/// Keeps the last event of each kind and subject, in the order of their first appearance, and
-/// returns whether it is the only one.
+/// Keeps only the last event of each kind and subject, in the order in which these pairs first
+/// appeared. Each comes with whether it was the only event of its pair.
 fn latest<'a>(
     events: impl IntoIterator<Item = &'a Event>,
 ) -> impl Iterator<Item = (&'a Event, bool)> {

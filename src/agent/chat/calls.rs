@@ -110,7 +110,7 @@ impl Chat {
     /// Asks the user whether a call is allowed.
     ///
     /// # Errors
-    /// The reason why there is no decision, as a text for the model: nobody could be asked, nobody
+    /// The reason why there is no decision, as text for the model: nobody could be asked, nobody
     /// answered in time, or the turn was cancelled.
     async fn decision(
         &self,

@@ -62,9 +62,9 @@ struct Use {
 
 impl Ledger {
     /// Returns the commands, paths and figures that `messages` used, as Markdown of at most
-    /// `tokens` tokens. What was used often, lately and by more than outputs of tools comes first.
-    /// The commands are those of this ledger, which must be made from the same messages. Empty if
-    /// there is nothing.
+    /// `tokens` tokens. First comes what was used often, recently, and not only in outputs of
+    /// tools. The commands come from this ledger, which must have been built from the same
+    /// messages. The result is empty if nothing was used.
     pub fn used(&self, messages: &[&Message], tokens: u64, measure: &Measure) -> String {
         let mut uses = HashMap::new();
         for (at, message) in messages.iter().enumerate() {

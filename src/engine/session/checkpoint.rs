@@ -120,7 +120,7 @@ impl Engine {
         })
     }
 
-    /// Goes back to the moment before a rollback, so that the rollback can be redone.
+    /// Goes back to the moment before a rollback. The rollback can be redone afterwards.
     pub(super) fn unroll(
         &mut self,
         id: u64,

@@ -45,7 +45,7 @@ pub(in crate::mcp) struct Given {
     name: String,
     /// The answers, newest last.
     answers: Mutex<VecDeque<Answer>>,
-    /// Numbers of the last recorded answers, by agent and session.
+    /// Number of the last recorded answer, for each agent and session.
     recorded: Mutex<HashMap<(String, String), u64>>,
 }
 

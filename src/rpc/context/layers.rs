@@ -93,9 +93,9 @@ pub(super) struct Opened {
     layers: Vec<LayerShown>,
     /// Managers whose items moved into a layer now.
     taken_over: Vec<TakenOver>,
-    /// Managers whose items stay outside the open layers: managers of this folder with another
-    /// remote, of an earlier buffer with this name, or with a name in `:formerly` if their items do
-    /// not all belong to one layer.
+    /// Managers whose items are not part of the open layers: those of this folder with another
+    /// remote, those of an earlier buffer with this name, and those named in `:formerly` whose
+    /// items do not all belong to one layer.
     elsewhere: Vec<Elsewhere>,
 }
 

@@ -70,7 +70,7 @@ pub(super) struct ToolCallParam {
     id: Short,
     /// Name of the tool.
     name: Short,
-    /// Arguments: an object, or a text that is kept as it is.
+    /// Arguments: an object, or a string, which is kept as it is.
     #[schemars(with = "serde_json::Value")]
     arguments: Option<Value>,
 }
@@ -89,10 +89,10 @@ impl MessageParam {
             .as_ref()
             .is_some_and(|calls| !calls.is_empty() && role != Role::Assistant)
         {
-            return Err(param_error("tool-calls", "are only for messages of the assistant"));
+            return Err(param_error("tool-calls", "are allowed only in messages of the assistant"));
         }
         if self.tool_call_id.is_some() && role != Role::Tool {
-            return Err(param_error("tool-call-id", "is only for messages of a tool"));
+            return Err(param_error("tool-call-id", "is allowed only in messages of a tool"));
         }
         let tool_calls: Vec<ToolCall> = self
             .tool_calls

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// The interest with which [`hang_up`] watches.
+/// The readiness that [`hang_up`] waits for.
 pub(crate) const HANG_UP: Interest = Interest::WRITABLE;
 
 /// Resolves when the peer stops reading. Wakes up whenever there is room to write, too.
