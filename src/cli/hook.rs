@@ -1,13 +1,15 @@
 //! `contexture hook`: answers an event of an agent with what changed since the last push to its
 //! session, and records its transcript. Whatever fails, the agent goes on as if there were no hook.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::retry_on_intr;
+use rustix::stdio::stdin;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -19,16 +21,19 @@ use super::receipt::Receipt;
 use super::serve::log_to_stderr;
 use super::setup::{claude_folder, codex_folder};
 use super::{Common, write_out};
-use crate::mcp::{AgentSession, Link, Push, ROOM_OF_A_HOOK, import_beside};
+use crate::mcp::{AgentSession, Link, Push, ROOM_OF_A_HOOK};
 
 /// Maximum size of an event, in bytes.
-const LARGEST_EVENT: u64 = 16 << 20;
+const LARGEST_EVENT: usize = 16 << 20;
 /// Maximum length of the id of a session, in bytes.
 const LONGEST_ID: usize = 200;
 /// Maximum time to wait for the event.
 const EVENT_WAIT: Duration = Duration::from_secs(2);
 /// Maximum time to wait for the server.
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
+/// Maximum time to wait for the server before the first push to a session. The server may have to be
+/// started, and the agent has nothing yet.
+const FIRST_WAIT: Duration = Duration::from_secs(8);
 /// Maximum time to wait for the server after a compaction, when the transcript is read first.
 const FACTS_WAIT: Duration = Duration::from_secs(10);
 
@@ -50,6 +55,7 @@ struct Event {
     session_id: String,
     transcript_path: Option<PathBuf>,
     source: Option<String>,
+    trigger: Option<String>,
 }
 
 impl Hook {
@@ -82,11 +88,17 @@ impl Hook {
             "BeforeAgent" => agent.name == "gemini",
             _ => false,
         };
+        // The event before an automatic compaction comes before every prompt.
+        if self.event == "PreCompress" && event.trigger.as_deref() == Some("manual") {
+            let receipt = Receipt::of(&common.setup()?, agent.name, &event.session_id);
+            return receipt.map_or(Ok(()), |receipt| receipt.forget());
+        }
         if is_pushed {
             let setup = common.setup()?;
             let receipt = Receipt::of(&setup, agent.name, &event.session_id);
             let _held = receipt.as_ref().map(Receipt::hold).transpose()?;
-            let is_anew = self.event == "SessionStart" && agent.forgets(event.source.as_deref());
+            let is_anew = receipt.as_ref().is_some_and(Receipt::is_forgotten)
+                || self.event == "SessionStart" && agent.forgets(event.source.as_deref());
             let begins = self.event == "SessionStart" && event.source.as_deref() != Some("resume");
             let mut received = receipt.as_ref().and_then(Receipt::number);
             if let (None, true, Some(receipt)) = (received, begins, &receipt) {
@@ -100,31 +112,35 @@ impl Hook {
                 received,
                 is_anew,
                 compacted: named.as_deref().filter(|_| is_compacted),
+                recording: transcript.as_deref(),
                 room: ROOM_OF_A_HOOK,
             };
             let way = Way::new(setup)?;
-            let given = self.pushed(&way, &session, receipt.as_ref());
-            let wanted = transcript.as_deref().filter(|_| given.is_ok());
-            let is_imported = wanted.is_some_and(|wanted| way.imports(wanted));
+            let pushed = self.pushed(&way, session, receipt.as_ref());
             way.end();
-            given?;
-            if is_imported {
+            if pushed? {
                 return Ok(());
             }
         }
         transcript.map_or(Ok(()), |transcript| record(&transcript))
     }
 
-    /// Gives the session the changes, and records that they were given.
+    /// Gives the session the changes, and records that they were given. Returns whether the server
+    /// imports the recording.
     fn pushed(
         &self,
         way: &Way,
-        session: &AgentSession<'_>,
+        session: AgentSession<'_>,
         receipt: Option<&Receipt>,
-    ) -> anyhow::Result<()> {
-        let Some(push) = way.push(session)? else { return Ok(()) };
-        self.give(&push)?;
-        receipt.zip(push.number).map_or(Ok(()), |(receipt, number)| receipt.note(number))
+    ) -> anyhow::Result<bool> {
+        let push = way.push(session)?;
+        if !push.is_nothing() {
+            self.give(&push)?;
+        }
+        if let (Some(receipt), Some(number)) = (receipt, push.number) {
+            receipt.note(number)?;
+        }
+        Ok(push.is_importing)
     }
 
     fn give(&self, push: &Push) -> anyhow::Result<()> {
@@ -135,16 +151,28 @@ impl Hook {
     }
 }
 
+/// Returns the maximum time to wait for the server.
+fn wait_of(session: &AgentSession<'_>) -> Duration {
+    match session.received {
+        _ if session.compacted.is_some() => FACTS_WAIT,
+        None | Some(0) => FIRST_WAIT,
+        Some(_) => ANSWER_WAIT,
+    }
+}
+
 /// Reads the event from standard input, which the agent may have left open.
 fn read_event() -> anyhow::Result<Event> {
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut text = Vec::new();
-        let read = std::io::stdin().take(LARGEST_EVENT + 1).read_to_end(&mut text);
-        sender.send(read.map(|_| text))
-    });
-    let text = receiver.recv_timeout(EVENT_WAIT).context("the event did not come in time")??;
-    ensure!(text.len() as u64 <= LARGEST_EVENT, "the event is longer than {LARGEST_EVENT} bytes");
+    let end = Instant::now() + EVENT_WAIT;
+    let mut text = Vec::new();
+    let mut part = vec![0; 64 << 10];
+    loop {
+        ensure!(is_readable(end)?, "the event did not come in time");
+        match retry_on_intr(|| rustix::io::read(stdin(), &mut part))? {
+            0 => break,
+            length => text.extend_from_slice(&part[..length]),
+        }
+        ensure!(text.len() <= LARGEST_EVENT, "the event is longer than {LARGEST_EVENT} bytes");
+    }
     // The reason may quote the event, which may hold secrets.
     let event = serde_json::from_slice(&text).ok();
     let event: Event = event.context("the event is not a JSON object with a session_id")?;
@@ -153,6 +181,14 @@ fn read_event() -> anyhow::Result<Event> {
     let is_valid = (1..=LONGEST_ID).contains(&id.len()) && id.chars().all(is_plain);
     ensure!(is_valid, "the session_id is empty, too long or not plain");
     Ok(event)
+}
+
+/// Waits until standard input can be read or has ended, at most until `end`.
+fn is_readable(end: Instant) -> anyhow::Result<bool> {
+    let left = end.saturating_duration_since(Instant::now());
+    let mut awaited = [PollFd::from_borrowed_fd(stdin(), PollFlags::IN)];
+    let left = left.try_into()?;
+    Ok(retry_on_intr(|| poll(&mut awaited, Some(&left)))? > 0)
 }
 
 /// The way to the server.
@@ -170,26 +206,19 @@ impl Way {
 
     /// Asks the server for a push. The project is that of the folder in which the agent runs hooks,
     /// whatever the event says.
-    fn push(&self, session: &AgentSession<'_>) -> anyhow::Result<Option<Push>> {
+    fn push(&self, session: AgentSession<'_>) -> anyhow::Result<Push> {
         let folder = std::env::current_dir().context("cannot find the current folder")?;
-        let wait = if session.compacted.is_some() { FACTS_WAIT } else { ANSWER_WAIT };
+        let wait = wait_of(&session);
         let push = self.runtime.block_on(async {
-            tokio::time::timeout(wait, session.push(&self.link, &folder)).await
+            let asking = async {
+                self.link.connect().await?;
+                // A server in this process ends too early to import anything.
+                let recording = if self.reach.is_here().await { None } else { session.recording };
+                AgentSession { recording, ..session }.push(&self.link, &folder).await
+            };
+            tokio::time::timeout(wait, asking).await
         });
         push.context("the server did not answer in time")?.map_err(anyhow::Error::msg)
-    }
-
-    /// Has the server import a transcript, which is quicker than starting a process. Returns false
-    /// if the server cannot, or ends with this process.
-    fn imports(&self, transcript: &Path) -> bool {
-        let Some(transcript) = transcript.to_str() else { return false };
-        self.runtime.block_on(async {
-            if self.reach.is_here().await {
-                return false;
-            }
-            let asking = import_beside(&self.link, transcript);
-            tokio::time::timeout(ANSWER_WAIT, asking).await.unwrap_or(false)
-        })
     }
 
     fn end(self) {

@@ -120,7 +120,10 @@ impl Reach {
         let owned = match &self.setup.state {
             None => None,
             Some(folder) => match take(folder, true).await? {
-                Taken::By(socket) => return Ok(Box::new(UnixStream::connect(socket).await?)),
+                Taken::By(_, stream) => {
+                    stream.set_nonblocking(true)?;
+                    return Ok(Box::new(UnixStream::from_std(stream)?));
+                }
                 Taken::Here(owned) => Some(owned),
             },
         };

@@ -1,6 +1,7 @@
 //! The one owner of a state folder: this process, or another that listens on a socket.
 
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,8 +19,8 @@ const LOOKS: u32 = 250;
 /// Owner of the state folder.
 pub(super) enum Taken {
     Here(Owned),
-    /// Another server, listening on this socket.
-    By(PathBuf),
+    /// Another server, listening on this socket, with a connection to it.
+    By(PathBuf, UnixStream),
 }
 
 /// Takes the folder. If the folder has an owner and a `bridge` is enough, finds the socket of the
@@ -30,8 +31,10 @@ pub(super) async fn take(folder: &Path, bridge: bool) -> anyhow::Result<Taken> {
             Ok(owned) => return Ok(Taken::Here(owned)),
             Err(FolderError::Taken { .. }) if bridge && look < LOOKS => {
                 let socket = owner(folder).and_then(|owner| owner.socket);
-                if let Some(socket) = socket.filter(|socket| answers(socket)) {
-                    return Ok(Taken::By(socket));
+                if let Some(socket) = socket
+                    && let Ok(stream) = UnixStream::connect(&socket)
+                {
+                    return Ok(Taken::By(socket, stream));
                 }
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
@@ -44,10 +47,6 @@ pub(super) async fn take(folder: &Path, bridge: bool) -> anyhow::Result<Taken> {
         }
     }
     unreachable!("the loop only ends by returning")
-}
-
-fn answers(socket: &Path) -> bool {
-    std::os::unix::net::UnixStream::connect(socket).is_ok()
 }
 
 /// Listens on a socket. If this process owns the folder, notes the socket there for other

@@ -12,6 +12,9 @@ use crate::store::ownership::make_private;
 /// Maximum time for which another process may hold a receipt.
 const LONGEST_HOLD: Duration = Duration::from_secs(2);
 
+/// Second line of the receipt of a session that forgot what it was given.
+const FORGOTTEN: &str = "forgotten";
+
 /// A file that says which push a session of an agent received last.
 pub(super) struct Receipt(PathBuf);
 
@@ -26,7 +29,22 @@ impl Receipt {
     }
 
     pub(super) fn number(&self) -> Option<u64> {
-        std::fs::read_to_string(&self.0).ok()?.trim().parse().ok()
+        std::fs::read_to_string(&self.0).ok()?.lines().next()?.parse().ok()
+    }
+
+    /// Notes that the agent is about to forget what it was given. The next [`note`](Self::note) ends
+    /// that.
+    pub(super) fn forget(&self) -> anyhow::Result<()> {
+        match self.number() {
+            Some(number) => self.write(&format!("{number}\n{FORGOTTEN}\n")),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns whether the agent forgot what it was given.
+    pub(super) fn is_forgotten(&self) -> bool {
+        let text = std::fs::read_to_string(&self.0).unwrap_or_default();
+        text.lines().nth(1) == Some(FORGOTTEN)
     }
 
     /// Makes other hooks of the session wait: some agents run the hook for the start and the hook
@@ -43,8 +61,12 @@ impl Receipt {
     }
 
     pub(super) fn note(&self, number: u64) -> anyhow::Result<()> {
+        self.write(&number.to_string())
+    }
+
+    fn write(&self, text: &str) -> anyhow::Result<()> {
         self.make_folder()?;
-        std::fs::write(&self.0, number.to_string()).context("cannot record what was given")
+        std::fs::write(&self.0, text).context("cannot record what was given")
     }
 
     fn make_folder(&self) -> anyhow::Result<()> {

@@ -84,7 +84,7 @@ impl Serve {
             let Some(folder) = &setup.state else { break None };
             let socket = match take(folder, self.may_join()).await? {
                 Taken::Here(owned) => break Some(owned),
-                Taken::By(socket) => socket,
+                Taken::By(socket, _) => socket,
             };
             doors.say_port()?;
             let Some(listener) = doors.tcp.as_ref().or(doors.inferior.as_ref()) else {

@@ -80,6 +80,15 @@ impl Link {
         self.agent.get_or_init(agent);
     }
 
+    /// Connects to the server, if that is still to be done.
+    pub(crate) async fn connect(&self) -> Result<(), String> {
+        let mut slot = self.open.lock().await;
+        if slot.is_none() {
+            *slot = Some(Open::over(self.dial.dial().await?));
+        }
+        Ok(())
+    }
+
     /// Calls a method of the server and decodes its result.
     pub(super) async fn call<T: DeserializeOwned>(
         &self,

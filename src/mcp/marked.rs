@@ -1,9 +1,10 @@
 //! The marked items of a project as they are now, and their renderings.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
-use serde::Deserialize;
-use serde_json::{Value as Json, json};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
+use serde_json::json;
 
 use super::answer::Trouble;
 use super::link::Link;
@@ -19,14 +20,6 @@ pub(super) struct Verdict {
 }
 
 #[derive(Deserialize)]
-struct Listed {
-    id: String,
-    content: String,
-    metadata: Json,
-    covered_by: Option<String>,
-}
-
-#[derive(Deserialize)]
 pub(super) struct Rendered {
     pub(super) text: String,
     pub(super) tokens: u64,
@@ -34,17 +27,30 @@ pub(super) struct Rendered {
 }
 
 /// The items of a project at a revision.
+#[derive(Deserialize)]
 pub(super) struct Now {
     pub(super) managers: Vec<String>,
-    pub(super) digests: HashMap<String, u64>,
+    #[serde(rename = "items", deserialize_with = "digests")]
+    pub(super) digests: Digests,
     pub(super) revision: u64,
-    /// True if an editor did not send its changes in time.
-    pub(super) is_late: bool,
+    /// Number of editors that did not send their changes in time.
+    pub(super) late_editors: u64,
 }
 
+/// Digests of what an agent is shown of items, by the items' ids.
+pub(super) type Digests = BTreeMap<String, String>;
+
+/// An item in a record.
 #[derive(Deserialize)]
-struct EditorsAsked {
-    late: u64,
+struct Item {
+    id: String,
+    digest: String,
+}
+
+/// Reads a list of items with their digests.
+pub(super) fn digests<'de, D: Deserializer<'de>>(from: D) -> Result<Digests, D::Error> {
+    let items = Vec::<Item>::deserialize(from)?;
+    Ok(items.into_iter().map(|item| (item.id, item.digest)).collect())
 }
 
 /// The open layers of a project.
@@ -56,22 +62,6 @@ struct Opened {
 #[derive(Deserialize)]
 struct Layer {
     manager: String,
-    version: u64,
-}
-
-impl Now {
-    /// Asks editors for their changes and lists the project's items, which brings live items up to
-    /// date with their files. Both may change the revision, so it is read last.
-    pub(super) async fn of(link: &Link, project: &Project) -> Result<Self, Trouble> {
-        let is_late = edits(link).await?;
-        let (managers, _) = layers(link, project).await?;
-        let items: Option<Vec<Listed>> =
-            link.call("list_items", json!({ "managers": managers })).await?;
-        let (managers, revision) = layers(link, project).await?;
-        let shown = items.into_iter().flatten().filter(|item| item.covered_by.is_none());
-        let digests = shown.map(|item| (item.id.clone(), digest(&item))).collect();
-        Ok(Self { managers, digests, revision, is_late })
-    }
 }
 
 pub(super) async fn rendered(
@@ -103,29 +93,15 @@ pub(super) fn named(left_out: &[Verdict]) -> String {
     }
 }
 
-/// Returns a hash of the parts of an item that a model sees: the text, the place and the staleness.
-fn digest(item: &Listed) -> u64 {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(item.content.as_bytes());
-    for member in ["filename", "start_line", "end_line", "stale"] {
-        hasher.update(b"\0").update(item.metadata[member].to_string().as_bytes());
-    }
-    let mut first = [0; 8];
-    hasher.finalize_xof().fill(&mut first);
-    u64::from_le_bytes(first)
-}
-
-/// Returns the managers of the project's layers, from the most general to the most specific, and
-/// the newest of their versions.
-pub(super) async fn layers(link: &Link, project: &Project) -> Result<(Vec<String>, u64), Trouble> {
+/// Returns the managers of the project's layers, from the most general to the most specific.
+pub(super) async fn layers(link: &Link, project: &Project) -> Result<Vec<String>, Trouble> {
     let place = json!({ "directory": project.directory() });
     let Opened { layers } = link.call("open_layers", place).await?;
-    let newest = layers.iter().map(|layer| layer.version).max().unwrap_or(0);
-    Ok((layers.into_iter().map(|layer| layer.manager).collect(), newest))
+    Ok(layers.into_iter().map(|layer| layer.manager).collect())
 }
 
-/// Has editors send their unsaved text. Returns whether one did not answer in time.
-pub(super) async fn edits(link: &Link) -> Result<bool, Trouble> {
-    let EditorsAsked { late } = link.call("ask_editors", json!({})).await?;
-    Ok(late > 0)
+/// Has editors send their unsaved text.
+pub(super) async fn edits(link: &Link) -> Result<(), Trouble> {
+    let IgnoredAny = link.call("ask_editors", json!({})).await?;
+    Ok(())
 }

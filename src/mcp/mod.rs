@@ -31,7 +31,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 pub(crate) use self::link::{Dial, Dialing, Link, Stream};
 pub(crate) use self::project::Projects;
-pub(crate) use self::push::{AgentSession, Push, ROOM_OF_A_HOOK, import, import_beside};
+pub(crate) use self::push::{AgentSession, Push, ROOM_OF_A_HOOK, import};
 
 use self::agent::Agent;
 use self::tools::context::Given;

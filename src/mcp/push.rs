@@ -4,16 +4,15 @@
 //! caller says which push the agent received last. So a push that was recorded and then lost is
 //! made again, and none is made twice, wherever the server or the caller is killed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::{Value as Json, json};
 
 use super::answer::{Trouble, count};
 use super::link::Link;
-use super::marked::{Now, left_out, named, rendered};
+use super::marked::{Digests, Now, digests, left_out, named, rendered};
 use super::project::Project;
 use crate::visible::visible_lines;
 
@@ -38,30 +37,40 @@ pub(crate) struct AgentSession<'a> {
     pub(crate) is_anew: bool,
     /// Transcript of the session whose facts are given back.
     pub(crate) compacted: Option<&'a Path>,
+    /// Recording of the session, which the server is to import once the caller has left.
+    pub(crate) recording: Option<&'a Path>,
     /// Maximum number of bytes of the text, as JSON.
     pub(crate) room: usize,
 }
 
-/// A text for an agent.
+/// What to give an agent.
 pub(crate) struct Push {
     /// Number of the push; `None` if there is nothing to record.
     pub(crate) number: Option<u64>,
-    /// The text.
+    /// The text; empty if nothing changed.
     pub(crate) text: String,
+    /// True if the server will import the recording.
+    pub(crate) is_importing: bool,
 }
 
-/// The items that a session has, and those to send with its next prompt.
+impl Push {
+    /// Returns whether there is nothing to give and nothing to record.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.text.is_empty() && self.number.is_none()
+    }
+}
+
+/// The items that a session has, those to send with its next prompt, and those marked now.
 #[derive(Deserialize)]
 pub(super) struct Pushed {
     number: u64,
-    items: Vec<Item>,
+    #[serde(deserialize_with = "digests")]
+    items: Digests,
     next: Vec<Due>,
-}
-
-#[derive(Deserialize)]
-struct Item {
-    id: String,
-    digest: String,
+    #[serde(rename = "marked")]
+    pub(super) now: Now,
+    #[serde(default)]
+    importing: bool,
 }
 
 /// An item that the user sends once, with the next prompt.
@@ -112,12 +121,12 @@ struct Ledger {
 }
 
 impl AgentSession<'_> {
-    /// Records what changed in the project of a folder since the last push, and returns it. Returns
-    /// `None` if nothing changed. If the server ends meanwhile, tries once more.
+    /// Records what changed in the project of a folder since the last push, and returns it. If the
+    /// server ends meanwhile, tries once more.
     ///
     /// # Errors
     /// The reason in words, if the server does not answer or cannot be reached.
-    pub(crate) async fn push(&self, link: &Link, folder: &Path) -> Result<Option<Push>, String> {
+    pub(crate) async fn push(&self, link: &Link, folder: &Path) -> Result<Push, String> {
         let project = Project::of(folder);
         let mut received = self.received;
         let pushed = match self.try_push(link, &project, &mut received).await {
@@ -137,33 +146,31 @@ impl AgentSession<'_> {
         link: &Link,
         project: &Project,
         received: &mut Option<u64>,
-    ) -> Result<Option<Push>, Trouble> {
+    ) -> Result<Push, Trouble> {
         let facts = self.facts(link).await.unwrap_or_default();
         let before = self.before(link, project, *received).await?;
         received.get_or_insert(before.number);
-        let now = Now::of(link, project).await?;
         let room = self.room.saturating_sub(length(&facts));
         let sent = before.sent(link, room * 2 / 3).await?;
-        let change = Change::between(self.is_anew, &before.items, &now, &sent);
+        let change = Change::between(self.is_anew, &before, &sent);
         let room = room.saturating_sub(length(&sent.text));
         let (items, shown) = match change.is_nothing() {
             true => Default::default(),
-            false => change.text(link, project, &now, room).await?,
+            false => change.text(link, project, &before.now.managers, room).await?,
         };
         let text = visible_lines(&(facts + &sent.text + &items)).into_owned();
-        let is_recorded = change.now != change.before || !sent.numbers.is_empty();
-        if text.is_empty() && !is_recorded {
-            return Ok(None);
-        }
-        let number = match is_recorded || self.is_anew {
-            true => Some(self.record(link, project, &before, &now, shown, &sent).await?),
+        let is_recorded = before.now.digests != before.items
+            || !sent.numbers.is_empty()
+            || self.is_anew && !text.is_empty();
+        let number = match is_recorded {
+            true => Some(self.record(link, project, &before, shown, &sent).await?),
             false => None,
         };
-        Ok(Some(Push { number, text }))
+        Ok(Push { number, text, is_importing: before.importing })
     }
 
-    /// Asks for the items that the session has after the push `received`, and for those to send
-    /// with its next prompt.
+    /// Asks for the items that the session has after the push `received`, for those to send with
+    /// its next prompt, and for those marked now, with unsaved text.
     pub(super) async fn before(
         &self,
         link: &Link,
@@ -172,27 +179,25 @@ impl AgentSession<'_> {
     ) -> Result<Pushed, Trouble> {
         let asked = json!({
             "agent": self.agent, "agent_session": self.id, "project": project.directory(),
-            "number": received,
+            "number": received, "marked": true, "recording": self.recording,
         });
         link.call("pushed_context", asked).await
     }
 
-    /// Records a push that gives the session the items of `now`. Returns its number. Fails if an
-    /// item of `sent` went with another prompt meanwhile.
+    /// Records a push that gives the session the items that are marked now. Returns its number.
+    /// Fails if an item of `sent` went with another prompt meanwhile.
     pub(super) async fn record(
         &self,
         link: &Link,
         project: &Project,
         before: &Pushed,
-        now: &Now,
         shown: Shown,
         sent: &Sent,
     ) -> Result<u64, Trouble> {
-        let items =
-            digests(now).into_iter().map(|(id, digest)| json!({ "id": id, "digest": digest }));
+        let item = |(id, digest): (&String, &String)| json!({ "id": id, "digest": digest });
         let record = json!({
             "agent": self.agent, "agent_session": self.id, "after": before.number,
-            "items": items.collect::<Vec<_>>(), "project": project.directory(),
+            "items": before.now.digests.iter().map(item).collect::<Vec<_>>(), "project": project.directory(),
             "shown": shown.ids.iter().chain(&sent.ids).collect::<Vec<_>>(),
             "tokens": shown.tokens + sent.tokens, "next": sent.numbers,
         });
@@ -287,21 +292,8 @@ pub(crate) async fn import(link: &Link, recording: &str) -> Result<(), String> {
     files.into_iter().find_map(|file| file.error).map_or(Ok(()), Err)
 }
 
-/// Has the server import a recording after its answer. Returns false if the server cannot.
-pub(crate) async fn import_beside(link: &Link, recording: &str) -> bool {
-    let asked = json!({ "paths": [recording], "beside": true });
-    link.call::<IgnoredAny>("import_sessions", asked).await.is_ok()
-}
-
-/// Returns the digests of items in the form to record.
-fn digests(now: &Now) -> BTreeMap<String, String> {
-    now.digests.iter().map(|(id, digest)| (id.clone(), format!("{digest:016x}"))).collect()
-}
-
 /// The difference between what an agent has and what is marked now.
 struct Change {
-    before: BTreeMap<String, String>,
-    now: BTreeMap<String, String>,
     /// Items that are new or changed.
     changed: BTreeSet<String>,
     /// Items that are no longer marked.
@@ -310,19 +302,16 @@ struct Change {
 
 impl Change {
     /// Returns the difference, without the items that are `sent` with the prompt anyway.
-    fn between(is_anew: bool, had: &[Item], now: &Now, sent: &Sent) -> Self {
-        let before: BTreeMap<String, String> =
-            had.iter().map(|item| (item.id.clone(), item.digest.clone())).collect();
-        let now = digests(now);
+    fn between(is_anew: bool, before: &Pushed, sent: &Sent) -> Self {
+        let (had, now) = (&before.items, &before.now.digests);
         let is_known = |id: &String, digest: &String| {
-            sent.ids.contains(id) || !is_anew && before.get(id).is_some_and(|it| it == digest)
+            sent.ids.contains(id) || !is_anew && had.get(id).is_some_and(|it| it == digest)
         };
         let changed =
             now.iter().filter(|(id, digest)| !is_known(id, digest)).map(|(id, _)| id.clone());
-        let changed = changed.collect();
-        let mut gone: Vec<String> = before.keys().cloned().collect();
+        let mut gone: Vec<String> = had.keys().cloned().collect();
         gone.retain(|id| !is_anew && !now.contains_key(id));
-        Self { before, now, changed, gone }
+        Self { changed: changed.collect(), gone }
     }
 
     fn is_nothing(&self) -> bool {
@@ -335,7 +324,7 @@ impl Change {
         &self,
         link: &Link,
         project: &Project,
-        now: &Now,
+        managers: &[String],
         room: usize,
     ) -> Result<(String, Shown), Trouble> {
         let gone = self.gone_text();
@@ -345,7 +334,7 @@ impl Change {
         }
         let ids: Vec<&String> = self.changed.iter().collect();
         let frame = |text: &str| format!("{head}, new or changed:\n\n{text}{gone}");
-        let fitting = fitting(link, &now.managers, &ids, room, frame).await;
+        let fitting = fitting(link, managers, &ids, room, frame).await;
         let (text, tokens) = fitting.unwrap_or_else(|| {
             let items = count(ids.len(), "item");
             let advice = "too long to show; call the tool `context`";

@@ -22,7 +22,7 @@ use crate::tokens::Counter;
 use crate::wire::dialect::Dialect;
 use crate::wire::message::Id;
 
-/// Number of imports that may go on beside their calls at a time.
+/// Number of imports that may go on after their calls at a time.
 const IMPORTS_BESIDE: usize = 4;
 
 /// Everything that calls share, including the [`Services`] for turns with models.
@@ -41,7 +41,7 @@ pub struct Tools {
     pub editors: Editors,
     /// Agents that are connected now.
     pub agents: Agents,
-    /// Room for imports that go on beside their calls.
+    /// Room for imports that go on after their calls.
     pub imports: Arc<Semaphore>,
     /// Tools that clients bring.
     pub client_tools: ClientTools,

@@ -90,6 +90,28 @@ fn a_session_is_given_what_changed_and_nothing_twice() {
 }
 
 #[test]
+fn gemini_is_given_the_items_again_after_a_compaction_that_the_user_asked_for() {
+    let home = Home::new();
+    let server = home.listening(&[]);
+    let mut emacs = server.unix(Dialect::Native);
+    let manager = layer(&mut emacs, &home);
+    emacs.add(&manager, "the mark");
+    let compacts = |trigger: &str| {
+        let event = json!({ "session_id": "one", "trigger": trigger }).to_string();
+        assert_eq!(run(&home, &["gemini", "PreCompress"], event.as_bytes()).0, "");
+    };
+    let prompted = || given(&home, "gemini", "BeforeAgent", "one", "");
+    compacts("manual");
+    assert!(prompted().contains("the mark"));
+    // Gemini CLI says this before every prompt.
+    compacts("auto");
+    assert_eq!(prompted(), "");
+    compacts("manual");
+    assert!(prompted().contains("the mark"));
+    assert_eq!(prompted(), "");
+}
+
+#[test]
 fn hooks_that_run_at_once_give_it_once() {
     let home = Home::new();
     let server = home.listening(&[]);

@@ -166,14 +166,13 @@ fn calls_that_import_the_same_file_at_once_import_it_once() {
 }
 
 #[test]
-fn an_import_beside_its_call_goes_on_when_the_client_has_left() {
+fn a_recording_that_a_bridge_names_is_imported_when_the_bridge_has_left() {
     let home = Home::new();
-    home.write("records/a.jsonl", FIRST);
+    let recording = quoted(&home.write("records/a.jsonl", FIRST));
     let server = home.listening(&[]);
     let mut client = server.unix(Dialect::Native);
-    let folder = quoted(home.file("records").to_str().unwrap());
-    let answer = client.ok("import-sessions", &format!("(:paths ({folder}) :beside t)"));
-    assert_eq!((&answer["sessions"], &answer["messages"]), (&0.into(), &0.into()));
+    let asked = format!("(:agent \"claude\" :agent-session \"s\" :recording {recording})");
+    assert_eq!(client.ok("pushed-context", &asked)["importing"], true);
     drop(client);
     let mut client = server.unix(Dialect::Native);
     until("the session is there", || client.ok("list-sessions", "nil")[0]["messages"] == 3);

@@ -114,16 +114,25 @@ async fn work(reach: Arc<Reach>, mut todo: UnboundedReceiver<Job>) {
 async fn pushed(reach: Arc<Reach>, place: &Place, received: Option<u64>) -> Option<Push> {
     let Place { agent, session: id, folder } = place;
     let room = ROOM;
-    let session = AgentSession { agent, id, received, is_anew: false, compacted: None, room };
+    let session = AgentSession {
+        agent,
+        id,
+        received,
+        is_anew: false,
+        compacted: None,
+        recording: None,
+        room,
+    };
     let link = Link::new(Shared(reach));
     let asking = session.push(&link, folder);
     let pushed = tokio::time::timeout(PATIENCE, asking).await;
-    pushed.unwrap_or_else(|_| Err("the server did not answer in time".into())).unwrap_or_else(
-        |why| {
+    match pushed.unwrap_or_else(|_| Err("the server did not answer in time".into())) {
+        Ok(push) => Some(push).filter(|push| !push.is_nothing()),
+        Err(why) => {
             tracing::warn!("acp: {why}");
             None
-        },
-    )
+        }
+    }
 }
 
 async fn imported(link: Arc<Link>, recording: PathBuf) {

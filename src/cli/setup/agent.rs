@@ -75,7 +75,7 @@ impl Agent {
     pub(super) fn events(self) -> &'static [&'static str] {
         match self {
             Self::Claude | Self::Codex => &["SessionStart", "UserPromptSubmit", "PreCompact"],
-            Self::Gemini => &["SessionStart", "BeforeAgent"],
+            Self::Gemini => &["SessionStart", "BeforeAgent", "PreCompress"],
             Self::OpenCode => &[],
         }
     }

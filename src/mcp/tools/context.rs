@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::Asked;
 use crate::mcp::agent::agent_of;
 use crate::mcp::answer::{Trouble, count};
-use crate::mcp::marked::{Now, Verdict, left_out, named, rendered};
+use crate::mcp::marked::{Digests, Now, Verdict, left_out, named, rendered};
 use crate::mcp::project::Project;
 use crate::mcp::push::{AgentSession, Sent, Shown};
 
@@ -61,14 +61,13 @@ struct Answer {
     revision: u64,
     project: String,
     budget: u64,
-    /// Hashes of the items at that time, by the items' ids.
-    digests: HashMap<String, u64>,
+    /// The items at that time.
+    digests: Digests,
     left_out: Vec<Verdict>,
 }
 
 pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Result<String, Trouble> {
     let project = asked.project(given.project.as_deref()).await?;
-    let now = Now::of(asked.link, &project).await?;
     let agent = agent_of(asked.context).name;
     let id = format!("{}-{}", asked.given.name, project.label());
     let received = asked.given.recorded().get(&(agent.clone(), id.clone())).copied().or(Some(0));
@@ -78,13 +77,15 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
         received,
         is_anew: false,
         compacted: None,
+        recording: None,
         room: MOST_SENT,
     };
     let pushed = session.before(asked.link, &project, received).await?;
+    let now = &pushed.now;
     let mut sent = pushed.sent(asked.link, MOST_SENT).await?;
-    let (answer, shown) = answer_about(asked, &project, &now, &given).await?;
+    let (answer, shown) = answer_about(asked, &project, now, &given).await?;
     if !shown.ids.is_empty() || !sent.is_nothing() {
-        match session.record(asked.link, &project, &pushed, &now, shown, &sent).await {
+        match session.record(asked.link, &project, &pushed, shown, &sent).await {
             Ok(number) => drop(asked.given.recorded().insert((agent, id), number)),
             // It went with another prompt meanwhile.
             Err(Trouble::Refused(_)) if !sent.is_nothing() => sent = Sent::default(),
@@ -93,7 +94,7 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
     }
     let sent = if sent.is_nothing() { String::new() } else { format!("\n{}", sent.text) };
     let late = "\nThe editor did not answer, so text that is not saved may be missing.\n";
-    Ok(answer + &sent + if now.is_late { late } else { "" })
+    Ok(answer + &sent + if now.late_editors > 0 { late } else { "" })
 }
 
 /// Answers with all items or with the changes, and reports which items the answer shows.
@@ -120,7 +121,7 @@ async fn answer_about(
 /// Renders the items of a project again, within the budget of the latest answer, and returns the
 /// outcome of each.
 pub(super) async fn outcome(asked: &Asked<'_>, project: &Project) -> Result<Vec<Verdict>, Trouble> {
-    let (managers, _) = asked.layers(project).await?;
+    let managers = asked.layers(project).await?;
     let latest = asked.given.latest(&project.key());
     let budget = latest.as_ref().map_or(DEFAULT_BUDGET, |answer| answer.budget);
     Ok(rendered(asked.link, &managers, None, budget).await?.report)

@@ -160,11 +160,11 @@ impl Asked<'_> {
         self.projects.choose(asked, self.context).await
     }
 
-    async fn layers(&self, project: &Project) -> Result<(Vec<String>, u64), Trouble> {
+    async fn layers(&self, project: &Project) -> Result<Vec<String>, Trouble> {
         layers(self.link, project).await
     }
 
-    async fn edits(&self) -> Result<bool, Trouble> {
+    async fn edits(&self) -> Result<(), Trouble> {
         edits(self.link).await
     }
 }

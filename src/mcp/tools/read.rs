@@ -74,7 +74,7 @@ pub(in crate::mcp) async fn item(
     id: &str,
 ) -> Result<Text, Trouble> {
     asked.edits().await?;
-    let (managers, _) = asked.layers(project).await?;
+    let managers = asked.layers(project).await?;
     let params = json!({ "managers": managers, "ids": [id] });
     let items: Option<Vec<Item>> = asked.link.call("list_items", params).await?;
     let item = items.into_iter().flatten().next().ok_or_else(|| {

@@ -100,7 +100,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     async fn items(&self) -> Result<Vec<String>, Trouble> {
-        let (managers, _) = self.asked.layers(&self.project).await?;
+        let managers = self.asked.layers(&self.project).await?;
         let params = json!({ "query": self.query, "managers": managers, "limit": self.limit });
         let hits: Option<Vec<ItemHit>> = self.asked.link.call("search_items", params).await?;
         let line = |hit: ItemHit| {

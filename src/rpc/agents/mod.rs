@@ -3,6 +3,7 @@
 
 mod introduce;
 mod listed;
+mod marked;
 mod next;
 mod record;
 mod table;

@@ -5,12 +5,16 @@ use std::collections::{HashMap, HashSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::marked::{Found, Marked};
 use super::next::DueItem;
 use super::text;
-use crate::engine::{EngineError, NewPush};
+use crate::engine::{Engine, EngineError, NewPush};
 use crate::rpc::call::Call;
+use crate::rpc::context::layers::layers_of;
+use crate::rpc::context::unsaved::ask;
 use crate::rpc::error::param_error;
 use crate::rpc::params::{Short, not_negative};
+use crate::rpc::sessions::recordings::import_after;
 use crate::rpc::{Finish, Step};
 use crate::wire::message::WireError;
 
@@ -51,6 +55,12 @@ pub(super) struct PushedCall {
     project: Option<Short>,
     /// Number of the last push that the agent received; defaults to the latest.
     number: Option<i64>,
+    /// Also return the marked items of the project as they are now: ask the editors for text that is
+    /// not saved, and bring live items up to date with their files; defaults to `nil`.
+    marked: Option<bool>,
+    /// Absolute path of a recording of the session, which is imported once the client has left, or
+    /// after a second.
+    recording: Option<Short>,
 }
 
 /// The items that a session of an agent was given.
@@ -63,16 +73,38 @@ pub(super) struct Pushed {
     items: Vec<RecordedItem>,
     /// Items that are to go with the next prompt, once.
     next: Vec<DueItem>,
+    /// The marked items of the project; only if the call asks for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    marked: Option<Marked>,
+    /// True if the recording will be imported, false if too many others are; only if the call names
+    /// one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    importing: Option<bool>,
 }
 
-pub(super) fn pushed_context(_: Call, given: PushedCall) -> Result<Step, WireError> {
+pub(super) fn pushed_context(call: Call, given: PushedCall) -> Result<Step, WireError> {
     let number = not_negative("number", given.number)?;
-    let project = text(given.project);
-    Step::state(move |engine| {
+    let importing = given.recording.map(|recording| import_after(&call, recording));
+    let project = given.project.as_ref().map_or_else(String::new, |project| project.0.clone());
+    let pushed = move |engine: &mut Engine| {
         let (state, due) = engine.pushed(&given.agent, &given.agent_session, &project, number)?;
         let next = due.into_iter().map(DueItem::from).collect();
-        Ok::<_, EngineError>(Pushed { number: state.number, items: items_of(&state.items), next })
-    })
+        let (number, items) = (state.number, items_of(&state.items));
+        Ok::<_, EngineError>(Pushed { number, items, next, marked: None, importing })
+    };
+    if given.marked != Some(true) {
+        return Step::state(pushed);
+    }
+    let layers = layers_of(given.project)?;
+    Ok(Step::Await(Box::pin(async move {
+        let late = ask(&call, None).await?.late;
+        Step::then(move |engine| {
+            let (pushed, found) = (pushed(engine)?, Found::of(engine, layers)?);
+            Ok(Finish::later(move || {
+                Ok(Pushed { marked: Some(found.up_to_date(&call, late)?), ..pushed })
+            }))
+        })
+    })))
 }
 
 /// Returns the items of a record. A record in an unknown form counts as empty.

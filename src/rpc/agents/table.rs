@@ -13,10 +13,11 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .result("The agents, their sessions, the items of these sessions, and those that wait."),
     method!("agents", "pushed-context", record::pushed_context => record::Pushed)
+        .pace(Pace::InOrder)
         .doc(
-            "Returns the items that a session of an agent was given by `contexture hook`, so that only the changes are given, and the items to send with its next prompt.",
+            "Returns the items that a session of an agent was given by `contexture hook`, so that only the changes are given, and the items to send with its next prompt. With `:marked`, a bridge learns in one call what it needs to push.",
         )
-        .result("The number of the push, its items, and those to send with the next prompt."),
+        .result("The number of the push, its items, those to send with the next prompt, and what is marked now."),
     method!("agents", "record-push", record::record_push => record::Recorded)
         .changes()
         .doc(

@@ -20,7 +20,7 @@ use crate::rpc::error::{engine_error, param_error};
 use crate::rpc::params::{MAX_NAME_BYTES, ManagerName, Name, Short, given_list, ids};
 use crate::wire::message::WireError;
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema, Default)]
 pub(super) struct OpenLayersCall {
     /// Root of the project; `nil` outside of one.
     root: Option<Short>,
@@ -113,6 +113,13 @@ pub(super) fn open_layers(call: Call, given: OpenLayersCall) -> Result<Step, Wir
         root: spot.folder.as_ref().map(|(_, root)| text(root)),
     };
     Step::state(move |engine| Ok(shown(engine.open_layers(wanted)?)))
+}
+
+/// Returns the layers of a folder, or of no place. Reads the disk.
+pub(in crate::rpc) fn layers_of(directory: Option<Short>) -> Result<Wanted, WireError> {
+    let spot = Spot::of(&OpenLayersCall { directory, ..OpenLayersCall::default() })?;
+    let root = spot.folder.as_ref().map(|(_, root)| text(root));
+    Ok(Wanted { layers: spot.layers()?, session: None, former: Vec::new(), root })
 }
 
 fn shown(open: OpenLayers) -> Opened {

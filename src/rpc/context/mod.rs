@@ -2,7 +2,7 @@
 
 pub(in crate::rpc) mod edit;
 mod files;
-mod layers;
+pub(in crate::rpc) mod layers;
 mod live;
 mod query;
 mod read;
@@ -12,6 +12,6 @@ mod sets;
 mod steps;
 mod table;
 mod tree;
-mod unsaved;
+pub(in crate::rpc) mod unsaved;
 
 pub(super) use self::table::METHODS;

@@ -29,7 +29,7 @@ pub(super) fn ask_editors(call: Call, _: Nothing) -> Result<Step, WireError> {
 }
 
 /// Asks all editors but the caller for their changes, and for the unsaved text of a file.
-pub(super) async fn ask(call: &Call, path: Option<&Path>) -> Result<Heard, WireError> {
+pub(in crate::rpc) async fn ask(call: &Call, path: Option<&Path>) -> Result<Heard, WireError> {
     let asked = call.tools.editors.ask(&call.tools.engine, &call.client, path);
     asked.await.map_err(engine_error)
 }

@@ -2,7 +2,7 @@
 
 mod checkpoints;
 pub(super) mod messages;
-mod recordings;
+pub(super) mod recordings;
 mod table;
 mod transcript;
 mod undo;

@@ -20,7 +20,7 @@ use crate::rpc::shapes::CallId;
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-/// Maximum time for which an import beside other calls waits until the client has left.
+/// Maximum time for which an import after a call waits until the client has left.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize, JsonSchema)]
@@ -31,9 +31,6 @@ pub(super) struct ImportAll {
     project: Option<Short>,
     /// Only report what would be imported; defaults to `nil`.
     dry_run: Option<bool>,
-    /// Answer at once, without files, and import once the client has left, or
-    /// after a second; defaults to `nil`.
-    beside: Option<bool>,
 }
 
 /// Sessions that other agents recorded, imported or looked at.
@@ -69,27 +66,27 @@ pub(super) fn import_sessions(call: Call, given: ImportAll) -> Result<Step, Wire
     if given.paths.is_empty() {
         return Err(param_error("paths", "must name at least one file or folder"));
     }
-    let room = match given.beside {
-        Some(true) => call.tools.imports.clone().try_acquire_owned().ok(),
-        _ => None,
-    };
-    let Some(room) = room else {
-        let done = import_all(&call, &given)?;
-        return Step::state(move |_| Ok::<_, EngineError>(done));
-    };
-    let done = ImportedAll::default();
+    let done = import_all(&call, &given)?;
+    Step::state(move |_| Ok::<_, EngineError>(done))
+}
+
+/// Imports a recording once the client has left, or after a second. Returns false, and does
+/// nothing, if too many such imports are going on.
+pub(in crate::rpc) fn import_after(call: &Call, recording: Short) -> bool {
+    let Ok(room) = call.tools.imports.clone().try_acquire_owned() else { return false };
+    let call = Call { cancelled: Arc::default(), id: None, ..call.clone() };
     tokio::spawn(async move {
         // Whoever left may still be ending; that is not to be slowed down.
         let _ = tokio::time::timeout(PATIENCE, call.hung_up.cancelled()).await;
-        let call = Call { cancelled: Arc::default(), id: None, ..call };
         tokio::task::spawn_blocking(move || {
+            let given = ImportAll { paths: vec![recording], project: None, dry_run: None };
             if let Err(error) = import_all(&call, &given) {
                 tracing::warn!("import-sessions: {}", error.message);
             }
             drop(room);
         });
     });
-    Step::state(move |_| Ok::<_, EngineError>(done))
+    true
 }
 
 fn import_all(call: &Call, given: &ImportAll) -> Result<ImportedAll, WireError> {

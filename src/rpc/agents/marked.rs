@@ -1,0 +1,87 @@
+//! The marked items of a project as they are now, so that a bridge learns with one call what to give
+//! an agent.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::agent::refresh;
+use crate::context::item::Item;
+use crate::context::repeat::covered;
+use crate::engine::{Engine, EngineError, Selection, Versioned, View, Wanted};
+use crate::ids::ItemId;
+use crate::rpc::call::Call;
+use crate::rpc::engine_error;
+use crate::value::json::json_text;
+use crate::wire::message::WireError;
+
+/// Metadata that agents are shown, besides the content.
+const SHOWN: [&str; 4] = ["filename", "start-line", "end-line", "stale"];
+
+/// The marked items of a project.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "MarkedItems")]
+pub(super) struct Marked {
+    /// Managers of the project, from the general to the special.
+    managers: Vec<String>,
+    /// Newest version of these managers.
+    revision: u64,
+    /// Number of editors that did not answer in time; their unsaved text may be missing.
+    late_editors: usize,
+    /// The items that are rendered, each with a digest of what an agent is shown.
+    items: Vec<MarkedItem>,
+}
+
+/// A marked item.
+#[derive(Serialize, JsonSchema)]
+struct MarkedItem {
+    /// Id of the item.
+    id: ItemId,
+    /// Digest of the text, the place and the staleness of the item.
+    digest: String,
+}
+
+/// The items of a project, before the files of live items are read.
+pub(super) struct Found {
+    managers: Vec<String>,
+    views: Vec<View>,
+}
+
+impl Found {
+    /// Selects the items of the layers.
+    pub(super) fn of(engine: &mut Engine, layers: Wanted) -> Result<Self, EngineError> {
+        let layers = engine.open_layers(layers)?.layers;
+        let managers: Vec<String> = layers.into_iter().map(|layer| layer.manager).collect();
+        let chosen = Selection { managers: managers.clone(), ..Selection::default() };
+        Ok(Self { views: engine.select(&chosen)?, managers })
+    }
+
+    /// Brings live items up to date with their files, which may change the revision. Reads the
+    /// disk.
+    pub(super) fn up_to_date(self, call: &Call, late_editors: usize) -> Result<Marked, WireError> {
+        let Self { managers, views } = self;
+        let views = refresh::current(&call.tools, &*call.tools.counter, call.caller, views);
+        let items: Vec<&Item> = views.iter().map(|view| &*view.item).collect();
+        let shown = items.iter().zip(covered(&items)).filter(|(_, by)| by.is_none());
+        let items = shown.map(|(item, _)| MarkedItem { id: item.id, digest: digest(item) });
+        let items = items.collect();
+        let named: Vec<_> = managers.iter().cloned().map(Versioned::Manager).collect();
+        let newest = move |engine: &mut Engine| {
+            named.iter().try_fold(0, |newest, of| Ok(engine.version(of)?.max(newest)))
+        };
+        let revision = call.tools.engine.ask_blocking(newest).map_err(engine_error)?;
+        Ok(Marked { managers, revision, late_editors, items })
+    }
+}
+
+/// Returns a hash of the parts of an item that a model sees.
+fn digest(item: &Item) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(item.content.as_bytes());
+    for name in SHOWN {
+        let value = item.metadata.get(name).map_or_else(|| "null".to_owned(), json_text);
+        hasher.update(b"\0").update(value.as_bytes());
+    }
+    let mut first = [0; 8];
+    hasher.finalize_xof().fill(&mut first);
+    format!("{:016x}", u64::from_le_bytes(first))
+}
