@@ -56,16 +56,35 @@ pub(crate) fn measure() -> anyhow::Result<()> {
     let rows = [
         row("last 2,000 tokens of the transcript", &cuts, &kinds, last),
         row("ledger, 2,000 tokens", &cuts, &kinds, |cut| ledger(cut, TOKENS)),
-        row("given back by `contexture hook`, 1,950 tokens", &cuts, &kinds, |cut| {
-            let messages: Vec<&Message> = cut.log.messages[..cut.length].iter().collect();
-            let ledger = Ledger::of(messages.iter().copied());
-            let used = ledger.used(&messages, USED, &cut.log.measure);
-            let ledger = ledger.without(&[Kind::Command, Kind::Path]);
-            format!("{used}\n{}", ledger.within(STATED, &cut.log.measure).render())
-        }),
+        row("given back by `contexture hook`, 1,950 tokens", &cuts, &kinds, |cut| given(cut, USED)),
+        row("the same with 4,000 tokens", &cuts, &kinds, |cut| given(cut, 4_000 - STATED)),
+        row("the same without a limit", &cuts, &kinds, |cut| given(cut, u64::MAX / 2)),
+        row("by one who knows what is used next, 2,000 tokens", &cuts, &kinds, of_the_future),
     ];
     let title = format!("Used after a compaction and given back, {} cuts", cuts.len());
     print(&title, &["given back", "paths", "commands", "figures", "all", "tokens"], &rows)
+}
+
+/// Returns what the hook gives back, with this many tokens for what the work used. What the
+/// statements leave of theirs is added.
+fn given(cut: &Cut, tokens: u64) -> String {
+    let measure = &cut.log.measure;
+    let messages: Vec<&Message> = cut.log.messages[..cut.length].iter().collect();
+    let ledger = Ledger::of(messages.iter().copied());
+    let stated = ledger.clone().without(&[Kind::Command, Kind::Path]);
+    let stated = stated.within(STATED, measure).render();
+    let left = STATED.saturating_sub(measure.text(&stated));
+    format!("{}\n{stated}", ledger.used(&messages, tokens + left, measure))
+}
+
+/// Returns the shortest of what is used after the cut, within the tokens.
+fn of_the_future(cut: &Cut) -> String {
+    let mut used: Vec<&str> = cut.used.iter().flatten().map(String::as_str).collect();
+    used.sort_by_key(|thing| thing.len());
+    while cut.log.measure.text(&used.join("\n")) > TOKENS {
+        used.pop();
+    }
+    used.join("\n")
 }
 
 fn row(name: &str, cuts: &[Cut], kinds: &Kinds, text: impl Fn(&Cut) -> String) -> Vec<String> {

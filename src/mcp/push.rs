@@ -223,10 +223,15 @@ impl AgentSession<'_> {
                  \n{}\n\n",
                 parts.join("\n\n")
             );
-            if !parts.is_empty() && length(&text) <= self.room * 3 / 4 {
+            if parts.is_empty() {
+                return None;
+            }
+            let (length, room) = (length(&text) as u64, self.room as u64 * 3 / 4);
+            if length <= room {
                 return Some(text);
             }
-            (stated, used) = (stated * 2 / 3, used * 2 / 3);
+            // A little less than what would fit, since texts differ in their bytes for each token.
+            [stated, used] = [stated, used].map(|tokens| tokens * room / length * 19 / 20);
         }
         None
     }

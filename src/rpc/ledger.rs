@@ -22,7 +22,8 @@ pub(super) struct SessionLedgerCall {
     #[schemars(description = format!("Maximum number of tokens; defaults to {DEFAULT_TOKENS}."))]
     max_tokens: Option<i64>,
     /// Maximum number of tokens of a further text, `:used`: the commands, paths and figures that
-    /// the work used, which `:ledger` then leaves out, except figures. Without it, there is none.
+    /// the work used, which `:ledger` then leaves out, except figures. What `:ledger` leaves of
+    /// `:max-tokens` is added to it. Without it, there is none.
     used_tokens: Option<i64>,
 }
 
@@ -50,7 +51,7 @@ pub(super) struct LedgerShown {
 
 pub(super) fn session_ledger(_: Call, given: SessionLedgerCall) -> Result<Step, WireError> {
     let tokens = not_negative("max-tokens", given.max_tokens)?.unwrap_or(DEFAULT_TOKENS);
-    let used_tokens = not_negative("used-tokens", given.used_tokens)?;
+    let used_tokens: Option<u64> = not_negative("used-tokens", given.used_tokens)?;
     Step::then(move |engine| {
         let context = engine.session_context(given.session.as_deref(), None)?;
         let session = engine.session(context.row.id)?;
@@ -59,18 +60,21 @@ pub(super) fn session_ledger(_: Call, given: SessionLedgerCall) -> Result<Step, 
         Ok(Finish::later(move || {
             let measure = &context.costs.measure;
             let messages: Vec<&Message> = messages.iter().map(|message| &**message).collect();
-            let mut ledger = Ledger::of(messages.iter().copied());
-            let used = used_tokens.map(|tokens| ledger.used(&messages, tokens, measure));
-            if used.is_some() {
+            let whole = Ledger::of(messages.iter().copied());
+            let mut ledger = whole.clone();
+            if used_tokens.is_some() {
                 ledger = ledger.without(&[Kind::Command, Kind::Path]);
             }
             let ledger = ledger.within(tokens, measure);
             let text = ledger.render();
+            let taken = measure.text(&text);
+            let left = tokens.saturating_sub(taken);
+            let used = used_tokens.map(|tokens| whole.used(&messages, tokens + left, measure));
             Ok(LedgerShown {
                 session: context.row.name,
                 id: SessionId(context.row.id),
                 messages: messages.len(),
-                tokens: measure.text(&text),
+                tokens: taken,
                 ledger: text,
                 left_out: ledger.left_out,
                 used,
