@@ -202,6 +202,72 @@ If it refuses something, return :refused and why."
 
 ;;; Testing
 
+(defun fail (control &rest arguments)
+  "Note a failure of a test as a text."
+  (push (apply #'format nil control arguments) *failures*))
+
+(defun parachute-failures (report)
+  "Note each failure in REPORT, of Parachute."
+  (flet ((of (name object) (funcall (find-symbol name :parachute) object)))
+    (let ((failed (remove :failed (coerce (of "RESULTS" report) 'list)
+                          :key (lambda (result) (of "STATUS" result)) :test-not #'eql))
+          (parent (find-symbol "PARENT-RESULT" :parachute)))
+      (flet ((children (result) (intersection failed (coerce (of "RESULTS" result) 'list))))
+        (dolist (result failed)
+          (let ((test (find-if (lambda (other)
+                                 (and (typep other parent) (member result (children other))))
+                               failed)))
+            ;; A test fails with its parts.
+            (unless (and (typep result parent) (children result))
+              (fail "~@[~a~%~]~a" (and test (oneline test))
+                    (funcall (find-symbol "FORMAT-RESULT" :parachute) result :extensive)))))))))
+
+(defun oneline (result)
+  (funcall (find-symbol "FORMAT-RESULT" :parachute) result :oneline))
+
+(defun rove-failure (assertion)
+  "Note ASSERTION, a failed one of Rove."
+  (flet ((of (name) (funcall (find-symbol name :rove/core/result) assertion)))
+    (fail "~{~a: ~}~a~%~{  ~a~%~}~@[  ~a~%~]~@[Backtrace:~%~{  ~a~%~}~]"
+          (of "ASSERTION-LABELS")
+          (of "ASSERTION-DESCRIPTION")
+          (loop for argument in (of "ASSERTION-ARGS")
+                for value in (of "ASSERTION-VALUES")
+                unless (eql argument value)
+                collect (format nil "~a = ~a" (text-of argument) (text-of value)))
+          (let ((reason (of "ASSERTION-REASON")))
+            (and reason (format nil "~a~%  [~a]" (cut (slynk::safe-condition-message reason))
+                                (type-of reason))))
+          (loop for frame in (of "ASSERTION-STACKS")
+                repeat 30 collect (first-line (text-of frame))))))
+
+(defparameter *noticed*
+  '((:parachute "SUMMARIZE" ("REPORT") parachute-failures 0)
+    (:rove/core/stats "RECORD" (t "FAILED-ASSERTION") rove-failure 1))
+  "Test frameworks: package, generic function, its arguments' classes, what takes one of them.")
+
+(defun call-noticing (function)
+  "Call FUNCTION; note the failures that Parachute and Rove report meanwhile."
+  (let ((methods '()))
+    (unwind-protect
+         (progn
+           (loop for (package name classes noter position) in *noticed*
+                 when (find-package package)
+                   do (push (cons (symbol-function (find-symbol name package))
+                                  (notice name package classes noter position))
+                            methods))
+           (funcall function))
+      (loop for (generic . method) in methods do (remove-method generic method)))))
+
+(defun notice (name package classes noter position)
+  "Add a method to the generic function with NAME in PACKAGE, and return the method.
+It is for CLASSES, and calls NOTER with the argument at POSITION."
+  (let ((arguments (list (gensym) (gensym))))
+    (eval `(defmethod ,(find-symbol name package) :before
+               ,(loop for class in classes for argument in arguments
+                      collect (list argument (if (stringp class) (find-symbol class package)
+                                                 class)))
+             (,noter ,(nth position arguments))))))
 
 (defun next-check (condition)
   "Return the restart by which FiveAM goes on after CONDITION in a test, or nil."
@@ -237,7 +303,7 @@ Return what came of it, and each condition and each failure of FiveAM as a text.
                              (list (find-symbol "*ON-FAILURE*" :fiveam)
                                    (find-symbol "*ON-ERROR*" :fiveam)))))
           (progv debugged (mapcar (constantly :debug) debugged)
-            (asdf "TEST-SYSTEM" system)))))
+            (call-noticing (lambda () (asdf "TEST-SYSTEM" system)))))))
     (cons (format nil "The tests of ~a ended with ~d failure~:p." system (length *failures*))
           (reverse *failures*))))
 

@@ -322,6 +322,85 @@
     (dolist (name '("../x" "a*" "#.(print 1)" "" "a b"))
       (should-error (contexture-tools-lisp-real-tell #'contexture-tools-lisp--test name)))))
 
+;;;; Test frameworks
+
+(defconst contexture-tools-lisp-real-frameworks
+  '(("fiveam" "(:use :cl :fiveam)"
+     ("(def-suite :framed)" "(in-suite :framed)"
+      "(test adds (is (= 2 (+ 1 1))))"
+      "(test fails (is (= 3 (+ 1 1))))"
+      "(test breaks (is (= 1 (car 7))))")
+     "(symbol-call :fiveam :run! :framed)")
+    ("parachute" "(:use :cl :parachute)"
+     ("(define-test adds (is = 2 (+ 1 1)))"
+      "(define-test fails (is = 3 (+ 1 1)))"
+      "(define-test breaks (is = 1 (car 7)))")
+     "(symbol-call :parachute :test :framed)")
+    ("rove" "(:use :cl :rove)"
+     ("(deftest adds (ok (= 2 (+ 1 1))))"
+      "(deftest fails (testing \"sums\" (ok (= 3 (+ 1 1)))))"
+      "(deftest breaks (ok (= 1 (car 7))))")
+     "(symbol-call :rove :run :framed)"))
+  "Test frameworks: system, what a package uses, tests, and how they are run.")
+
+(defun contexture-tools-lisp-real-framework (name)
+  "Test a system whose tests are by the framework NAME, or skip this.
+ASDF finds the framework where it is configured to look, or below LISP_SYSTEMS_DIR.
+Return what the model is told, and how many items the failures became."
+  (contexture-lisp-real-connection)
+  (let (told)
+    (contexture-tools-test-with nil
+      (pcase-let ((`(,_ ,package ,tests ,run)
+                   (assoc name contexture-tools-lisp-real-frameworks)))
+        (contexture-tools-lisp-real-evaluate
+         (format "(require :asdf) (asdf:initialize-source-registry '(:source-registry %s
+(:tree \"/usr/share/common-lisp/source/\") :inherit-configuration))"
+                 (if-let* ((dir (getenv "LISP_SYSTEMS_DIR")))
+                     (format "(:tree %S)" (file-name-as-directory dir))
+                   "")))
+        (unless (contexture-lisp-real-eval
+                 `(cl:and (cl:funcall (cl:find-symbol "FIND-SYSTEM" :asdf) ,name nil) t))
+          (ert-skip (format "ASDF finds no %s" name)))
+        (apply #'contexture-test-file "framed.lisp"
+               (format "(defpackage :framed %s)" package) "(in-package :framed)" tests)
+        (contexture-test-file
+         "framed.asd"
+         (format "(defsystem \"framed\" :depends-on (%S) :components ((:file \"framed\"))" name)
+         (format "  :perform (test-op (o c) %s))" run))
+        (contexture-tools-lisp-real-evaluate
+         "(asdf:clear-system \"framed\") (when (find-package :framed) (delete-package :framed))")
+        (let ((text (contexture-tools-lisp-real-tell #'contexture-tools-lisp--test "framed")))
+          (with-current-buffer "*contexture: tests of framed*"
+            (setq told (list text (length (contexture-test-items))))
+            (kill-buffer)))))
+    told))
+
+(ert-deftest contexture-tools-lisp-real-reads-fiveam ()
+  (pcase-let ((`(,text ,items) (contexture-tools-lisp-real-framework "fiveam")))
+    (should (equal items 2))
+    (contexture-tools-lisp-real-see text "ended with 2 failures" "Backtrace:")
+    (contexture-tools-lisp-real-see text "TYPE-ERROR")))
+
+(ert-deftest contexture-tools-lisp-real-reads-parachute ()
+  (pcase-let ((`(,text ,items) (contexture-tools-lisp-real-framework "parachute")))
+    (should (equal items 2))
+    (contexture-tools-lisp-real-see text "ended with 2 failures" "FRAMED::FAILS" "evaluated to"
+                                    "FRAMED::BREAKS" "simple-type-error")
+    ;; What was noticed meanwhile leaves no trace in the framework.
+    (should-not (contexture-lisp-real-eval
+                 '(cl:find-method (cl:symbol-function (cl:find-symbol "SUMMARIZE" :parachute))
+                                  '(:before)
+                                  (cl:list (cl:find-class
+                                            (cl:find-symbol "REPORT" :parachute)))
+                                  nil)))))
+
+(ert-deftest contexture-tools-lisp-real-reads-rove ()
+  (pcase-let ((`(,text ,items) (contexture-tools-lisp-real-framework "rove")))
+    (should (equal items 2))
+    (contexture-tools-lisp-real-see text "ended with 2 failures"
+                                    "sums: .*Expect (= 3 (\\+ 1 1)) to be true\\.\n  (\\+ 1 1) = 2\n"
+                                    "BREAKS: .*Expect" "\\[TYPE-ERROR\\]\nBacktrace:")))
+
 (ert-deftest contexture-tools-lisp-real-offers-to-compile-what-was-accepted ()
   (contexture-tools-lisp-real-with
     (contexture-test-visiting (contexture-test-file "seven.lisp" "(in-package :cl-user)" ""
