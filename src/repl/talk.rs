@@ -43,15 +43,10 @@ pub(super) async fn place(shared: &Shared, session: Session, named: &str) -> Sai
             Ok(Ok(is_folder)) => is_folder,
             _ => return Err(refusal(format!("there is no file {}", visible(named)))),
         };
-        let file = text(path.to_string_lossy());
-        let folder = path.parent().unwrap_or(&path).to_string_lossy().into_owned();
-        let managers = match is_folder {
-            true => session::layers(shared, [("directory", file)]).await?,
-            false => {
-                let place = [("directory", text(folder)), ("filename", file)];
-                session::layers(shared, place).await?
-            }
-        };
+        let folder = if is_folder { &*path } else { path.parent().unwrap_or(&path) };
+        let file = if is_folder { Value::Nil } else { text(path.to_string_lossy()) };
+        let place = [("directory", text(folder.to_string_lossy())), ("filename", file)];
+        let managers = session::layers(shared, place).await?;
         let params = [of_session, ("managers", managers.clone())];
         shared.call("configure-session", params).await?;
         return Ok(shown_managers(items(managers), &session.manager));
@@ -141,12 +136,9 @@ pub(super) async fn tools(shared: &Shared, session: Session, text_given: &str) -
         }
         ["on"] => ("tools", Value::Bool(true)),
         ["off"] => ("tools", Value::Nil),
-        ["allow", name] => {
+        [what @ ("allow" | "ask"), name] => {
             let others = allowed.iter().map(String::as_str).filter(|known| *known != name);
-            ("allowed-tools", texts(others.chain([name])))
-        }
-        ["ask", name] => {
-            ("allowed-tools", texts(allowed.iter().map(String::as_str).filter(|it| *it != name)))
+            ("allowed-tools", texts(others.chain((what == "allow").then_some(name))))
         }
         _ => return Err(refusal("/tools takes on, off, allow NAME or ask NAME")),
     };
