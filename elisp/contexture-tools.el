@@ -93,9 +93,10 @@
 (cl-defstruct (contexture-tools--call (:constructor contexture-tools--make-call)
                                       (:copier nil))
   "A call of TOOL with VALUES, for a session of the folder PROJECT.
-NUMBER is the server's.  TIMER will run it.  CANCEL, a function or nil,
-ends it once it runs."
-  number tool values project timer cancel)
+NUMBER is the server's.  AGENT is the name of the other agent that makes
+it, or nil.  TIMER will run it.  CANCEL, a function or nil, ends it once
+it runs, or withdraws the question whether it may run."
+  number tool values project agent timer cancel)
 
 (defvar contexture-tool-project nil
   "Folder of the project of the session whose model calls a tool.
@@ -189,9 +190,8 @@ has it."
 ;;;###autoload
 (defun contexture-tools-on (tool place)
   "Let models call TOOL in PLACE, until Emacs ends.
-TOOL is a name, or t for all tools that only read.  PLACE is t for
-everywhere, (session . ID) or (project . FOLDER).  To keep this, customize
-`contexture-tools'."
+TOOL is a name, or t for all tools that only read.  PLACE is as in
+`contexture-tools', which you can customize to keep this."
   (interactive
    (progn
      (contexture-tools--complete)
@@ -235,16 +235,26 @@ everywhere, (session . ID) or (project . FOLDER).  To keep this, customize
   (pcase place
     (`(session . ,id) (format "in the session %s" id))
     (`(project . ,folder) (format "in the project %s" (abbreviate-file-name folder)))
+    (`(agents . ,folder)
+     (format "as other agents in the project %s" (abbreviate-file-name folder)))
+    ('agents "as other agents in all projects")
     (_ "everywhere")))
 
 (defun contexture-tools--read-place ()
   "Ask for a place, as in `contexture-tools'."
-  (pcase (completing-read "Where: " '("this session" "this project" "everywhere")
+  (pcase (completing-read "Where: " '("this session" "this project" "everywhere"
+                                      "other agents in this project"
+                                      "other agents in all projects")
                           nil t nil nil "this session")
     ("this session" (cons 'session (contexture-tools--session)))
-    ("this project" (cons 'project (or (contexture--project-root)
-                                       (user-error "This buffer is not in a project"))))
+    ("this project" (cons 'project (contexture-tools--root)))
+    ("other agents in this project" (cons 'agents (contexture-tools--root)))
+    ("other agents in all projects" 'agents)
     (_ t)))
+
+(defun contexture-tools--root ()
+  "Return the folder of this buffer's project."
+  (or (contexture--project-root) (user-error "This buffer is not in a project")))
 
 (defun contexture-tools--session ()
   "Return the id of this buffer's session, or else of the current one."
@@ -304,10 +314,15 @@ Calls of an earlier server no longer count."
         :seconds (contexture-tools--tool-seconds tool)
         :sessions (cl-loop for place in places
                            when (eq (car-safe place) 'session) collect (cdr place))
-        :projects (cl-loop for place in places
-                           when (eq (car-safe place) 'project)
-                           collect (expand-file-name (cdr place)))
-        :everywhere (and (memq t places) t)))
+        :projects (contexture-tools--folders 'project places)
+        :everywhere (and (memq t places) t)
+        :agent-projects (contexture-tools--folders 'agents places)
+        :agents (and (memq 'agents places) t)))
+
+(defun contexture-tools--folders (kind places)
+  "Return the folders of those of PLACES that are of KIND."
+  (cl-loop for place in places
+           when (eq (car-safe place) kind) collect (expand-file-name (cdr place))))
 
 (defun contexture-tools--schema (tool)
   "Return the JSON Schema of the arguments of TOOL, as JSON."
@@ -338,20 +353,38 @@ Calls of an earlier server no longer count."
        (contexture-tools--drop call)))))
 
 (defun contexture-tools--called (params)
-  "Run the tool that PARAMS, from the server, name, as soon as Emacs waits."
+  "Run the tool that PARAMS, from the server, name, as soon as Emacs waits.
+If another agent calls one that changes something, ask the user first."
   (let ((number (plist-get params :call))
+        (agent (plist-get params :agent))
         (tool (contexture-tools--named (plist-get params :tool))))
     (condition-case problem
-        (if (not (and tool (contexture-tools--places tool)))
+        (if (not (and tool (contexture-tools--onp tool agent (plist-get params :project))))
             (error "The user turned this tool off")
           (let ((call (contexture-tools--make-call
                        :number number :tool tool :project (plist-get params :project)
+                       :agent agent
                        :values (contexture-tools--values
                                 tool (plist-get params :arguments)))))
             (puthash number call contexture-tools--calls)
             (setf (contexture-tools--call-timer call)
-                  (contexture--later #'contexture-tools--run call))))
+                  (contexture--later
+                   (if (and agent (eq (contexture-tools--tool-effect tool) :changes))
+                       #'contexture-tools--ask
+                     #'contexture-tools--run)
+                   call))))
       (error (contexture-tools--give number :error (error-message-string problem))))))
+
+(defun contexture-tools--onp (tool agent project)
+  "Return non-nil if TOOL is on: for sessions, or for AGENT in PROJECT if non-nil."
+  (let ((places (contexture-tools--places tool)))
+    (if (null agent)
+        (cl-some (lambda (place) (not (eq (or (car-safe place) place) 'agents))) places)
+      (or (memq 'agents places)
+          (and project
+               (member (file-name-as-directory project)
+                       (mapcar #'file-name-as-directory
+                               (contexture-tools--folders 'agents places))))))))
 
 (defun contexture-tools--values (tool text)
   "Return the values of the arguments of TOOL that TEXT, JSON, has."
@@ -371,6 +404,104 @@ Calls of an earlier server no longer count."
                           (_ (stringp value))))
              do (error "The argument %s must be a %s" name type)
              collect value)))
+
+;;;;; Questions about the calls of other agents
+
+;; Nobody else can answer these: no method does, so no agent can allow its
+;; own call.
+
+(defvar-local contexture-tools--asked nil
+  "The call that this buffer asks about, or nil once that is decided.")
+
+(defvar contexture-tools-question-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "y" #'contexture-tools-allow)
+    (define-key map "n" #'contexture-tools-refuse)
+    map)
+  "Keymap of `contexture-tools-question-mode'.")
+
+(define-derived-mode contexture-tools-question-mode special-mode "Question"
+  "Major mode of a question whether an agent may call a tool.
+\\{contexture-tools-question-mode-map}"
+  :interactive nil
+  (setq-local revert-buffer-function #'ignore)
+  (visual-line-mode 1)
+  (add-hook 'kill-buffer-hook #'contexture-tools--refuse nil t))
+
+(defun contexture-tools--ask (call)
+  "Ask the user whether CALL, of another agent, may be made.
+The question is a buffer; the selected window stays."
+  (setf (contexture-tools--call-timer call) nil)
+  (let ((buffer (generate-new-buffer "*contexture: question*"))
+        (tool (contexture-tools--tool-name (contexture-tools--call-tool call))))
+    (with-current-buffer buffer
+      (contexture-tools-question-mode)
+      (setq contexture-tools--asked call)
+      (let ((inhibit-read-only t))
+        (insert (contexture-tools--question call))
+        (goto-char (point-min))))
+    (setf (contexture-tools--call-cancel call)
+          (lambda ()
+            (when (buffer-live-p buffer)
+              (with-current-buffer buffer (setq contexture-tools--asked nil))
+              (kill-buffer buffer))))
+    (display-buffer buffer '(nil (inhibit-same-window . t)))
+    (contexture--message "%s wants to call %s; y or n in %s decides"
+                         (contexture-tools--call-agent call) tool (buffer-name buffer))))
+
+(defun contexture-tools--question (call)
+  "Return the question whether CALL may be made, with its arguments in full."
+  (let* ((tool (contexture-tools--call-tool call))
+         (touches (contexture-tools--tool-touches tool)))
+    (concat (propertize
+             (format "%s wants to call %s in %s.\n"
+                     (contexture--visible (contexture-tools--call-agent call))
+                     (contexture-tools--tool-name tool)
+                     (contexture--visible (or (contexture-tools--call-project call) "no project")))
+             'face 'warning)
+            (and touches (format "It reaches %s.\n" touches))
+            (substitute-command-keys
+             "\\<contexture-tools-question-mode-map>\\[contexture-tools-allow] allows this call, \
+\\[contexture-tools-refuse] refuses it.\n")
+            (cl-loop for (name) in (contexture-tools--tool-arguments tool)
+                     for value in (contexture-tools--call-values call)
+                     when value
+                     concat (format "\n%s:\n%s\n" name
+                                    (if (stringp value) (contexture--visible value t)
+                                      value))))))
+
+(defun contexture-tools-allow ()
+  "Make the call that this buffer asks about."
+  (interactive nil contexture-tools-question-mode)
+  (let ((call (contexture-tools--take-question)))
+    (setf (contexture-tools--call-cancel call) nil)
+    (contexture-tools--close-question)
+    (contexture-tools--run call)))
+
+(defun contexture-tools-refuse ()
+  "Refuse the call that this buffer asks about."
+  (interactive nil contexture-tools-question-mode)
+  (contexture-tools--refuse)
+  (contexture-tools--close-question))
+
+(defun contexture-tools--close-question ()
+  "Kill this buffer, and quit its windows."
+  (let ((buffer (current-buffer)))
+    (quit-windows-on buffer)
+    (kill-buffer buffer)))
+
+(defun contexture-tools--take-question ()
+  "Return the call that this buffer asks about, which is decided now."
+  (prog1 (or contexture-tools--asked (user-error "This question is decided"))
+    (setq contexture-tools--asked nil)))
+
+(defun contexture-tools--refuse ()
+  "Refuse the call that this buffer asks about, if it is still open."
+  (when contexture-tools--asked
+    (contexture-tools--finish (contexture-tools--take-question)
+                              :error "The user did not allow it")))
+
+;;;;; Running
 
 (defun contexture-tools--run (call)
   "Run CALL.  If the user interrupts it and it only reads, try again later."

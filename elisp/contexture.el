@@ -607,14 +607,21 @@ connects, and the server keeps them until it ends.  The plist has
 (defcustom contexture-tools nil
   "Tools of Emacs that models may call, and where.
 Each is (TOOL PLACE).  TOOL is a name, or t for all tools that only read.
-PLACE is t for everywhere, (session . ID) or (project . FOLDER).
+PLACE is t for all sessions, (session . ID) or (project . FOLDER).  It is
+`agents' or (agents . FOLDER) to offer the tool to other agents, those
+connected by MCP, in all projects or in that of FOLDER; Emacs asks you
+before such an agent changes something.
+
 `contexture-tools-on' and `contexture-tools-off' change this for the
 running Emacs."
   :type '(repeat (list (choice (const :tag "All that only read" t)
                                (string :tag "Name"))
                        (choice (const :tag "Everywhere" t)
                                (cons :tag "Session" (const session) (string :tag "Id"))
-                               (cons :tag "Project" (const project) directory))))
+                               (cons :tag "Project" (const project) directory)
+                               (const :tag "Other agents" agents)
+                               (cons :tag "Other agents in project"
+                                     (const agents) directory))))
   :set (lambda (option value)
          (set-default option value)
          (when (featurep 'contexture-tools)

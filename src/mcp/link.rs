@@ -102,10 +102,26 @@ impl Link {
             *slot = None;
             reply = self.ask(&mut slot, method, &params).await?;
         }
-        match reply.error {
-            Some(refusal) => Err(Trouble::Refused(refusal.message)),
-            None => serde_json::from_value(reply.result).map_err(Trouble::Odd),
-        }
+        reply.result()
+    }
+
+    /// Calls a method over a connection of its own, so that other calls go on meanwhile. Waits for
+    /// the reply as long as the server does, or until the agent gives up.
+    pub(super) async fn call_apart<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: Json,
+        given_up: impl Future<Output = ()>,
+    ) -> Result<T, Trouble> {
+        let mut open = Open::over(self.dial.dial().await.map_err(Trouble::Unreachable)?);
+        let reply = tokio::select! {
+            reply = open.ask(method, &params) => reply,
+            () = given_up => {
+                let call = open.last;
+                open.ask("cancel", &json!({ "id": call })).await
+            }
+        };
+        reply.ok_or(Trouble::Lost)?.result()
     }
 
     async fn ask(
@@ -131,6 +147,16 @@ impl Link {
         let reply = asking.await.map_err(|_| Trouble::Slow)?.ok_or(Trouble::Lost)?;
         *slot = Some(open);
         Ok(reply)
+    }
+}
+
+impl Reply {
+    /// Decodes the result.
+    fn result<T: DeserializeOwned>(self) -> Result<T, Trouble> {
+        match self.error {
+            Some(refusal) => Err(Trouble::Refused(refusal.message)),
+            None => serde_json::from_value(self.result).map_err(Trouble::Odd),
+        }
     }
 }
 

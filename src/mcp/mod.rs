@@ -5,6 +5,7 @@
 mod agent;
 mod answer;
 mod argument;
+mod brought;
 pub(crate) mod http;
 mod link;
 mod marked;
@@ -34,6 +35,7 @@ pub(crate) use self::project::Projects;
 pub(crate) use self::push::{AgentSession, Push, ROOM_OF_A_HOOK, import};
 
 use self::agent::Agent;
+use self::answer::Trouble;
 use self::tools::context::Given;
 use self::tools::{Asked, Tool};
 
@@ -104,9 +106,11 @@ impl ServerHandler for Bridge {
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(Tool::ALL.iter().map(Tool::offered).collect()))
+        let mut all: Vec<_> = Tool::ALL.iter().map(Tool::offered).collect();
+        all.extend(brought::offered(&self.asked(&context)).await);
+        Ok(ListToolsResult::with_all_items(all))
     }
 
     async fn call_tool(
@@ -114,17 +118,24 @@ impl ServerHandler for Bridge {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = Tool::named(&request.name) else {
-            let known: Vec<_> = Tool::ALL.iter().map(|tool| tool.name).collect();
-            let message = format!("no tool {:?}; existing: {}", request.name, known.join(", "));
-            return Err(ErrorData::invalid_params(Cow::Owned(message), None));
-        };
+        let asked = self.asked(&context);
         let arguments = request.arguments.unwrap_or_default();
-        let result = match tool.call(&self.asked(&context), arguments).await {
-            Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
-            Err(trouble) => CallToolResult::error(vec![ContentBlock::text(trouble.to_string())]),
+        let result = if let Some(tool) = Tool::named(&request.name) {
+            let text = tool.call(&asked, arguments).await;
+            text.map(|text| CallToolResult::success(vec![ContentBlock::text(text)]))
+        } else {
+            let brought = brought::offered(&asked).await;
+            if !brought.iter().any(|tool| tool.name == request.name) {
+                let known = Tool::ALL.iter().map(|tool| Cow::Borrowed(tool.name));
+                let known: Vec<_> = known.chain(brought.into_iter().map(|it| it.name)).collect();
+                let message = format!("no tool {:?}; existing: {}", request.name, known.join(", "));
+                return Err(ErrorData::invalid_params(Cow::Owned(message), None));
+            }
+            brought::call(&asked, &request.name, arguments).await
         };
-        Ok(result.into())
+        let failed =
+            |trouble: Trouble| CallToolResult::error(vec![ContentBlock::text(trouble.to_string())]);
+        Ok(result.unwrap_or_else(failed).into())
     }
 
     async fn list_resources(

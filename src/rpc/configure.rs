@@ -1,5 +1,7 @@
 //! The method that changes the settings of a session.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +11,7 @@ use super::error::{agent_error, param_error};
 use super::params::{InSession, ManagerName, Short, Switch, manager_names, stored_count};
 use super::templates;
 use super::tool_names::ToolNames;
+use crate::agent::tools::context;
 use crate::agent::window::named_strategy;
 use crate::curation::config::{Range, Setting, TurnConfig, Value as Figure, WINDOW};
 use crate::curation::strategy;
@@ -75,7 +78,8 @@ pub(super) struct Configure {
     #[serde(default)]
     tools: ToolNames,
     /// Tools that the model may call without asking; defaults to `nil`. `t` means the server's; a
-    /// client's tool must be named.
+    /// client's tool must be named, and stays allowed until its client goes: a tool of another
+    /// client with that name is not meant.
     #[serde(default)]
     allowed_tools: ToolNames,
     /// Managers whose items the session shows before those of its own manager, from the general to
@@ -93,7 +97,8 @@ pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, Wi
     let token_threshold = stored_count("token-threshold", given.token_threshold)?;
     let managers = given.managers.clone().map(manager_names).transpose()?;
     let tools = given.tools.clone().stored(&call, "tools")?;
-    let allowed = given.allowed_tools.clone().stored(&call, "allowed-tools")?;
+    let allowed = given.allowed_tools.clone().stored(&call, "allowed-tools")?.map(by_owner);
+    let (tools_of_clients, client) = (call.tools.client_tools.clone(), Arc::clone(&call.client));
     // Checked here so that the error names the parameter.
     let changes = given.changes();
     changes.iter().try_fold(TurnConfig::default(), |config, (name, value)| {
@@ -128,16 +133,27 @@ pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, Wi
                 managing.passthrough_runs = passthrough_runs.unwrap_or(managing.passthrough_runs);
                 managing.token_threshold = token_threshold.unwrap_or(managing.token_threshold);
                 settings.tools = tools.unwrap_or(settings.tools);
-                settings.allowed_tools = allowed.unwrap_or(settings.allowed_tools);
+                if let Some((own, of_clients)) = allowed {
+                    settings.allowed_tools = own;
+                    tools_of_clients.allow_only(&client, row, &of_clients);
+                }
                 settings.managers = managers.unwrap_or(settings.managers);
                 match settings == before {
                     true => Ok(()),
                     false => engine.set_session_settings(row.id, &settings.print()?),
                 }
             })?;
-            Ok(effective(&row.name, &SessionSettings::parse(&row.settings)?))
+            let mut settings = SessionSettings::parse(&row.settings)?;
+            settings.allowed_tools = by_owner(settings.allowed_tools).0;
+            settings.allowed_tools.extend(tools_of_clients.allowed(row.id));
+            Ok(effective(&row.name, &settings))
         })
     })
+}
+
+/// Separates the names of the server's tools from those of clients' tools.
+fn by_owner(names: Vec<String>) -> (Vec<String>, Vec<String>) {
+    names.into_iter().partition(|name| context::find(name).is_some())
 }
 
 impl Configure {

@@ -5,6 +5,7 @@
 //! last. Nothing here reads from a connection or writes to one.
 
 mod access;
+mod agent_tools;
 mod agents;
 mod alias;
 mod answerer;

@@ -10,7 +10,7 @@ use super::call::Call;
 use super::client_tools::{Brought, Effect, Given, Owner, checked};
 use super::error::{param_error, refused};
 use super::error_data::PlainKind;
-use super::params::Nothing;
+use super::params::Short;
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
@@ -68,11 +68,21 @@ pub(super) struct Listed {
     projects: Vec<String>,
     /// True if the tool is offered in all sessions.
     everywhere: bool,
+    /// Folders of the projects in which other agents may call the tool.
+    agent_projects: Vec<String>,
+    /// True if other agents may call the tool in all projects.
+    agents: bool,
     /// True if this connection brought the tool.
     own: bool,
 }
 
-pub(super) fn list_tools(call: Call, _: Nothing) -> Result<Step, WireError> {
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct ListTools {
+    /// Only the tools that other agents may call in the project with this folder.
+    agent_project: Option<Short>,
+}
+
+pub(super) fn list_tools(call: Call, given: ListTools) -> Result<Step, WireError> {
     let client = Arc::downgrade(&call.client);
     let listed = |brought: Arc<Brought>| {
         let tool = brought.tool.clone();
@@ -86,10 +96,17 @@ pub(super) fn list_tools(call: Call, _: Nothing) -> Result<Step, WireError> {
             sessions: tool.sessions,
             projects: tool.projects,
             everywhere: tool.everywhere,
+            agent_projects: tool.agent_projects,
+            agents: tool.agents,
             own: brought.owner.client.ptr_eq(&client),
         }
     };
-    Step::done(&call.tools.client_tools.here().into_iter().map(listed).collect::<Vec<_>>())
+    let tools = &call.tools.client_tools;
+    let wanted = match given.agent_project {
+        None => tools.here(),
+        Some(Short(project)) => tools.for_agents(&project),
+    };
+    Step::done(&wanted.into_iter().map(listed).collect::<Vec<_>>())
 }
 
 #[derive(Deserialize, JsonSchema)]

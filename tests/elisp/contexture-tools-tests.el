@@ -273,5 +273,92 @@
          (should (equal (listed "[") '("no file of the project has such a name")))
          (should (equal (length (listed)) 4)))))))
 
+;;;; Other agents
+
+(defmacro contexture-tools-test-with-agent (effect &rest body)
+  "Run BODY with the tool change_it of EFFECT on for other agents in the project.
+What it was called with is in `changed', in an order that has the last first."
+  (declare (indent 1) (debug t))
+  `(contexture-tools-test-with nil
+     (let (changed)
+       (contexture-define-tool "change_it" (lambda (to) (push to changed) "ok")
+         '((to "What it becomes")) ,effect :description "Changes it." :touches "all of it")
+       (contexture-tools-on "change_it" (cons 'agents contexture-ert-directory))
+       (contexture-tools-test-offered)
+       ,@body)))
+
+(defun contexture-tools-test-agent-calls (to)
+  "Let an agent call change_it with TO; return a function that returns the result."
+  (let (answer)
+    (contexture-request-async
+     'call-tool (list :tool "change_it" :project contexture-ert-directory :agent "other\u202eagent"
+                      :arguments (json-encode `((to . ,to))))
+     :success (lambda (result) (setq answer result)) :error #'ignore)
+    (lambda ()
+      (contexture-ert-wait-for answer)
+      (list (plist-get answer :content) (eq (plist-get answer :failed) t)))))
+
+(defun contexture-tools-test-question ()
+  "Return the buffer that asks about an agent's call, once there is one."
+  (contexture-ert-wait-for
+   (cl-find-if (lambda (buffer)
+                 (buffer-local-value 'contexture-tools--asked buffer))
+               (buffer-list))))
+
+(ert-deftest contexture-tools-for-other-agents-are-no-tools-of-sessions ()
+  (contexture-tools-test-with-agent :changes
+    (let ((tool (car (contexture-request 'list-tools))))
+      (should (equal (plist-get tool :agent-projects) (list contexture-ert-directory)))
+      (should-not (plist-get tool :everywhere))
+      (should-not (plist-get tool :agents)))
+    ;; What the server says is checked again, both ways.
+    (pcase-dolist (`(,agent ,project ,onp)
+                   `(("a" ,contexture-ert-directory t) ("a" "/" nil) ("a" nil nil)
+                     (nil ,contexture-ert-directory nil)))
+      (should (eq onp (and (contexture-tools--onp (contexture-tools--named "change_it")
+                                                  agent project)
+                           t))))
+    (contexture-tools-off)
+    (contexture-tools-on "change_it" t)
+    (should-not (contexture-tools--onp (contexture-tools--named "change_it") "a" "/"))
+    (should (equal (contexture-tools--entry-text '("x" agents)) "x as other agents in all projects"))))
+
+(ert-deftest contexture-tools-ask-before-another-agent-changes-something ()
+  (contexture-tools-test-with-agent :changes
+    (let ((to "#.(x)\u202e\n\e[31m") (window (selected-window)))
+      (pcase-dolist (`(,decide ,expected)
+                     `((contexture-tools-allow ("ok" nil))
+                       (contexture-tools-refuse ("The user did not allow it" t))
+                       (kill-buffer ("The user did not allow it" t))))
+        (setq changed nil)
+        (let ((result (contexture-tools-test-agent-calls to)))
+          (with-current-buffer (contexture-tools-test-question)
+            (should (eq (selected-window) window))
+            (should-not changed)
+            (should (string-search "wants to call change_it" (buffer-string)))
+            (should (string-search "It reaches all of it." (buffer-string)))
+            (should (string-search "#.(x)" (buffer-string)))
+            (should-not (string-match-p "[\u202e\e]" (buffer-string)))
+            (funcall decide))
+          (should (equal (funcall result) expected))
+          (should (equal changed (and (eq decide 'contexture-tools-allow) (list to)))))))))
+
+(ert-deftest contexture-tools-withdraw-a-question-that-nobody-waits-for ()
+  (contexture-tools-test-with-agent :changes
+    (let* ((id (contexture-request-async
+                'call-tool (list :tool "change_it" :project contexture-ert-directory
+                                 :agent "other" :arguments "{\"to\": \"z\"}")
+                :success #'ignore :error #'ignore))
+           (buffer (contexture-tools-test-question)))
+      (contexture-request 'cancel (list :id id))
+      (contexture-ert-wait-for (not (buffer-live-p buffer)))
+      (should-not changed)
+      (should (zerop (hash-table-count contexture-tools--calls))))))
+
+(ert-deftest contexture-tools-that-read-do-not-ask-for-another-agent ()
+  (contexture-tools-test-with-agent :reads
+    (should (equal (funcall (contexture-tools-test-agent-calls "z")) '("ok" nil)))
+    (should (equal changed '("z")))))
+
 (provide 'contexture-tools-tests)
 ;;; contexture-tools-tests.el ends here

@@ -276,3 +276,90 @@ fn wrong_descriptions_and_strangers_bring_nothing() {
     assert_eq!(failure.kind(), "not-allowed");
     assert_eq!(stage.chat.ok("list-tools", "nil"), Json::Null);
 }
+
+#[test]
+fn what_is_allowed_is_the_tool_of_one_client() {
+    let answers = calling("{}");
+    let mut stage = begin(&answers.repeat(4));
+    let changing = LOOK.replace(":reads", ":changes");
+    stage.bring(&changing);
+    let approval = |stage: &mut Stage| loop {
+        let told = stage.chat.notification("progress");
+        if text(&told["kind"]) == "approval" {
+            return told["approval"].clone();
+        }
+    };
+    let allowed =
+        |stage: &mut Stage| stage.chat.ok("configure-session", "nil")["allowed_tools"].clone();
+    let id = stage.chat.send("chat", "(:content \"x\")");
+    let number = approval(&mut stage);
+    stage.chat.ok("approve", &format!("(:approval {number} :decision :always)"));
+    let called = stage.tools.notification("tool-called");
+    assert!(stage.give(&called["call"], ":content \"y\""));
+    assert_eq!(stage.answer(id).0, "done");
+    assert_eq!(allowed(&mut stage), serde_json::json!(["look"]));
+    // The same client may bring its tools again.
+    stage.bring(&changing.replace("Looks", "Looks well"));
+    let (id, called) = stage.until_called();
+    assert!(stage.give(&called["call"], ":content \"y\""));
+    assert_eq!(stage.answer(id).0, "done");
+    // A tool of that name of another client is another tool, in a turn and beside the first.
+    let mut second = stage.server.unix(Dialect::Native);
+    second.ok("register-tools", &format!("(:tools ({changing}))"));
+    stage.chat.ok("configure-session", "(:allowed-tools (look list_context))");
+    stage.tools.close();
+    let id = stage.chat.send("chat", "(:content \"x\")");
+    let number = approval(&mut stage);
+    assert_eq!(allowed(&mut stage), serde_json::json!(["list_context"]));
+    stage.chat.ok("approve", &format!("(:approval {number} :decision :refuse)"));
+    assert_eq!(stage.answer(id).0, "refused");
+    // By its name, the tool that is here now is meant.
+    stage.chat.ok("configure-session", "(:allowed-tools (look))");
+    let id = stage.chat.send("chat", "(:content \"x\")");
+    let called = second.notification("tool-called");
+    second.ok("give-result", &format!("(:call {} :content \"z\")", called["call"]));
+    assert_eq!(stage.answer(id).0, "done");
+    stage.chat.ok("configure-session", "(:allowed-tools nil)");
+    assert_eq!(allowed(&mut stage), Json::Null);
+}
+
+#[test]
+fn other_agents_call_what_is_offered_to_them() {
+    let mut stage = begin("[[answer]]\ntext = \"x\"\n");
+    let mine = LOOK.replace(":everywhere t", ":agent-projects (\"/srv/app/\")");
+    stage.bring(&format!("{mine} {}", LOOK.replace("\"look\"", "\"smell\"")));
+    let listed = stage.chat.ok("list-tools", "(:agent-project \"/srv/app\")");
+    assert_eq!(listed.as_array().unwrap().len(), 1);
+    assert_eq!(stage.chat.ok("list-tools", "(:agent-project \"/srv\")"), Json::Null);
+    let call = |tool: &str, project: &str, more: &str| {
+        format!("(:tool {tool:?} :project {project:?} :agent \"other\" {more})")
+    };
+    for (tool, project) in [("smell", "/srv/app"), ("look", "/srv"), ("none", "/srv/app")] {
+        let failure = stage.chat.fails("call-tool", &call(tool, project, ""));
+        assert!(failure.message.starts_with("tool must name a tool that is offered to agents"));
+    }
+    let wrong = stage.chat.ok("call-tool", &call("look", "/srv/app", ":arguments \"[]\""));
+    assert_eq!(text(&wrong["content"]), "the arguments must be a JSON object");
+    let id =
+        stage.chat.send("call-tool", &call("look", "/srv/app", ":arguments \"{\\\"a\\\": 1}\""));
+    let called = stage.tools.notification("tool-called");
+    assert_eq!((text(&called["agent"]), text(&called["project"])), ("other", "/srv/app"));
+    assert_eq!((&called["session"], text(&called["arguments"])), (&Json::Null, "{\"a\": 1}"));
+    // Whoever called cannot answer.
+    let forged = format!("(:call {} :content \"forged\")", called["call"]);
+    assert_ne!(stage.chat.ok("give-result", &forged)["taken"], true);
+    assert!(stage.give(&called["call"], ":error \"The user did not allow it\""));
+    let result = stage.chat.reply(id).unwrap();
+    assert_eq!(
+        (text(&result["content"]), &result["failed"]),
+        ("The user did not allow it", &Json::Bool(true))
+    );
+    // An owner that goes away.
+    let id = stage.chat.send("call-tool", &call("look", "/srv/app", ""));
+    stage.tools.notification("tool-called");
+    stage.tools.close();
+    let result = stage.chat.reply(id).unwrap();
+    assert_eq!(text(&result["content"]), "the client that has the tool look went away");
+    let mut over_tcp = stage.server.tcp(Dialect::Native);
+    assert_eq!(over_tcp.fails("call-tool", &call("look", "/srv/app", "")).kind(), "not-allowed");
+}

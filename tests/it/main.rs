@@ -48,6 +48,7 @@ mod long;
 mod managed;
 mod markdown;
 mod mcp;
+mod mcp_brought;
 mod mcp_clients;
 mod memories;
 mod model;

@@ -87,7 +87,7 @@ impl Agent {
     }
 
     #[track_caller]
-    fn ok(&mut self, method: &str, params: &Json) -> Json {
+    pub(crate) fn ok(&mut self, method: &str, params: &Json) -> Json {
         let id = self.send(method, params);
         let mut answer = self.answer(id);
         assert!(answer.get("error").is_none(), "{method}: {answer}");
@@ -95,7 +95,7 @@ impl Agent {
     }
 
     #[track_caller]
-    fn fails(&mut self, method: &str, params: &Json) -> String {
+    pub(crate) fn fails(&mut self, method: &str, params: &Json) -> String {
         let id = self.send(method, params);
         let answer = self.answer(id);
         answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()

@@ -86,7 +86,10 @@ impl Chat {
             Err(text) => return (Outcome::Failed, text),
         };
         let named = |names: &[String]| names.iter().any(|name| name == tool.name());
-        let trusted = !tool.needs_approval() || named(&self.allowed) || named(always);
+        let trusted = !tool.needs_approval()
+            || named(&self.allowed)
+            || named(always)
+            || tool.is_allowed(&self.row, &self.stored);
         let allowed = trusted && asked.outside().is_none();
         if !allowed {
             match self.decision(&*asked, called).await {
@@ -158,9 +161,10 @@ impl Chat {
         }
     }
 
-    /// Records in the session's settings that a tool no longer needs permission.
+    /// Records that a tool no longer needs permission in this session.
     async fn allow_always(&self, tool: &dyn OfferedTool) {
-        let (id, name) = (self.row.id, tool.name().to_owned());
+        let Some(name) = tool.allow(&self.row) else { return };
+        let id = self.row.id;
         let noted = self.job.ask(move |engine| {
             let mut settings = SessionSettings::parse(&engine.row(id)?.settings)?;
             if settings.allowed_tools.contains(&name) {

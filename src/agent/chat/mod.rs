@@ -97,8 +97,10 @@ struct Chat {
     notes: Option<Wish>,
     /// Tools that the model may call.
     tools: Vec<Arc<dyn OfferedTool>>,
-    /// Names of the tools that the model may call without permission each time.
+    /// Names of the tools of this turn that the model may call without permission each time.
     allowed: Vec<String>,
+    /// Names of the tools that the session's settings allow.
+    stored: Vec<String>,
 }
 
 /// Takes a turn with a model. The turn continues if the returned future is dropped. After its job
@@ -201,8 +203,6 @@ impl Chat {
         });
         let toolbox = request.toolbox.into_iter().filter(|tool| tool.is_for(&row)).collect();
         let tools = chosen(toolbox, request.tools, settings.tools);
-        let mut allowed = settings.allowed_tools;
-        allowed.extend(request.allow);
         Ok(Self {
             job,
             events,
@@ -222,7 +222,8 @@ impl Chat {
             summarizer: request.summarizer,
             notes,
             tools,
-            allowed,
+            allowed: request.allow,
+            stored: settings.allowed_tools,
         })
     }
 

@@ -34,6 +34,18 @@ pub(crate) trait OfferedTool: Send + Sync {
         true
     }
 
+    /// Returns whether the user allowed all calls of the tool in a session. `stored` has the names
+    /// in the session's settings.
+    fn is_allowed(&self, _session: &SessionRow, stored: &[String]) -> bool {
+        stored.iter().any(|name| name == self.name())
+    }
+
+    /// Allows all calls of the tool in a session. Returns the name to store in the session's
+    /// settings; `None` if the tool keeps this itself.
+    fn allow(&self, _session: &SessionRow) -> Option<String> {
+        Some(self.name().to_owned())
+    }
+
     /// Parses the arguments of a call, without side effects.
     ///
     /// # Errors
@@ -110,7 +122,7 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// Cuts a result to [`MAX_RESULT_BYTES`].
-pub(super) fn cut(text: String) -> String {
+pub(crate) fn cut(text: String) -> String {
     if text.len() <= MAX_RESULT_BYTES {
         return text;
     }

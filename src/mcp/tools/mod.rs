@@ -156,7 +156,7 @@ fn arguments<T: DeserializeOwned>(given: JsonObject) -> Result<T, Trouble> {
 }
 
 impl Asked<'_> {
-    async fn project(&self, asked: Option<&str>) -> Result<Project, Trouble> {
+    pub(super) async fn project(&self, asked: Option<&str>) -> Result<Project, Trouble> {
         self.projects.choose(asked, self.context).await
     }
 

@@ -58,8 +58,14 @@ pub(in crate::rpc) struct Given {
     sessions: Option<Vec<Short>>,
     /// Folders of the projects in whose sessions to offer the tool.
     projects: Option<Vec<Short>>,
-    /// Offer the tool in all sessions. Without any of the three, it is offered nowhere.
+    /// Offer the tool in all sessions.
     everywhere: Option<bool>,
+    /// Folders of the projects in which other agents may call the tool, by `call-tool`. A client
+    /// that offers a tool that changes something asks its user itself before such a call.
+    agent_projects: Option<Vec<Short>>,
+    /// Offer the tool to other agents in all projects. Without any of the five, it is offered
+    /// nowhere.
+    agents: Option<bool>,
 }
 
 /// A tool of a client, checked.
@@ -74,6 +80,8 @@ pub(in crate::rpc) struct Description {
     pub(in crate::rpc) sessions: Vec<String>,
     pub(in crate::rpc) projects: Vec<String>,
     pub(in crate::rpc) everywhere: bool,
+    pub(in crate::rpc) agent_projects: Vec<String>,
+    pub(in crate::rpc) agents: bool,
 }
 
 impl Description {
@@ -82,9 +90,12 @@ impl Description {
         let id = SessionId(session.id).to_string();
         self.everywhere
             || self.sessions.iter().any(|name| *name == session.name || *name == id)
-            || session.project.as_deref().is_some_and(|project| {
-                self.projects.iter().any(|folder| folder_of(folder) == folder_of(project))
-            })
+            || session.project.as_deref().is_some_and(|project| has(&self.projects, project))
+    }
+
+    /// Returns whether agents other than the server's own may call the tool in a project.
+    pub(in crate::rpc) fn is_for_agents(&self, project: &str) -> bool {
+        self.agents || has(&self.agent_projects, project)
     }
 }
 
@@ -132,6 +143,8 @@ pub(in crate::rpc) fn checked(given: Vec<Given>) -> Result<Vec<Description>, Wir
             sessions: places(tool.sessions, "sessions")?,
             projects: places(tool.projects, "projects")?,
             everywhere: tool.everywhere.unwrap_or(false),
+            agent_projects: places(tool.agent_projects, "agent-projects")?,
+            agents: tool.agents.unwrap_or(false),
             name: tool.name,
             text: tool.description,
         })
@@ -161,6 +174,11 @@ fn schema(text: Option<&str>) -> Result<Json, String> {
         true => Ok(schema),
         false => Err("must be a JSON Schema whose type is object".to_owned()),
     }
+}
+
+/// Returns whether a folder is among these.
+fn has(folders: &[String], folder: &str) -> bool {
+    folders.iter().any(|known| folder_of(known) == folder_of(folder))
 }
 
 /// Returns the name of a folder without a slash at its end.

@@ -1,5 +1,7 @@
 //! Tools that clients bring: which connection has which, and the calls that wait for results.
 
+mod agents;
+mod allowed;
 mod given;
 mod remote;
 
@@ -11,6 +13,7 @@ use serde_json::{Map, Value as Json};
 use tokio::sync::oneshot::{self, Receiver, Sender};
 use tokio_util::sync::CancellationToken;
 
+use self::allowed::Allowed;
 pub(super) use self::given::{
     Description, Effect, Given, MAX_CLIENT_TOOLS, MAX_DESCRIPTION_BYTES, MAX_TOOL_NAME_BYTES,
     MAX_TOOL_PLACES, MAX_TOOL_SECONDS, checked,
@@ -32,6 +35,7 @@ pub struct ClientTools(Arc<Mutex<Known>>);
 #[derive(Default)]
 struct Known {
     tools: Vec<Arc<Brought>>,
+    allowed: Vec<Allowed>,
     /// Number of the last call.
     last: u64,
     calls: HashMap<u64, Waiting>,
@@ -80,11 +84,13 @@ impl ClientTools {
         known.tools.clone()
     }
 
-    /// Forgets the tools of a connection that sends nothing more, and ends their calls.
+    /// Forgets the tools of a connection that sends nothing more, also that they were allowed, and
+    /// ends their calls.
     pub(crate) fn forget(&self, client: &Arc<Client>) {
         let client = Arc::downgrade(client);
         let mut known = self.known();
         known.tools.retain(|tool| !tool.owner.client.ptr_eq(&client));
+        known.allowed.retain(|allowed| !allowed.client.ptr_eq(&client));
         known.calls.retain(|_, call| !call.client.ptr_eq(&client));
     }
 
@@ -99,12 +105,18 @@ impl ClientTools {
     /// Returns all tools for a turn that this client asks for: the server's, the client's own, and
     /// those of others. Of tools with one name, the first is offered.
     pub(super) fn toolbox(&self, client: &Arc<Client>) -> Vec<Arc<dyn OfferedTool>> {
+        let remote =
+            |brought| Arc::new(Remote { brought, tools: self.clone() }) as Arc<dyn OfferedTool>;
+        let here = self.own_first(client).into_iter().map(remote);
+        context::toolbox().into_iter().chain(here).collect()
+    }
+
+    /// Returns the tools of the connections that are here, those of this client first.
+    fn own_first(&self, client: &Arc<Client>) -> Vec<Arc<Brought>> {
         let client = Arc::downgrade(client);
         let mut here = self.here();
         here.sort_by_key(|tool| !tool.owner.client.ptr_eq(&client));
-        let remote =
-            |brought| Arc::new(Remote { brought, tools: self.clone() }) as Arc<dyn OfferedTool>;
-        context::toolbox().into_iter().chain(here.into_iter().map(remote)).collect()
+        here
     }
 
     /// Opens a call. Returns its number, and the receiver of its result.

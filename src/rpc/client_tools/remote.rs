@@ -28,12 +28,23 @@ pub(super) struct ToolCalled<'a> {
     tool: &'a str,
     /// Arguments, a JSON object as JSON.
     arguments: &'a str,
-    /// Name of the session.
-    session: &'a str,
-    /// Id of the session.
-    session_id: SessionId,
-    /// Folder of the session's project; `nil` if it has none.
+    /// Name of the session; `nil` if another agent calls.
+    session: Option<&'a str>,
+    /// Id of the session; `nil` if another agent calls.
+    session_id: Option<SessionId>,
+    /// Folder of the session's or the agent's project; `nil` if it has none.
     project: Option<&'a str>,
+    /// Name of the other agent that calls. The client asks its user before the call changes
+    /// anything, since nobody else does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<&'a str>,
+}
+
+/// Where a call comes from.
+#[derive(Clone, Copy)]
+pub(super) enum From<'a> {
+    Session(&'a SessionRow),
+    Agent { name: &'a str, project: &'a str },
 }
 
 /// A call of a tool was cancelled or took too long. Its result is no longer wanted.
@@ -77,27 +88,43 @@ impl OfferedTool for Remote {
         self.brought.tool.is_for(session)
     }
 
+    fn is_allowed(&self, session: &SessionRow, _: &[String]) -> bool {
+        self.tools.is_allowed(session.id, &self.brought)
+    }
+
+    fn allow(&self, session: &SessionRow) -> Option<String> {
+        self.tools.allow(session.id, &self.brought);
+        None
+    }
+
     fn understand<'a>(
         &'a self,
         arguments: &'a str,
         _: &'a SessionRow,
     ) -> Later<'a, Result<Box<dyn ToolRequest>, String>> {
-        Box::pin(async move {
-            let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
-            match serde_json::from_str(arguments) {
-                Ok(Json::Object(_)) => {}
-                Ok(_) => return Err("the arguments must be a JSON object".to_owned()),
-                Err(error) => return Err(format!("the arguments are not JSON: {error}")),
-            }
-            let (brought, tools) = (Arc::clone(&self.brought), self.tools.clone());
-            let request = Request { brought, tools, arguments: arguments.to_owned() };
-            Ok(Box::new(request) as Box<dyn ToolRequest>)
-        })
+        Box::pin(async move { Ok(Box::new(self.request(arguments)?) as Box<dyn ToolRequest>) })
+    }
+}
+
+impl Remote {
+    /// Creates a call with these arguments.
+    ///
+    /// # Errors
+    /// The reason, as a text for the model.
+    pub(super) fn request(&self, arguments: &str) -> Result<Request, String> {
+        let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
+        match serde_json::from_str(arguments) {
+            Ok(Json::Object(_)) => {}
+            Ok(_) => return Err("the arguments must be a JSON object".to_owned()),
+            Err(error) => return Err(format!("the arguments are not JSON: {error}")),
+        }
+        let (brought, tools) = (Arc::clone(&self.brought), self.tools.clone());
+        Ok(Request { brought, tools, arguments: arguments.to_owned() })
     }
 }
 
 /// A call with arguments.
-struct Request {
+pub(super) struct Request {
     brought: Arc<Brought>,
     tools: ClientTools,
     arguments: String,
@@ -119,46 +146,58 @@ impl ToolRequest for Request {
         session: &'a SessionRow,
     ) -> Later<'a, Result<String, String>> {
         Box::pin(async move {
-            let Brought { owner, tool } = &*self.brought;
-            let gone = || format!("the client that has the tool {} went away", tool.name);
-            let (number, result) = self.tools.open(owner);
-            let _open = Open { request: self, number };
             tokio::select! {
                 biased;
-                () = owner.gone.cancelled() => return Err(gone()),
-                () = job.cancelled.cancelled() => return Err("the turn was cancelled".to_owned()),
-                () = self.ask(number, session) => {}
-            }
-            tokio::select! {
-                biased;
-                result = result => result.unwrap_or_else(|_| Err(gone())),
-                () = owner.gone.cancelled() => Err(gone()),
                 () = job.cancelled.cancelled() => Err("the turn was cancelled".to_owned()),
                 () = job.services.ending.cancelled() => Err("the server ends".to_owned()),
-                () = tokio::time::sleep(Duration::from_secs(tool.seconds)) => {
-                    Err(format!("{} gave no result within {} seconds", tool.name, tool.seconds))
-                }
+                result = self.result(From::Session(session), self.brought.tool.seconds) => result,
             }
         })
     }
 }
 
 impl Request {
+    /// Calls the tool, and waits for its result at most this long.
+    pub(super) async fn result(&self, from: From<'_>, seconds: u64) -> Result<String, String> {
+        let Brought { owner, tool } = &*self.brought;
+        let gone = || format!("the client that has the tool {} went away", tool.name);
+        let (number, result) = self.tools.open(owner);
+        let _open = Open { request: self, number };
+        tokio::select! {
+            biased;
+            () = owner.gone.cancelled() => return Err(gone()),
+            () = self.ask(number, from) => {}
+        }
+        tokio::select! {
+            biased;
+            result = result => result.unwrap_or_else(|_| Err(gone())),
+            () = owner.gone.cancelled() => Err(gone()),
+            () = tokio::time::sleep(Duration::from_secs(seconds)) => {
+                Err(format!("{} gave no result within {seconds} seconds", tool.name))
+            }
+        }
+    }
+
     /// Notifies the client of the call, once the client has read most of its earlier messages.
     /// Withdraws the call if that is impossible.
-    async fn ask(&self, number: u64, session: &SessionRow) {
+    async fn ask(&self, number: u64, from: From<'_>) {
         let Brought { owner, tool } = &*self.brought;
         let peer = owner.peer.upgrade();
         if let Some(peer) = &peer {
             peer.room().await;
         }
+        let (session, project, agent) = match from {
+            From::Session(session) => (Some(session), session.project.as_deref(), None),
+            From::Agent { name, project } => (None, Some(project), Some(name)),
+        };
         let called = Value::of(&ToolCalled {
             call: number,
             tool: &tool.name,
             arguments: &self.arguments,
-            session: &session.name,
-            session_id: SessionId(session.id),
-            project: session.project.as_deref(),
+            session: session.map(|session| &*session.name),
+            session_id: session.map(|session| SessionId(session.id)),
+            project,
+            agent,
         });
         if !peer.is_some_and(|peer| peer.notify(CALLED, called)) {
             self.tools.withdraw(number);

@@ -4,7 +4,7 @@ use crate::rpc::chat::ProgressParams;
 use crate::rpc::error_data::InTurn;
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
-use crate::rpc::{chat, models, tool_methods};
+use crate::rpc::{agent_tools, chat, models, tool_methods};
 
 /// Methods, in the order of the documentation.
 pub(super) static METHODS: &[Method] = &[
@@ -51,6 +51,16 @@ pub(super) static METHODS: &[Method] = &[
              only for clients that sent the secret (else `not-allowed`).",
         )
         .result("The number of tools."),
+    method!("model", "call-tool", agent_tools::call_tool => agent_tools::CalledForAgent)
+        .doc(
+            "Calls a client's tool for an agent that is not the server's own; `contexture mcp` \
+             calls this. Only tools whose owner offers them to agents in this project can be \
+             called. If such a tool changes something, its owner asks its user first, for at most \
+             ten minutes longer than the tool may take. Over TCP, only clients that sent the \
+             secret may call this (else `not-allowed`).",
+        )
+        .result("The tool's result, or the reason why there is none.")
+        .pace(Pace::Aside),
     method!("model", "list-tools", tool_methods::list_tools => Vec<tool_methods::Listed>)
         .pages(&Paged::LIST)
         .doc("Lists the tools that the connected clients bring.")

@@ -1,0 +1,77 @@
+//! Tools that clients such as Emacs offer to agents, besides the bridge's own. The server knows
+//! them, and their owner asks its user before a call changes anything.
+
+use std::sync::Arc;
+
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+
+use super::agent::agent_of;
+use super::answer::Trouble;
+use super::tools::{self, Asked};
+
+/// A tool as the server lists it.
+#[derive(Deserialize)]
+struct Listed {
+    name: String,
+    description: String,
+    schema: String,
+    effect: String,
+}
+
+/// The result of a call.
+#[derive(Deserialize)]
+struct Called {
+    content: String,
+    failed: bool,
+}
+
+/// Returns the tools that clients offer to agents in the agent's project: none without a project,
+/// or without a server.
+pub(super) async fn offered(asked: &Asked<'_>) -> Vec<Tool> {
+    let Some(project) = project(asked).await else { return Vec::new() };
+    let params = json!({ "agent_project": project });
+    let listed = asked.link.call::<Option<Vec<Listed>>>("list_tools", params).await;
+    let listed = listed.ok().flatten().unwrap_or_default().into_iter();
+    listed.filter(|tool| tools::Tool::named(&tool.name).is_none()).map(described).collect()
+}
+
+/// Calls a tool of a client.
+///
+/// # Errors
+/// Any [`Trouble`]: the server cannot be reached, or refused the call.
+pub(super) async fn call(
+    asked: &Asked<'_>,
+    name: &str,
+    arguments: JsonObject,
+) -> Result<CallToolResult, Trouble> {
+    let params = json!({
+        "tool": name,
+        "arguments": Json::Object(arguments).to_string(),
+        "project": project(asked).await,
+        "agent": agent_of(asked.context).name,
+    });
+    let given_up = asked.context.ct.cancelled();
+    let called: Called = asked.link.call_apart("call_tool", params, given_up).await?;
+    let content = vec![ContentBlock::text(called.content)];
+    Ok(match called.failed {
+        false => CallToolResult::success(content),
+        true => CallToolResult::error(content),
+    })
+}
+
+/// Returns the folder of the agent's project.
+async fn project(asked: &Asked<'_>) -> Option<String> {
+    let project = asked.project(None).await.ok()?;
+    project.is_project.then(|| project.directory())
+}
+
+fn described(tool: Listed) -> Tool {
+    let schema = match serde_json::from_str(&tool.schema) {
+        Ok(Json::Object(schema)) => schema,
+        _ => JsonObject::new(),
+    };
+    let hints = ToolAnnotations::new().read_only(tool.effect == "reads");
+    Tool::new(tool.name, tool.description, Arc::new(schema)).with_annotations(hints)
+}

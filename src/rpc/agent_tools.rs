@@ -1,0 +1,69 @@
+//! The method by which agents that are not the server's own call tools of clients.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Step;
+use super::call::Call;
+use super::error::{param_error, refused};
+use super::error_data::PlainKind;
+use super::params::Short;
+use crate::agent::tools::cut;
+use crate::wire::message::WireError;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct CallTool {
+    /// Name of the tool.
+    tool: Short,
+    /// Arguments, a JSON object as JSON; defaults to one without members.
+    arguments: Option<String>,
+    /// Folder of the agent's project.
+    project: Short,
+    /// Name of the agent, for the user who is asked.
+    agent: Short,
+}
+
+/// The result of a tool for an agent.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AgentToolResult")]
+pub(super) struct CalledForAgent {
+    /// Result, or the reason why there is none, for the model.
+    content: String,
+    /// True if the tool was refused or failed.
+    failed: bool,
+}
+
+pub(super) fn call_tool(call: Call, given: CallTool) -> Result<Step, WireError> {
+    if !call.access.may_change_providers() {
+        let why = "clients over TCP cannot call tools without the secret; send the secret first, \
+                   or connect over stdio or the Unix socket";
+        return Err(refused(PlainKind::NotAllowed, why.to_owned()));
+    }
+    let (tools, project) = (call.tools.client_tools.clone(), given.project.0);
+    let offered = tools.for_agents(&project);
+    let Some(brought) = offered.iter().find(|brought| brought.tool.name == given.tool.0) else {
+        let names: Vec<&str> = offered.iter().map(|brought| &*brought.tool.name).collect();
+        let what = format!(
+            "must name a tool that is offered to agents in {project}, got {:?}; offered: {}",
+            given.tool.0,
+            names.join(", ")
+        );
+        return Err(param_error("tool", &what));
+    };
+    let calling = tools.agent_call(brought, given.arguments.as_deref().unwrap_or_default());
+    let (ending, hung_up) = (call.tools.ending.clone(), call.hung_up.clone());
+    Ok(Step::Await(Box::pin(async move {
+        let result = match calling {
+            Err(why) => Err(why),
+            Ok(calling) => tokio::select! {
+                biased;
+                () = ending.cancelled() => Err("the server ends".to_owned()),
+                () = hung_up.cancelled() => Err("the agent went away".to_owned()),
+                result = calling.result(&given.agent.0, &project) => result,
+            },
+        };
+        let failed = result.is_err();
+        let content = cut(result.unwrap_or_else(|why| why));
+        Step::done(&CalledForAgent { content, failed })
+    })))
+}

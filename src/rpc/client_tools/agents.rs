@@ -1,0 +1,59 @@
+//! Calls of clients' tools by agents that are not the server's own, such as those that speak MCP.
+
+use std::sync::Arc;
+
+use super::remote::{From, Remote, Request};
+use super::{Brought, ClientTools, Effect};
+
+/// Maximum time for the owner's user to allow a call, in seconds.
+const PATIENCE: u64 = 600;
+
+/// A call by an agent.
+pub(in crate::rpc) struct AgentCall {
+    request: Request,
+    /// Maximum time, in seconds. The owner may ask first.
+    longest: u64,
+}
+
+impl AgentCall {
+    /// Calls the tool for an agent in a project, and waits for the result.
+    ///
+    /// # Errors
+    /// The reason why there is none, as a text for the model.
+    pub(in crate::rpc) async fn result(
+        &self,
+        agent: &str,
+        project: &str,
+    ) -> Result<String, String> {
+        self.request.result(From::Agent { name: agent, project }, self.longest).await
+    }
+}
+
+impl ClientTools {
+    /// Creates a call of a tool with these arguments.
+    ///
+    /// # Errors
+    /// The reason, as a text for the model.
+    pub(in crate::rpc) fn agent_call(
+        &self,
+        brought: &Arc<Brought>,
+        arguments: &str,
+    ) -> Result<AgentCall, String> {
+        let tool = &brought.tool;
+        let longest = tool.seconds + if tool.effect == Effect::Reads { 0 } else { PATIENCE };
+        let remote = Remote { brought: Arc::clone(brought), tools: self.clone() };
+        Ok(AgentCall { request: remote.request(arguments)?, longest })
+    }
+
+    /// Returns the tools that agents may call in a project, those of each name that came first.
+    pub(in crate::rpc) fn for_agents(&self, project: &str) -> Vec<Arc<Brought>> {
+        let mut offered: Vec<Arc<Brought>> = Vec::new();
+        for brought in self.here() {
+            let is_known = offered.iter().any(|known| known.tool.name == brought.tool.name);
+            if brought.tool.is_for_agents(project) && !is_known {
+                offered.push(brought);
+            }
+        }
+        offered
+    }
+}
