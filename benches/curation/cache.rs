@@ -82,7 +82,7 @@ fn row(name: &str, log: &Log, window: impl Fn(&History<'_>) -> Vec<Part>) -> Vec
     let within = if bill.largest <= WINDOW { "" } else { " OVER" };
     vec![
         name.to_owned(),
-        format!("{:.2} M", bill.cost / 1e6),
+        format!("{:.3} M", bill.cost / 1e6),
         format!("≤ {:.1} M", TARGET / 1e6),
         format!("{}{within}", bill.largest),
         bill.rewritten.to_string(),

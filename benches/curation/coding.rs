@@ -31,8 +31,10 @@ pub(crate) enum Phrasing {
     Developed,
     /// The other half of the fresh sentences, which was held out, and then used to correct it.
     Judged,
-    /// Sentences that were written last. Nothing was changed for them.
+    /// Sentences that were written after these, and then used to correct it, too.
     Later,
+    /// Sentences that were written last. Nothing was changed for them.
+    Newest,
 }
 
 /// A specific that a summary has to keep.

@@ -1,19 +1,25 @@
-//! The sentences of `fresh.txt`, in two halves, and those of `later.txt`, which were written last.
+//! The sentences of `fresh.txt`, in two halves, and those of `later.txt` and `newest.txt`, which were
+//! written after them.
 
 use crate::coding::Phrasing;
 
 const SENTENCES: &str = include_str!("fresh.txt");
 const LATER: &str = include_str!("later.txt");
+const NEWEST: &str = include_str!("newest.txt");
 
 /// Returns the sentences of a class for one of the halves, or none for other sets of sentences.
 pub(crate) fn sentences(class: &str, phrasing: Phrasing) -> Vec<&'static str> {
-    let later = of_class(LATER, class);
-    if phrasing == Phrasing::Later && !later.is_empty() {
+    let later = match phrasing {
+        Phrasing::Later => of_class(LATER, class),
+        Phrasing::Newest => of_class(NEWEST, class),
+        _ => Vec::new(),
+    };
+    if !later.is_empty() {
         return later;
     }
     let judged = match phrasing {
         Phrasing::Developed => false,
-        Phrasing::Judged | Phrasing::Later => true,
+        Phrasing::Judged | Phrasing::Later | Phrasing::Newest => true,
         _ => return Vec::new(),
     };
     let sentences = of_class(SENTENCES, class).into_iter();

@@ -100,6 +100,12 @@ pub(crate) fn measure() -> anyhow::Result<()> {
     rows.push(row(name, &cuts, |cut, history, budget| {
         after_summary(ALL[0], history, budget, Some(&cut.query))
     }));
+    for (name, part) in [("all", 1.0), ("half", 0.5)] {
+        let name = format!("the best lines for what comes, in {name} of the room");
+        rows.push(row(&name, &cuts, |cut, history, budget| {
+            oracle(cut, history, (budget as f64 * part) as u64)
+        }));
+    }
     let head = ["window in share of the history", "5.5 %", "10 %", "11 %", "20 %"];
     print(&title, &head, &rows)
 }
@@ -187,6 +193,37 @@ fn after_summary(
         std::iter::once(part.content.to_string()).chain(arguments)
     });
     texts.collect()
+}
+
+/// Chooses lines knowing what the agent will write: those with most of it for their cost, beside the
+/// units that cannot be left out. Shows how much fits into the room.
+fn oracle(cut: &Cut, history: &History<'_>, budget: u64) -> Vec<String> {
+    let fixed = history.units.iter().filter(|unit| unit.kept.is_some());
+    let mut left = budget.saturating_sub(fixed.clone().map(|unit| unit.tokens).sum());
+    let shown = fixed.flat_map(|unit| history.members(unit)).flat_map(baseline::texts);
+    let mut texts: Vec<String> = shown.collect();
+    let seen: HashSet<&str> = texts.iter().flat_map(|text| text.lines()).map(bare).collect();
+    let has_none = |lines: &HashSet<String>| !lines.iter().any(|line| seen.contains(&**line));
+    let mut is_missing: Vec<bool> = cut.wanted.iter().map(has_none).collect();
+    let mut of_line: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (at, lines) in cut.wanted.iter().enumerate() {
+        lines.iter().for_each(|line| of_line.entry(line).or_default().push(at));
+    }
+    let mut chosen = Vec::new();
+    loop {
+        let worth = |(line, has): (&&str, &Vec<usize>)| {
+            let new = has.iter().filter(|at| is_missing[**at]).count();
+            let cost = history.measure.text(line) + 1;
+            (new > 0 && cost <= left).then(|| (new as f64 / cost as f64, cost, (*line).to_owned()))
+        };
+        let best = of_line.iter().filter_map(worth).max_by(|a, b| a.0.total_cmp(&b.0));
+        let Some((_, cost, line)) = best else { break };
+        left -= cost;
+        of_line[&*line].iter().for_each(|at| is_missing[*at] = false);
+        chosen.push(line);
+    }
+    texts.extend(chosen);
+    texts
 }
 
 /// Returns the texts that a strategy shows.

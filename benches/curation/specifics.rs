@@ -39,7 +39,8 @@ pub(crate) fn measure() -> anyhow::Result<()> {
         (Phrasing::HeldOut, "later held-out"),
         (Phrasing::Developed, "fresh, developed with"),
         (Phrasing::Judged, "fresh, once for judging"),
-        (Phrasing::Later, "latest, for judging"),
+        (Phrasing::Later, "later, once for judging"),
+        (Phrasing::Newest, "newest, for judging"),
     ] {
         let mut counts = vec![Count::default(); ROUNDS + 1];
         for seed in 1..=SESSIONS {

@@ -1,17 +1,27 @@
 //! Writes chosen lines, with their numbers and with marks where lines are missing.
 
+use std::borrow::Cow;
+
 use super::work::{Line, Place};
 use crate::curation::unit::History;
 use crate::session::message::Role;
 
 /// Mark in place of missing lines.
 const MISSING: &str = "…";
+/// Maximum number of lines of a message that are listed without naming their message.
+const FEW: usize = 4;
+/// Heading of the messages with many lines.
+const MANY: &str = "Lines of these messages that the work names:";
+/// Heading of the other lines.
+const LISTED: &str = "Lines that the work names, each after the number of its message:";
 
-/// Writes the chosen lines of left-out messages, which must be in the order of the log. Each
-/// message is named before its lines.
+/// Writes the chosen lines of left-out messages, which must be in the order of the log. Messages
+/// with many lines are named before them. The other lines follow as a list, each after the number
+/// of its message: naming their messages would cost about as much as these lines.
 pub(super) fn of_messages(history: &History<'_>, unit_of: &[usize], lines: &[&Line<'_>]) -> String {
-    let mut text = String::from("Lines of these messages that the work names:");
-    for lines in lines.chunk_by(|left, right| left.message == right.message) {
+    let of_message = || lines.chunk_by(|left, right| left.message == right.message);
+    let mut text = String::new();
+    for lines in of_message().filter(|lines| lines.len() > FEW) {
         let index = lines[0].message;
         let message = history.messages[index];
         let is_result = message.role == Role::Tool;
@@ -20,9 +30,21 @@ pub(super) fn of_messages(history: &History<'_>, unit_of: &[usize], lines: &[&Li
         } else {
             message.role.name()
         };
+        text += if text.is_empty() { MANY } else { "" };
         text += &format!("\n\nmsg-{}, {of}:\n", message.number);
         write(&mut text, lines, is_result);
         text.truncate(text.trim_end().len());
+    }
+    let few = of_message().filter(|lines| lines.len() <= FEW).flatten();
+    // Outside of its place, a line that names nothing says nothing.
+    let mut listed = few.filter(|line| line.names_any()).peekable();
+    if listed.peek().is_some() {
+        text += if text.is_empty() { "" } else { "\n\n" };
+        text += LISTED;
+        for line in listed {
+            let number = history.messages[line.message].number;
+            text += &format!("\n{number}: {}", as_read(line).trim());
+        }
     }
     text
 }
@@ -46,10 +68,18 @@ fn write(text: &mut String, lines: &[&Line<'_>], numbered: bool) {
                 text.push('\n');
             }
             Place::Arguments(_) => {
-                *text += &line.text.replace("\\\"", "\"").replace("\\t", "\t");
+                *text += &as_read(line);
                 text.push('\n');
             }
         }
+    }
+}
+
+/// Returns a line without the escapes of JSON, if it is from an argument.
+fn as_read<'h>(line: &Line<'h>) -> Cow<'h, str> {
+    match line.place {
+        Place::Content(_) => Cow::Borrowed(line.text),
+        Place::Arguments(_) => Cow::Owned(line.text.replace("\\\"", "\"").replace("\\t", "\t")),
     }
 }
 

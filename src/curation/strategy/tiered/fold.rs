@@ -26,7 +26,7 @@ const SUMMARIZED: f64 = 0.7;
 const RECENT: f64 = 0.1;
 /// Minimum share of the room for lines of what was given up, even if the newest messages take all
 /// that is below the target. More would make cached prompts invalid too often.
-const LINES: f64 = 0.2;
+const LINES: f64 = 0.35;
 /// Share of the budget for the note about left-out messages.
 const RESERVE: f64 = 0.05;
 /// Size in tokens above which a result is cut to its beginning and end, before smaller results are

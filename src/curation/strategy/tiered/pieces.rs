@@ -19,13 +19,14 @@ const LONGEST: usize = 400;
 const LONGEST_NEIGHBOUR: usize = 160;
 /// Share of the room for the neighbours of the best lines. More of them would take the place of
 /// lines that are needed.
-const NEIGHBOURS: f64 = 0.15;
+const NEIGHBOURS: f64 = 0.05;
 /// Guessed size of a line's end and a mark for missing lines, in bytes.
 const MARK: usize = 3;
 /// Guessed size of the number of a result's line, in bytes.
 const NUMBER: usize = 4;
-/// Guessed size of naming the message that lines come from, in bytes.
-const HEAD: usize = 30;
+/// Guessed size of naming the message that lines come from, in bytes. Most messages have few lines,
+/// which only need its number.
+const HEAD: usize = 12;
 /// Number of lines that are counted exactly, to guess the cost of the others better.
 const SAMPLE: usize = 200;
 /// Room below which no more lines are sought, in tokens.

@@ -149,14 +149,25 @@ fn check_text(log: &[Message], budget: u64, expected: &str) {
 
 #[test]
 fn the_note_quotes_the_lines_that_the_work_names() {
-    for budget in [700, 2100] {
-        check_text(
-            &run_with_lines(),
-            budget,
-            "msg-4, run:\n…\n29: nothing of interest is on this line\n30:     fn \
-             parse_header(input) {\n31:         the first line",
-        );
+    let listed = "\n4: fn parse_header(input) {";
+    check_text(&run_with_lines(), 700, listed);
+    check_text(&run_with_lines(), 2100, listed);
+}
+
+#[test]
+fn many_lines_of_a_message_have_their_places() {
+    let mut log = run_with_lines();
+    let mut lines = vec!["nothing of interest is on this line".to_owned(); 60];
+    for at in (9..50).step_by(10) {
+        lines[at] = format!("    call_{at}(parse_header);");
     }
+    log[3] = message(4, "t<1", &lines.join("\n"));
+    for index in (4..log.len()).step_by(2) {
+        let said = format!("I change call_{} next.", 10 * (index / 2) - 11);
+        log[index] = message(index as u64 + 1, "a>1", &said);
+    }
+    check_text(&log, 2100, "msg-4, run:\n…\n");
+    check_text(&log, 2100, "10:     call_9(parse_header);\n");
 }
 
 #[test]
@@ -168,7 +179,23 @@ fn an_older_reading_of_a_file_is_not_quoted() {
     };
     (log[2].tool_calls, log[4].tool_calls) = (read("1"), read("1"));
     log[5] = Message { content: log[3].content.clone(), number: 6, ..log[3].clone() };
-    check_text(&log, 700, "msg-6, a.rs:\n…\n29: nothing");
+    check_text(&log, 700, "\n6: fn parse_header(input) {");
+}
+
+#[test]
+fn numbers_that_differ_from_result_to_result_are_not_quoted() {
+    let mut log = run(12, 100);
+    for index in (3..log.len()).step_by(2) {
+        let text = format!("Wall time: {}.0{index} seconds\nplain words", index * 7);
+        let result = message(index as u64 + 1, "t<1", &format!("{text}\n{}", "word ".repeat(80)));
+        log[index] = Message { tool_call_id: log[index].tool_call_id.clone(), ..result };
+    }
+    let measure = measure();
+    let history = History::new(log.iter().collect(), &measure);
+    let aim = Aim { budget: 700, query: None, similarity: None };
+    for shown in Tiered.project(&history, &aim).shown {
+        assert!(!matches!(shown, Shown::Note { content, .. } if content.contains("Wall time")));
+    }
 }
 
 #[test]

@@ -5,7 +5,12 @@
 //! recently it was written.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher};
 use std::ops::Range;
+
+use string_interner::backend::StringBackend;
+use string_interner::symbol::SymbolU32;
+use string_interner::{StringInterner, Symbol};
 
 use crate::curation::unit::History;
 use crate::retrieval::specifics;
@@ -16,12 +21,15 @@ const MEMORY: f64 = 60.0;
 /// Weight of a mention however old it is, relative to one in the newest message.
 const LEAST_WEIGHT: f64 = 0.05;
 /// Weight of a mention in a tool's result, relative to one in the words of the agent or the user.
-const IN_RESULT: f64 = 0.1;
+const IN_RESULT: f64 = 0.15;
 /// Additional weight of a specific in the query.
 const IN_QUERY: f64 = 1.0;
 /// Share of a specific's weight that remains once it was shown in the agent's words: the content
 /// that it names is in the results.
 const TOLD: f64 = 0.1;
+/// Number of lines that differ only in their numbers, from which on these numbers say nothing: what
+/// tools and their hosts add to each result, such as times and identifiers.
+const REPEATED: usize = 4;
 /// Number of bytes that are read, from the newest message on. Beyond that, lines are not found.
 const READ: usize = 384 << 10;
 
@@ -37,6 +45,13 @@ pub(super) struct Line<'h> {
     pub(super) text: &'h str,
     /// Its specifics, as a range of [`Work::mentions`].
     mentions: Range<usize>,
+}
+
+impl Line<'_> {
+    /// Returns whether the line has specifics.
+    pub(super) fn names_any(&self) -> bool {
+        !self.mentions.is_empty()
+    }
 }
 
 /// How much of a message is shown without its lines.
@@ -66,13 +81,16 @@ pub(super) struct Work<'h> {
     pub(super) lines: Vec<Line<'h>>,
     /// Numbers of the specifics in [`Self::lines`].
     mentions: Vec<u32>,
-    numbers: HashMap<&'h str, u32>,
+    /// The specifics, whose numbers are their places here.
+    names: StringInterner<StringBackend<SymbolU32>>,
     /// Weight of each specific.
     weights: Vec<f64>,
     /// Share of each specific's weight that another line with it is still worth.
     worth: Vec<f64>,
     /// Last message with the specific, so that a message counts once.
     counted: Vec<usize>,
+    /// True for specifics that are only numbers.
+    is_number: Vec<bool>,
 }
 
 impl<'h> Work<'h> {
@@ -96,9 +114,10 @@ impl<'h> Work<'h> {
             let weight = if message.role == Role::Tool { IN_RESULT * recency } else { recency };
             work.read(message, index, weight, sight(index));
         }
+        work.forget_repeated();
         specifics::each(query.unwrap_or(""), |specific| {
-            if let Some(number) = work.numbers.get(specific) {
-                work.weights[*number as usize] += IN_QUERY;
+            if let Some(number) = work.names.get(specific) {
+                work.weights[number.to_usize()] += IN_QUERY;
             }
         });
         work
@@ -131,15 +150,45 @@ impl<'h> Work<'h> {
         }
     }
 
-    fn number(&mut self, specific: &'h str) -> u32 {
-        let next = self.weights.len() as u32;
-        let number = *self.numbers.entry(specific).or_insert(next);
-        if number == next {
+    /// Forgets the numbers of lines that are repeated with other numbers.
+    fn forget_repeated(&mut self) {
+        let hashed = |text: &str, digits: bool| {
+            let mut hasher = DefaultHasher::new();
+            let bytes = text.bytes().filter(|byte| digits || !byte.is_ascii_digit());
+            bytes.for_each(|byte| hasher.write_u8(byte));
+            hasher.finish()
+        };
+        // The different lines of each form, by their hashes.
+        let mut forms: HashMap<u64, Vec<u64>> = HashMap::new();
+        let mut alike: Vec<(usize, u64)> = Vec::new();
+        for (at, line) in self.lines.iter().enumerate() {
+            let mentions = &self.mentions[line.mentions.clone()];
+            let says_numbers = || mentions.iter().all(|mention| self.is_number[*mention as usize]);
+            if !mentions.is_empty() && says_numbers() {
+                let (form, text) = (hashed(line.text, false), hashed(line.text, true));
+                let texts = forms.entry(form).or_default();
+                if texts.len() < REPEATED && !texts.contains(&text) {
+                    texts.push(text);
+                }
+                alike.push((at, form));
+            }
+        }
+        for (at, form) in alike {
+            if forms[&form].len() >= REPEATED {
+                self.lines[at].mentions = 0..0;
+            }
+        }
+    }
+
+    fn number(&mut self, specific: &str) -> u32 {
+        let number = self.names.get_or_intern(specific).to_usize();
+        if number == self.weights.len() {
             self.weights.push(0.0);
             self.worth.push(1.0);
             self.counted.push(usize::MAX);
+            self.is_number.push(!specific.bytes().any(|byte| byte.is_ascii_alphabetic()));
         }
-        number
+        number as u32
     }
 
     /// Returns the weight of the specifics of a line, as far as they are not shown yet.
