@@ -253,7 +253,7 @@ fn a_summary_takes_away_nothing_that_fits() {
 #[test]
 fn lines_of_summarized_messages_are_quoted() {
     let (shown, _) = project_summarized(&run_with_lines(), 26, 700);
-    assert!(shown[2].contains("30:     fn parse_header(input) {"), "{shown:?}");
+    assert!(shown[2].contains("4: fn parse_header(input) {"), "{shown:?}");
 }
 
 #[test]
