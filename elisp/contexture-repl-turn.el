@@ -328,9 +328,9 @@ What would be sent is counted again, too."
 (cl-defstruct (contexture-repl--approval (:constructor contexture-repl--make-approval)
                                          (:copier nil))
   "A model's request to use TOOL with ARGUMENTS, described by TEXT.
-NUMBER is the server's.  The block, or the line that replaces it, has the
-text properties FIXED and is between the markers FROM and TO."
-  number tool text arguments fixed from to)
+NUMBER is the server's.  The block, or the line that replaces it, is
+between the markers FROM and TO."
+  number tool text arguments from to)
 
 (defconst contexture-repl-approval-buffer "*contexture: approval*"
   "Name of the buffer that shows a model's request in full.")
@@ -452,26 +452,25 @@ Quotes in strings stay escaped, so that no text can look like more arguments."
   (contexture--visible (or (plist-get params :tool) (plist-get params :name)
                            (plist-get params :text) "a tool")))
 
-(defun contexture-repl--draw-tool-call (params &rest properties)
-  "Draw the call of a tool, from PARAMS, with PROPERTIES."
+(defun contexture-repl--draw-tool-call (params)
+  "Draw the call of a tool, from PARAMS."
   (let* ((given (plist-get params :arguments))
          (arguments (if (stringp given) given (contexture-repl--pretty given))))
-    (apply #'contexture-repl--draw-fold
-           (string-trim-right (format "calls %s %s" (contexture-repl--tool-name params)
-                                      (contexture-repl--one-line arguments 50)))
-           (and (> (length arguments) 50) (contexture-repl--pretty given))
-           'contexture-used t properties)))
+    (contexture-repl--draw-fold
+     (string-trim-right (format "calls %s %s" (contexture-repl--tool-name params)
+                                (contexture-repl--one-line arguments 50)))
+     (and (> (length arguments) 50) (contexture-repl--pretty given))
+     'contexture-used t)))
 
-(defun contexture-repl--draw-tool-result (params &rest properties)
-  "Draw the result of a tool, from PARAMS, with PROPERTIES.
+(defun contexture-repl--draw-tool-result (params)
+  "Draw the result of a tool, from PARAMS.
 Its request for approval, if any, is then settled."
   (dolist (approval contexture-repl--approvals)
     (when (equal (contexture-repl--approval-tool approval)
                  (contexture-repl--tool-name params))
       (contexture-repl--settle-approval approval "not decided")))
-  (apply #'contexture-repl--draw-fold
-         (contexture-repl--tool-result-line params) nil
-         'contexture-result t 'contexture-used t properties))
+  (contexture-repl--draw-fold (contexture-repl--tool-result-line params) nil
+                              'contexture-result t 'contexture-used t))
 
 (defun contexture-repl--tool-result-line (params)
   "Return a line for the result of a tool, from PARAMS."
@@ -501,7 +500,7 @@ CALLS are those of the turn's result, in order."
             (goto-char at)
             (insert (contexture-repl--fold
                      (string-trim (buffer-substring-no-properties at end)) text
-                     'contexture-used t 'contexture-message message))
+                     'contexture-used t))
             (setq end (+ (point) (- end at)))
             (delete-region (point) end)
             (setq end (point))))
@@ -521,16 +520,15 @@ CALLS are those of the turn's result, in order."
     map)
   "Keymap of the block that asks whether a model may use a tool.")
 
-(defun contexture-repl--draw-approval (params &rest properties)
-  "Ask about the request in PARAMS, in a block with PROPERTIES."
+(defun contexture-repl--draw-approval (params)
+  "Ask about the request in PARAMS, in a block."
   (let* ((approval (contexture-repl--make-approval
                     :number (plist-get params :approval)
                     :tool (contexture-repl--tool-name params)
                     :text (contexture-repl--approval-words params)
                     :arguments (contexture--visible
                                 (contexture-repl--pretty (plist-get params :arguments))
-                                t)
-                    :fixed properties)))
+                                t))))
     (contexture-repl--changing
       (goto-char contexture-repl--tail)
       (contexture-repl--end-line)
@@ -566,9 +564,8 @@ CALLS are those of the turn's result, in order."
                 (contexture-repl--approval-button "[n] refuse" 'refuse) "\n")))
     (add-text-properties
      0 (length block)
-     (apply #'contexture-repl--fixed 'contexture-approval approval
-            'keymap contexture-repl-approval-map
-            (contexture-repl--approval-fixed approval))
+     (contexture-repl--fixed 'contexture-approval approval
+                             'keymap contexture-repl-approval-map)
      block)
     block))
 
@@ -705,8 +702,7 @@ Ask again, unless the server no longer waits for it."
    approval
    (apply #'propertize
           (format "  %s: %s\n" (contexture-repl--approval-tool approval) words)
-          'face 'contexture-repl-tool 'contexture-note t
-          (apply #'contexture-repl--fixed (contexture-repl--approval-fixed approval))))
+          'face 'contexture-repl-tool 'contexture-note t (contexture-repl--fixed)))
   (contexture-repl--draw-header))
 
 (defun contexture-repl--replace-block (approval text)
@@ -795,9 +791,9 @@ models use TOOL without asking, and `ask' asks again."
 
 ;; Thousands of pieces of an answer may arrive in a second.  They are only
 ;; queued on arrival, and drawn together about thirty times a second, never
-;; for long, so that Emacs answers keys in between.  Garbage collection
-;; waits until the user pauses.  If the server goes away during a turn, the
-;; connection repeats the call, and the partial answer is removed.
+;; for long, so that Emacs answers keys in between.  If the server goes away
+;; during a turn, the connection repeats the call, and the partial answer is
+;; removed.
 
 (defcustom contexture-repl-show-reasoning t
   "Non-nil means show a model's reasoning before its answer."
@@ -949,9 +945,7 @@ in between; return non-nil in that case."
           (contexture-repl--end-line)
           (setf (contexture-repl--turn-start turn) (copy-marker (point))
                 (contexture-repl--turn-state turn)
-                (contexture-repl-markdown--begin
-                 (contexture-repl--fixed 'contexture-message
-                                         (contexture-repl--turn-answer turn)))))
+                (contexture-repl-markdown--begin (contexture-repl--fixed))))
         (push text (contexture-repl--turn-pieces turn))
         (contexture-repl-markdown--insert (contexture-repl--turn-state turn) text)))))
 
@@ -964,12 +958,12 @@ in between; return non-nil in that case."
              (:tool-result #'contexture-repl--draw-tool-result)
              (:retry #'contexture-repl--draw-wait)
              (_ #'contexture-repl--draw-approval))
-           params 'contexture-message (contexture-repl--turn-answer turn)))
+           params))
 
-(defun contexture-repl--draw-wait (params &rest properties)
-  "Draw a remark about a wait within an answer, from PARAMS, with PROPERTIES."
+(defun contexture-repl--draw-wait (params)
+  "Draw a remark about a wait within an answer, from PARAMS."
   (when-let* ((text (plist-get params :text)))
-    (apply #'contexture-repl--note text nil properties)))
+    (contexture-repl--note text)))
 
 (defun contexture-repl--end-part (turn)
   "Finish the part of TURN's answer that is being drawn, if there is one."
@@ -997,8 +991,7 @@ in between; return non-nil in that case."
     (insert (apply #'propertize (contexture--visible text t)
                    'face 'contexture-repl-reasoning
                    'contexture-reasoning t
-                   (contexture-repl--fixed 'contexture-message
-                                           (contexture-repl--turn-answer turn))))))
+                   (contexture-repl--fixed)))))
 
 (defun contexture-repl--asked-again ()
   "Remove the partial answers of calls that were just repeated.

@@ -30,7 +30,8 @@
 
 ;; Inserts a text that arrives in pieces and fontifies its Markdown.  A
 ;; complete line is drawn once; only the last line, while it is short, is
-;; redrawn with each piece, so the work is proportional to the text.  Code
+;; redrawn with each piece, so the work is proportional to the text.  A text
+;; that comes at once is drawn when it is first seen, as by jit-lock.  Code
 ;; between fences gets the faces of its language from a hidden buffer in
 ;; that language's major mode, which receives the lines as they come.
 ;;
@@ -133,12 +134,23 @@ PROPERTIES are those of the whole text."
 
 (defun contexture-repl-markdown--insert-broken (state text)
   "Insert TEXT, the next piece of STATE's text, breaking long lines."
-  (let ((start (point)) (from 0) newline)
-    (while (setq newline (string-search "\n" text from))
-      (contexture-repl-markdown--insert-piece state (substring text from (1+ newline)))
-      (setf (contexture-repl-markdown--state-column state) 0)
-      (setq from (1+ newline)))
-    (contexture-repl-markdown--insert-piece state (substring text from))
+  ;; At once, as far as no line is long: each insertion is a stretch of
+  ;; text with properties of its own for good.
+  (let ((start (point)) (inserted 0) (from 0) newline)
+    (while from
+      (setq newline (string-search "\n" text from))
+      (let ((column (+ (contexture-repl-markdown--state-column state)
+                       (- (or newline (length text)) from))))
+        (if (<= column contexture-repl-markdown--longest)
+            (setf (contexture-repl-markdown--state-column state) column)
+          (insert (substring text inserted from))
+          (contexture-repl-markdown--insert-piece state (substring text from newline))
+          (setq inserted newline)))
+      (when newline
+        (setf (contexture-repl-markdown--state-column state) 0))
+      (setq from (and newline (1+ newline))))
+    (when inserted
+      (insert (substring text inserted)))
     (add-text-properties start (point) (contexture-repl-markdown--state-properties state))
     (contexture--show-hidden (max (point-min) (1- start)) (point))))
 
@@ -331,8 +343,19 @@ first, and a tree-sitter mode is taken if there is no other."
           (let ((beg (+ to (- position from))) (end (+ to (- next from))))
             (with-current-buffer target
               (put-text-property beg end 'face
-                                 (append (ensure-list face) '(contexture-repl-code))))))
+                                 (contexture-repl-markdown--code-face face)))))
         (setq position next)))))
+
+(defvar contexture-repl-markdown--code-faces nil
+  "Alist from faces of code to these above that of blocks, which all texts share.")
+
+(defun contexture-repl-markdown--code-face (face)
+  "Return FACE, a value of the property `face', above the face of blocks."
+  (or (cdr (assoc face contexture-repl-markdown--code-faces))
+      (let ((above (append (ensure-list face) '(contexture-repl-code))))
+        (when (symbolp face)
+          (push (cons face above) contexture-repl-markdown--code-faces))
+        above)))
 
 (defun contexture-repl-markdown--block-text (position)
   "Return the code of the block at POSITION without its fence's indentation."
@@ -370,9 +393,14 @@ first, and a tree-sitter mode is taken if there is no other."
          (put-text-property beg end 'face 'contexture-repl-quote)
          (contexture-repl-markdown--indent beg end (match-end 0)))))
 
+(defconst contexture-repl-markdown--indents
+  (vconcat (mapcar (lambda (width) (make-string width ?\s)) (number-sequence 0 40)))
+  "Indentations by their widths, which all lines share.")
+
 (defun contexture-repl-markdown--indent (beg end to)
   "Indent the continuation lines of BEG to END to the column of TO."
-  (put-text-property beg end 'wrap-prefix (make-string (min 40 (- to beg)) ?\s)))
+  (put-text-property beg end 'wrap-prefix
+                     (aref contexture-repl-markdown--indents (min 40 (- to beg)))))
 
 (defun contexture-repl-markdown--hide (beg end)
   "Hide the markup from BEG to END; see `contexture-repl-hide-markup'."
@@ -596,9 +624,16 @@ cancelled.")
     (set-marker contexture-repl--tail (point-min)))
   (contexture-repl--draw-context))
 
+;; Each stretch of text in one look has a list of its properties, and the
+;; collector of garbage visits them all: what all texts have is a category.
+(dolist (category '(contexture-repl-fixed contexture-repl-undrawn))
+  (put category 'read-only t)
+  (put category 'front-sticky '(read-only)))
+(put 'contexture-repl-fixed 'fontified t)
+
 (defun contexture-repl--fixed (&rest properties)
   "Return PROPERTIES plus those that make text read-only."
-  `(read-only t front-sticky (read-only) ,@properties))
+  `(category contexture-repl-fixed ,@properties))
 
 (defun contexture-repl--change (function)
   "Call FUNCTION, which changes the text above the prompt.
@@ -655,11 +690,30 @@ SLOTS are more slots of the message."
   (contexture-repl--changing
     (goto-char contexture-repl--tail)
     (contexture-repl--end-line)
-    (let ((state (contexture-repl-markdown--begin
-                  (contexture-repl--fixed 'contexture-message message))))
-      (contexture-repl-markdown--insert state text)
-      (contexture-repl-markdown--end state)
-      (contexture-repl--end-line))))
+    (contexture-repl-markdown--insert-broken
+     (contexture-repl-markdown--begin '(category contexture-repl-undrawn)) text)
+    (contexture-repl--end-line)))
+
+(defun contexture-repl--draw-seen (position)
+  "Draw the text at POSITION, which is about to be seen, unless it is drawn."
+  (when (eq (get-text-property position 'category) 'contexture-repl-undrawn)
+    (contexture-repl--changing
+      (let* ((end (next-single-property-change position 'category nil (point-max)))
+             (state (progn
+                      (goto-char (previous-single-property-change end 'category nil
+                                                                  (point-min)))
+                      (contexture-repl-markdown--begin nil))))
+        (put-text-property (point) end 'category 'contexture-repl-fixed)
+        (contexture-repl-markdown--draw-lines state end)
+        (goto-char end)
+        (contexture-repl-markdown--end state)))))
+
+(defun contexture-repl--draw-all (&rest _)
+  "Draw all texts of this conversation that are not drawn yet."
+  (let ((position (point-min)))
+    (while (setq position (text-property-any position (point-max) 'category
+                                             'contexture-repl-undrawn))
+      (contexture-repl--draw-seen position))))
 
 (defun contexture-repl--begin-message (role &rest slots)
   "Draw the heading of a message of ROLE with SLOTS, and return the message."
@@ -676,7 +730,7 @@ SLOTS are more slots of the message."
                      'face (if (eq role :user) 'contexture-repl-user
                              'contexture-repl-model)
                      'contexture-heading t
-                     (contexture-repl--fixed 'contexture-message message))))
+                     (contexture-repl--fixed))))
     (push message contexture-repl--messages)
     message))
 

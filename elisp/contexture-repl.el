@@ -859,6 +859,7 @@ that is called with the answer so far and with `more', `done' or `failed'."
 (defun contexture-repl--block-here ()
   "Return the position of the block of code at point, or of the last one."
   (if (get-text-property (point) 'contexture-block) (point)
+    (contexture-repl--draw-all)
     (or (contexture-repl--last-block)
         (user-error "No answer here has a block of code"))))
 
@@ -874,7 +875,7 @@ that is called with the answer so far and with `more', `done' or `failed'."
 
 (defun contexture-repl--answer-block-p (position)
   "Return non-nil if a block of code of an answer is at POSITION."
-  (let ((message (get-text-property position 'contexture-message)))
+  (let ((message (contexture-repl--message-at position)))
     (and (get-text-property position 'contexture-block)
          message
          (eq (contexture-repl--message-role message) :assistant))))
@@ -940,6 +941,7 @@ or if there is no other window, choose one."
 
 (defun contexture-repl--block-starts ()
   "Return the start positions of the blocks of code in this buffer."
+  (contexture-repl--draw-all)
   (let ((position (point-min)) starts)
     (while (< position contexture-repl--tail)
       (when (get-text-property position 'contexture-block)
@@ -957,7 +959,7 @@ name in the project's buffers and in the context.  \\<contexture-review-map>Ther
 the change and \\[contexture-review-reject] rejects it.  No file is saved."
   (interactive)
   (let* ((block (contexture-repl--block-here))
-         (message (get-text-property block 'contexture-message))
+         (message (contexture-repl--message-at block))
          (code (contexture-repl-markdown--block-text block))
          (origin (or (and message (contexture-repl--message-origin message))
                      (contexture-repl--definition code)))
@@ -1153,6 +1155,8 @@ and \\[contexture-repl-apply] applies it to the code that you asked about.
 \\{contexture-repl-mode-map}"
   (set-syntax-table text-mode-syntax-table)
   (setq-local font-lock-function #'ignore
+              font-lock-ensure-function #'contexture-repl--draw-all
+              fontification-functions (list #'contexture-repl--draw-seen)
               word-wrap t
               truncate-lines nil
               scroll-conservatively 101
@@ -1349,7 +1353,7 @@ A model's text after the use of a tool belongs to the same answer."
     (cond ((and (eq role :tool) last)
            (contexture-repl--draw-logged-result
             (cdr (assoc (plist-get message :tool-call-id) contexture-repl--called))
-            content last))
+            content))
           (going-on
            (setf (contexture-repl--message-id last) (plist-get message :id))
            (unless (string-empty-p content)
@@ -1359,15 +1363,15 @@ A model's text after the use of a tool belongs to the same answer."
     (dolist (call (plist-get message :tool-calls))
       (push (cons (plist-get call :id) (contexture-repl--tool-name call))
             contexture-repl--called)
-      (contexture-repl--draw-tool-call call 'contexture-message last))))
+      (contexture-repl--draw-tool-call call))))
 
 (defun contexture-repl--after-tool-p ()
   "Return non-nil if the last thing drawn is the use of a tool."
   (and (> contexture-repl--tail (point-min))
        (get-text-property (1- contexture-repl--tail) 'contexture-used)))
 
-(defun contexture-repl--draw-logged-result (tool content message)
-  "Draw CONTENT, the result of TOOL, as part of MESSAGE.
+(defun contexture-repl--draw-logged-result (tool content)
+  "Draw CONTENT, the result of TOOL.
 The server's own tools return JSON on success, else plain text.  TOOL is
 nil if the call is not shown."
   (contexture-repl--draw-fold
@@ -1378,7 +1382,7 @@ nil if the call is not shown."
                 "done" content))
     (- (contexture-repl--width) 4))
    (and (> (length content) 40) content)
-   'contexture-message message 'contexture-used t))
+   'contexture-used t))
 
 (defun contexture-repl-next-message (&optional count)
   "Go to the next message, or COUNT messages forward."

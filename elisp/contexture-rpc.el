@@ -322,6 +322,14 @@ A server that this Emacs started ends; its data are saved."
 
 ;;;; The connection
 
+(defun contexture--make-inbox ()
+  "Return a new buffer for what a server writes."
+  (with-current-buffer (generate-new-buffer " *contexture inbox*")
+    (setq buffer-undo-list t
+          case-fold-search nil)
+    (setq-local inhibit-modification-hooks t)
+    (current-buffer)))
+
 (defclass contexture-connection (jsonrpc-connection)
   ((target :initarg :target
            :documentation "A command as (PROGRAM . ARGS), (:unix PATH) or (:tcp HOST PORT).")
@@ -333,10 +341,14 @@ A server that this Emacs started ends; its data are saved."
            :documentation "Reason why the connection last went down, a string.")
    (info :initform nil
          :documentation "Result of `server-info', a plist.")
-   (pieces :initform nil
-           :documentation "Pieces of an unfinished line, the newest first.")
-   (inbox :initform nil
-          :documentation "Whole lines not yet handled, the oldest first.")
+   (inbox :initarg :inbox
+          :documentation "Buffer with what was read and not handled yet.")
+   (handled :initform 1
+            :documentation "Position in the inbox of the first line not handled yet.")
+   (whole :initform 1
+          :documentation "Position in the inbox after the last whole line.")
+   (gather-timer :initform nil
+                 :documentation "Timer that handles pieces of an answer, or nil.")
    (unanswered :initform (make-hash-table)
                :documentation "Hash table from id to `contexture--call'.")
    (unanswered-size :initform 0
@@ -376,7 +388,7 @@ connects.  DEATHS counts how often the server died during the call."
          (new (fboundp 'jsonrpc-convert-from-endpoint)) ; jsonrpc 1.0.24, Emacs 30
          (connection
           (apply #'make-instance 'contexture-connection
-                 :name "contexture" :target target
+                 :name "contexture" :target target :inbox (contexture--make-inbox)
                  :notification-dispatcher #'contexture--queue-news
                  (if new
                      (list :events-buffer-config (list :size size :format 'lisp))
@@ -466,8 +478,7 @@ wrote there (see `contexture--unbroken')."
        process (lambda (_ chunk) (contexture--collect connection chunk)))
       (accept-process-output process 0 nil 0)
       (set-process-filter process filter)
-      (when (oref connection inbox)
-        (contexture--later #'contexture--drain connection))))
+      (contexture--later #'contexture--drain connection)))
   (memq (process-status process) '(run open)))
 
 (defun contexture--delete-process (process)
@@ -588,6 +599,8 @@ so the call was given up: %s"
 
 (defun contexture--went-down (connection reason)
   "Clean up after CONNECTION was lost for REASON, and plan the next attempt."
+  (when (oref connection gather-timer)
+    (contexture--drain connection))
   (let ((process (oref connection process))
         (started (eq (oref connection state) 'ready)))
     (oset connection state 'down)
@@ -595,7 +608,8 @@ so the call was given up: %s"
                                      (contexture--last-words process))
                                 reason))
     (oset connection process nil)
-    (oset connection pieces nil)
+    (with-current-buffer (oref connection inbox) ; without the unfinished line
+      (delete-region (oref connection whole) (point-max)))
     (oset connection outbox nil)
     (oset connection full nil)
     (oset connection subscribed nil)
@@ -763,43 +777,112 @@ that makes none in fifty milliseconds is stopped or busy."
 
 ;;;; Reading
 
+;; A model's answer may come in thousands of pieces a second, each a line.
+;; They stay in the inbox for a moment; those that follow each other are
+;; then joined there, without making anything that is garbage afterwards,
+;; and handled as one.
+
+(defconst contexture--gather-seconds 0.03
+  "Number of seconds for which pieces of an answer are gathered.")
+
+(defconst contexture--piece
+  "(:method \"progress\" :params (:id [0-9]+ :kind :\\(?:text\\|reasoning\\) :text \""
+  "Regexp for a line with a piece of an answer, up to the text.")
+
 (defun contexture--filter (process chunk)
   "Collect CHUNK from PROCESS and handle the lines it completes."
   (when-let* ((connection (process-get process 'contexture-connection)))
     (when (eq process (oref connection process))
-      (contexture--collect connection chunk)
-      (contexture--drain connection))))
+      (let ((from (oref connection whole)))
+        (contexture--collect connection chunk)
+        (cond ((= from (oref connection whole))) ; no line is complete
+              ((not (contexture--pieces-p connection from))
+               (contexture--drain connection))
+              ((null (oref connection gather-timer))
+               (oset connection gather-timer
+                     (run-at-time contexture--gather-seconds nil
+                                  #'contexture--drain connection))))))))
 
 (defun contexture--collect (connection chunk)
-  "Add CHUNK to CONNECTION's pieces, and complete lines to its inbox.
-Each character is looked at once, however long the line becomes."
-  (let ((start 0) lines end)
-    (while (setq end (string-search "\n" chunk start))
-      (push (substring chunk start end) (oref connection pieces))
-      (push (apply #'concat (nreverse (oref connection pieces))) lines)
-      (oset connection pieces nil)
-      (setq start (1+ end)))
-    (when (< start (length chunk))
-      (push (substring chunk start) (oref connection pieces)))
-    (when lines
-      (oset connection inbox (nconc (oref connection inbox) (nreverse lines))))))
+  "Add CHUNK to CONNECTION's inbox.
+Look at each character once, however long its line becomes."
+  (with-current-buffer (oref connection inbox)
+    (let ((from (goto-char (point-max))))
+      (insert chunk)
+      (when (search-backward "\n" from t)
+        (oset connection whole (1+ (point)))))))
+
+(defun contexture--pieces-p (connection from)
+  "Return non-nil if all whole lines of CONNECTION after FROM are pieces."
+  (with-current-buffer (oref connection inbox)
+    (goto-char from)
+    (let ((whole (oref connection whole)))
+      (while (and (< (point) whole) (looking-at contexture--piece))
+        (forward-line))
+      (= (point) whole))))
 
 (defun contexture--drain (connection)
   "Handle the lines in CONNECTION's inbox.
 An answer to `jsonrpc-request' leaves this function by a throw; the lines
 after it are then handled as soon as Emacs waits for input."
-  (unwind-protect
-      (while (oref connection inbox)
-        (condition-case problem
-            (contexture--receive connection (pop (oref connection inbox)))
-          (error (contexture--complain problem))))
-    (when (oref connection inbox)
-      (contexture--later #'contexture--drain connection))))
+  (when-let* ((timer (oref connection gather-timer)))
+    (cancel-timer timer)
+    (oset connection gather-timer nil))
+  (let (line)
+    (unwind-protect
+        (while (setq line (contexture--take-line connection))
+          (condition-case problem
+              (contexture--receive connection line)
+            (error (contexture--complain problem))))
+      (when line
+        (contexture--later #'contexture--drain connection)))))
+
+(defun contexture--take-line (connection)
+  "Remove the first whole line from CONNECTION's inbox and return it, or nil.
+Pieces of an answer that follow each other are one line."
+  (when (buffer-live-p (oref connection inbox))
+    (with-current-buffer (oref connection inbox)
+      (let ((from (goto-char (oref connection handled))))
+        (if (= from (oref connection whole))
+            (progn (delete-region (point-min) from)
+                   (oset connection handled (point-min))
+                   (oset connection whole (point-min))
+                   nil)
+          (unless (contexture--join-pieces connection)
+            (run-hook-with-args 'contexture--wire-functions 'received
+                                (buffer-substring from (line-end-position))))
+          (goto-char from)
+          (forward-line)
+          (oset connection handled (point))
+          (buffer-substring from (1- (point))))))))
+
+(defun contexture--join-pieces (connection)
+  "Join the line at point with those after it that are pieces of one answer.
+Return nil if the line is no piece in CONNECTION's inbox."
+  (when (looking-at contexture--piece)
+    (let* ((start (match-string 0))
+           (between (concat "\"))\n" start))
+           (length (length between))
+           (whole (oref connection whole))
+           more)
+      (goto-char (match-end 0))
+      (while (let ((from (point)))
+               ;; To the end of the text, which is a string.
+               (while (progn (skip-chars-forward "^\"\\\\\n")
+                             (eq (char-after) ?\\))
+                 (forward-char 2))
+               (when contexture--wire-functions
+                 (run-hook-with-args
+                  'contexture--wire-functions 'received
+                  (concat start (buffer-substring from (line-end-position)))))
+               (setq more (search-forward between (min whole (+ (point) length)) t)))
+        (delete-region (- more length) more)
+        (setq whole (- whole length)))
+      (oset connection whole whole))))
 
 (defun contexture--receive (connection line)
   "Handle LINE from CONNECTION's server.
 Answers to calls that nobody waits for are dropped."
-  (run-hook-with-args 'contexture--wire-functions 'received line)
   (let* ((message (contexture--decode line))
          (id (plist-get message :id))
          (method (plist-get message :method))
@@ -865,8 +948,10 @@ An error that escapes a filter ends a batch Emacs."
   (let ((process (oref connection process)))
     (oset connection state 'closed)
     (oset connection process nil)
-    (dolist (timer (list (oref connection retry-timer) (oref connection write-timer)))
+    (dolist (timer (list (oref connection retry-timer) (oref connection write-timer)
+                         (oref connection gather-timer)))
       (when timer (cancel-timer timer)))
+    (kill-buffer (oref connection inbox))
     (dolist (call (contexture--unanswered-calls connection))
       (contexture--settle connection (contexture--call-id call)
                           '(:code -32800 :message "disconnected")))

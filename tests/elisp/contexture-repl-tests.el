@@ -136,6 +136,31 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
       (contexture-repl-test-send "Count")
       (should (string-search (apply #'concat pieces) (contexture-repl-test-shown))))))
 
+(ert-deftest contexture-repl-draws-what-is-seen ()
+  (let ((block "Look:\n```elisp\n(car x)\n```\n"))
+    (contexture-repl-test-played (list (contexture-repl-test-reply block))
+      (contexture-repl-test-send "**Say**")
+      (contexture-repl--draw-log
+       `((:id "msg-1" :role :user :content "**Say**")
+         (:id "msg-2" :role :assistant :content ,block)))
+      (let ((place (lambda (text)
+                     (goto-char (point-min))
+                     (search-forward text)
+                     (match-beginning 0))))
+        (should-not (get-text-property (funcall place "(car x)") 'contexture-block))
+        (should (get-text-property (funcall place "(car x)") 'read-only))
+        ;; As redisplay does before it shows a text.
+        (run-hook-with-args 'fontification-functions (funcall place "Say**"))
+        (should (eq (get-text-property (funcall place "Say**") 'face) 'bold))
+        (should-not (get-text-property (funcall place "(car x)") 'contexture-block))
+        ;; A command that needs it.
+        (goto-char (point-max))
+        (contexture-repl-copy-block)
+        (should (equal (current-kill 0) "(car x)\n"))
+        (should (get-text-property (funcall place "(car x)") 'contexture-block))
+        (should-not (text-property-any (point-min) (point-max)
+                                       'category 'contexture-repl-undrawn))))))
+
 (ert-deftest contexture-repl-never-draws-much-at-a-time ()
   (let ((text (apply #'concat (make-list 4000 "**b** `c`\n```elisp\n(car x)\n```\n"))))
     (contexture-repl-test-played

@@ -36,6 +36,82 @@
       (should (equal status 0))
       (buffer-string))))
 
+;;;; Pieces of an answer
+
+(defun contexture-rpc-tests--piece (id kind text)
+  "Return a line with TEXT, a piece of KIND of the answer to call ID."
+  (car (contexture--encode
+        `(:method "progress" :params (:id ,id :kind ,kind :text ,text)))))
+
+(defun contexture-rpc-tests--read (chunks)
+  "Return what a connection makes of CHUNKS that it reads.
+This is (LINES . NOTED): the lines that it would handle, and those that
+its watchers are told of."
+  (let* ((connection (contexture--new-connection nil))
+         (noted nil) (lines nil) line
+         (contexture--wire-functions (list (lambda (_ line) (push line noted)))))
+    (unwind-protect
+        (progn
+          (dolist (chunk chunks) (contexture--collect connection chunk))
+          (while (setq line (contexture--take-line connection))
+            (push line lines))
+          (cons (nreverse lines) (nreverse noted)))
+      (kill-buffer (oref connection inbox)))))
+
+(ert-deftest contexture-rpc-joins-pieces-of-one-answer ()
+  (let* ((texts '("Hel" "lo \"you\"" "\\" "\nthere" "" "\"))\n(:method" "é"))
+         (wire (mapconcat (lambda (text) (contexture-rpc-tests--piece 3 :text text))
+                          texts ""))
+         (whole (string-trim-right (contexture-rpc-tests--piece 3 :text (apply #'concat texts)))))
+    (should (equal (contexture-rpc-tests--read (list wire))
+                   (cons (list whole) (split-string wire "\n" t))))
+    ;; Wherever it is cut.
+    (dotimes (at (length wire))
+      (should (equal (car (contexture-rpc-tests--read
+                           (list (substring wire 0 at) (substring wire at))))
+                     (list whole))))))
+
+(ert-deftest contexture-rpc-keeps-other-pieces-apart ()
+  (let* ((lines (list (contexture-rpc-tests--piece 3 :text "a")
+                      (contexture-rpc-tests--piece 4 :text "b")
+                      (contexture-rpc-tests--piece 4 :reasoning "c")
+                      "(:id 7 :result :pong)\n"
+                      (contexture-rpc-tests--piece 4 :status "d")
+                      (contexture-rpc-tests--piece 4 :status "e")
+                      "(:method \"progress\" :params (:id 4 :kind :text :text \"g\" :more \"h\"))\n"
+                      (contexture-rpc-tests--piece 4 :text "i")))
+         (alone (mapcar #'string-trim-right lines))
+         (read (contexture-rpc-tests--read lines)))
+    (should (equal read (cons alone alone)))))
+
+(ert-deftest contexture-rpc-gathers-pieces-but-nothing-else ()
+  (contexture-test-with-server
+    (contexture-request 'ping)
+    (let* ((connection contexture--connection)
+           (process (oref connection process))
+           (heard nil)
+           (contexture-notification-functions
+            (list (lambda (_ params) (push (plist-get params :text) heard)))))
+      (dolist (text '("a" "b" "c"))
+        (contexture--filter process (contexture-rpc-tests--piece 3 :text text)))
+      (should (oref connection gather-timer))
+      (contexture-ert-wait-for heard)
+      (should (equal heard '("abc")))
+      ;; What is no piece is handled at once, and all that came before it.
+      (contexture--filter process (contexture-rpc-tests--piece 3 :text "d"))
+      (contexture--filter process (contexture-rpc-tests--piece 3 :status "e"))
+      (should-not (oref connection gather-timer))
+      (contexture-ert-wait-for (nthcdr 2 heard))
+      (should (equal heard '("e" "d" "abc"))))))
+
+(ert-deftest contexture-rpc-leaves-no-inbox ()
+  (contexture-test-with-server
+    (contexture-request 'ping)
+    (let ((inbox (oref contexture--connection inbox)))
+      (should (buffer-live-p inbox))
+      (contexture-disconnect)
+      (should-not (buffer-live-p inbox)))))
+
 ;;;; Answers
 
 (ert-deftest contexture-rpc-answers ()
