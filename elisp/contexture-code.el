@@ -17,8 +17,7 @@
 
 (require 'cl-lib)
 (require 'diff-mode)
-(require 'ediff)
-(require 'rx)
+(eval-when-compile (require 'rx))
 (require 'contexture)
 (eval-when-compile (require 'subr-x))
 

@@ -59,6 +59,25 @@
                      (string-to-number text))
                     (t (user-error "A budget is a number of tokens"))))))
 
+(transient-define-infix contexture-menu-model ()
+  "Choose the model for conversations that have none, for this Emacs."
+  :class 'contexture-menu--option
+  :variable 'contexture-model
+  :description "model"
+  :reader (lambda (&rest _)
+            (let ((model (completing-read "Model or provider (empty for the server's default): "
+                                          (mapcar #'car contexture-providers))))
+              (and (not (string-blank-p model)) (string-trim model)))))
+
+(transient-define-infix contexture-menu-format ()
+  "Choose the format in which the context is copied, for this Emacs."
+  :class 'contexture-menu--option
+  :variable 'contexture-format
+  :description "format"
+  :reader (lambda (&rest _)
+            (intern (completing-read "Copy and insert as: "
+                                     '("markdown" "xml" "org" "json") nil t))))
+
 ;;;; The menu
 
 ;;;###autoload (autoload 'contexture-menu "contexture-menu" nil t)
@@ -128,7 +147,9 @@ type a prefix argument before any of them."
     ("T" "write tests" contexture-write-tests)]
    ["Options"
     ("-s" contexture-menu-scope)
-    ("-b" contexture-menu-budget)]]
+    ("-b" contexture-menu-budget)
+    ("-m" contexture-menu-model)
+    ("-f" contexture-menu-format)]]
   ["Lisp image" :if contexture-menu--lisp-p
    [("z s" "definition" contexture-lisp-add-symbol)]
    [("z h" "REPL history" contexture-lisp-add-history)]

@@ -1164,31 +1164,27 @@ Do nothing if it was cancelled meanwhile."
 (defun contexture-repl--chat-params (text &rest more)
   "Return the parameters of `chat' for TEXT in this buffer, with MORE.
 Leave out parameters that the server does not know."
-  (let ((settings contexture-repl--settings))
-    (cl-loop for (key value) on
+  (cl-loop for (key value) on
              (append (contexture--plist
                       :session (contexture-repl--session-id)
                       :content text
-                      :phase (plist-get settings :phase)
-                      :model (plist-get settings :model)
-                      :provider (plist-get settings :provider))
+                      :phase (plist-get contexture-repl--settings :phase))
+                     (contexture-repl--model-params)
                      (contexture-repl--managing-params text)
                      more)
              by #'cddr
-             unless (memq key contexture-repl--unknown) nconc (list key value))))
+             unless (memq key contexture-repl--unknown) nconc (list key value)))
 
 (defun contexture-repl--count-params ()
   "Return the parameters for counting what this buffer would send now.
 A command at the prompt would not be sent."
-  (let ((text (string-trim (contexture-repl--text)))
-        (settings contexture-repl--settings))
-    (contexture--plist :session (contexture-repl--session-id)
-                       :content (unless (or (string-empty-p text)
-                                            (string-prefix-p "/" text))
-                                  text)
-                       :phase (plist-get settings :phase)
-                       :model (plist-get settings :model)
-                       :provider (plist-get settings :provider))))
+  (let ((text (string-trim (contexture-repl--text))))
+    (append (contexture--plist :session (contexture-repl--session-id)
+                               :content (unless (or (string-empty-p text)
+                                                    (string-prefix-p "/" text))
+                                          text)
+                               :phase (plist-get contexture-repl--settings :phase))
+            (contexture-repl--model-params))))
 
 (defun contexture-repl--managing-params (text)
   "Return the parameters about notes for a turn with TEXT.

@@ -889,14 +889,24 @@ what is drawn above the prompt would not be visible in them."
 
 ;;;; The header line
 
+(defun contexture-repl--model-params ()
+  "Return the parameters :model and :provider for this session, if chosen.
+That is what was chosen here, or else in `contexture-model'."
+  (let ((model (plist-get contexture-repl--settings :model))
+        (provider (plist-get contexture-repl--settings :provider)))
+    (cond ((or model provider)
+           (contexture--plist :model model :provider provider))
+          ((null contexture-model) nil)
+          ((contexture-repl--provider contexture-model)
+           (list :provider contexture-model))
+          (t (list :model contexture-model)))))
+
 (defun contexture-repl--model ()
   "Return the name of the model, or nil if it is not known."
-  (or (plist-get contexture-repl--settings :model)
-      (and (plist-get contexture-repl--settings :provider)
-           (or (plist-get (contexture-repl--provider
-                           (plist-get contexture-repl--settings :provider))
-                          :model)
-               (plist-get contexture-repl--settings :provider)))
+  (or (pcase (contexture-repl--model-params)
+        (`(:model ,model . ,_) model)
+        (`(:provider ,provider)
+         (or (plist-get (contexture-repl--provider provider) :model) provider)))
       contexture-repl--answered-by
       (plist-get (or (cl-find-if (lambda (it) (plist-get it :default))
                                  (contexture-repl--known-providers))

@@ -576,8 +576,9 @@ It may also fail later; see `contexture-repl--running'."
 (defun contexture-repl--do-stats (_)
   "Show how full the model's window is."
   (contexture-repl--request
-   'session-stats (contexture--plist :session (contexture-repl--session-id)
-                                     :model (plist-get contexture-repl--settings :model))
+   'session-stats (contexture--plist
+                   :session (contexture-repl--session-id)
+                   :model (plist-get (contexture-repl--model-params) :model))
    (lambda (stats)
      (setq contexture-repl--stats stats)
      (contexture-repl--draw-header)
@@ -1557,8 +1558,9 @@ there, notifications about new messages may then concern that turn."
   (when after-turn (cl-incf contexture-repl--asking))
   (contexture-repl--count)
   (contexture-repl--request
-   'session-stats (contexture--plist :session (contexture-repl--session-id)
-                                     :model (plist-get contexture-repl--settings :model))
+   'session-stats (contexture--plist
+                   :session (contexture-repl--session-id)
+                   :model (plist-get (contexture-repl--model-params) :model))
    (lambda (stats)
      (when after-turn (cl-decf contexture-repl--asking))
      (setq contexture-repl--stats stats

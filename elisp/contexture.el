@@ -677,6 +677,15 @@ End the subscriptions that only FUNCTION wanted."
 
 ;;; Which contexts a buffer has
 
+(defcustom contexture-model nil
+  "Model for conversations in which you chose none, or a provider's name.
+The name of a provider means its model.  Nil means the server's default."
+  :type '(choice (const :tag "The server's default" nil) (string :tag "Model or provider")))
+
+(defcustom contexture-format 'markdown
+  "Format in which the context is copied and inserted."
+  :type '(choice (const markdown) (const xml) (const org) (const json)))
+
 ;; The layers of a buffer: the contexts whose items it sends, from the
 ;; general to the special, and the one among them to which its commands
 ;; add.  The server gives them their names (method `open-layers'), which
@@ -1466,30 +1475,32 @@ OWN is the current buffer's context, a name or a list of layers."
                   nil t nil nil default)))
     (or (cdr (assoc chosen candidates)) chosen)))
 
-(defun contexture--markdown (context)
-  "Return CONTEXT, a name or a list of layers, as Markdown."
-  (contexture--ask 'context-to-string (contexture--context-params context)))
+(defun contexture--rendered (context)
+  "Return CONTEXT, a name or a list of layers, as text in `contexture-format'."
+  (contexture--ask 'context-to-string
+                   (append (contexture--context-params context)
+                           (list :format (intern (format ":%s" contexture-format))))))
 
 ;;;###autoload
 (defun contexture-copy (manager)
-  "Copy the context MANAGER to the kill ring, as Markdown.
+  "Copy the context MANAGER to the kill ring, in `contexture-format'.
 MANAGER is a name or a list of names, by default this buffer's layers.
 With a prefix argument, or if those layers are empty, choose one."
   (interactive (list (contexture--read-manager current-prefix-arg)))
-  (let ((text (contexture--markdown manager)))
+  (let ((text (contexture--rendered manager)))
     (kill-new text)
     (contexture--message "Copied the context of %s (%s)" (contexture--label manager)
              (contexture--count (length text) "character"))))
 
 ;;;###autoload
 (defun contexture-insert (manager)
-  "Insert the context MANAGER at point, as Markdown.
+  "Insert the context MANAGER at point, in `contexture-format'.
 MANAGER is a name or a list of names, by default this buffer's layers.
 With a prefix argument, or if those layers are empty, choose one."
   (interactive
    (progn (barf-if-buffer-read-only)
           (list (contexture--read-manager current-prefix-arg))))
-  (let ((text (contexture--markdown manager)))
+  (let ((text (contexture--rendered manager)))
     (push-mark nil t)
     (insert text)
     (contexture--message "Inserted the context of %s (%d characters)"

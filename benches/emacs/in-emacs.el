@@ -37,7 +37,7 @@
 (defun bench-load ()
   "Print how long loading takes."
   (bench-row-limit "loading the package, median of 15"
-                   (bench-quantile (bench-load-times 15) 0.5) 20))
+                   (bench-quantile (bench-load-times 15) 0.5) 12))
 
 ;;; Completion after @
 

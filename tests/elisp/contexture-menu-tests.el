@@ -123,7 +123,15 @@
     (contexture-test-user-error "number of tokens"
       (contexture-menu-tests--set 'contexture-menu-budget "much"))
     (should (equal (contexture-menu-tests--set 'contexture-menu-budget " ") "none"))
-    (should-not contexture-token-budget)))
+    (should-not contexture-token-budget))
+  (let ((contexture-model nil)
+        (contexture-format 'markdown))
+    (should (equal (contexture-menu-tests--set 'contexture-menu-model " large ") "large"))
+    (should (equal contexture-model "large"))
+    (should (equal (contexture-menu-tests--set 'contexture-menu-model "") "none"))
+    (should-not contexture-model)
+    (should (equal (contexture-menu-tests--set 'contexture-menu-format "org") "org"))
+    (should (eq contexture-format 'org))))
 
 (ert-deftest contexture-menu-says-what-the-marks-will-do ()
   (contexture-menu-tests--in-buffer

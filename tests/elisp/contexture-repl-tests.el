@@ -200,6 +200,20 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (should-not (plist-get (car (last (contexture-ert-calls 'chat))) :manage))
     (should-not (plist-member (car (last (contexture-ert-calls 'chat))) :template))))
 
+(ert-deftest contexture-repl-uses-the-model-of-the-option ()
+  (contexture-repl-test-played (mapcar #'contexture-repl-test-reply '("A" "B"))
+    (let ((contexture-model "large"))
+      (should (equal (contexture-repl--model) "large"))
+      (contexture-repl-test-send "One")
+      (should (equal (plist-get (car (last (contexture-ert-calls 'chat))) :model) "large"))
+      (setq contexture-repl--providers '((:name "home" :model "small")))
+      (setq contexture-model "home")
+      (should (equal (contexture-repl--model-params) '(:provider "home")))
+      (should (equal (contexture-repl--model) "small"))
+      ;; What is chosen in a session is stronger.
+      (contexture-repl-switch-model "own")
+      (should (equal (contexture-repl--model-params) '(:model "own"))))))
+
 (ert-deftest contexture-repl-tells-of-managing ()
   (contexture-repl-test-played
       (mapcar (lambda (management)

@@ -521,6 +521,13 @@
     (call-interactively #'contexture-copy)
     (should (equal (car kill-ring) (contexture-tests--markdown)))))
 
+(ert-deftest contexture-copy-knows-other-formats ()
+  (contexture-tests--with-item
+    (let ((contexture-format 'org))
+      (call-interactively #'contexture-copy)
+      (should (string-search "#+begin_src" (car kill-ring)))
+      (should-not (equal (car kill-ring) (contexture-tests--markdown))))))
+
 (ert-deftest contexture-insert-inserts-markdown ()
   (contexture-tests--with-item
     (goto-char (point-max))
