@@ -8,6 +8,7 @@
 
 ;;; Code:
 
+(require 'ediff)
 (require 'contexture-repl-test-helper)
 
 (defmacro contexture-repl-code-tests--with (answers &rest body)
