@@ -19,13 +19,9 @@
 ;;; Code:
 
 (require 'transient)
-(require 'contexture)
+(require 'contexture-marks)
+(require 'contexture-session)
 
-(declare-function contexture-sets--change-name "contexture-list" (method change))
-(declare-function contexture-sets--manager-to-undo "contexture-list" ())
-(declare-function contexture-session--change-name "contexture-session" (method))
-(declare-function contexture-session--params "contexture-session" (&rest more))
-(defvar contexture-token-budget)
 (defvar contexture-tree--walks)
 
 ;;;; Options
@@ -158,7 +154,6 @@ type a prefix argument before any of them."
    [("z i" "inspector" contexture-lisp-add-inspector)]
    [("z n" "compiler note" contexture-lisp-add-note)]]
   (interactive)
-  (require 'contexture-marks)           ; for `contexture-token-budget'
   (contexture-menu--fetch)
   (transient-setup 'contexture-menu))
 
@@ -212,16 +207,15 @@ You can type a prefix argument before any of them."
 
 (defun contexture-menu--size (items tokens)
   "Return a phrase for ITEMS with TOKENS, and the budget if there is one."
-  (let ((budget (bound-and-true-p contexture-token-budget)))
-    (if budget
-        (format "%s, %d of %s (%d %%)" (contexture--count items "item") tokens
-                (contexture--count budget "token")
-                (/ (* 100 tokens) (max 1 budget)))
-      (contexture--size items tokens))))
+  (if contexture-token-budget
+      (format "%s, %d of %s (%d %%)" (contexture--count items "item") tokens
+              (contexture--count contexture-token-budget "token")
+              (/ (* 100 tokens) (max 1 contexture-token-budget)))
+    (contexture--size items tokens)))
 
 (defun contexture-menu--marks ()
   "Return the label for turning the marks of this buffer on or off."
-  (if (bound-and-true-p contexture-mode) "hide marks" "show marks"))
+  (if contexture-mode "hide marks" "show marks"))
 
 (defun contexture-menu--lisp-p ()
   "Return non-nil if SLIME or SLY is connected to a Lisp.
@@ -310,7 +304,6 @@ A menu comes up even if the server is slow: it then shows what is known."
 
 (defun contexture-menu--fetch ()
   "Ask for the size of this buffer's context, and what undo and redo would do."
-  (require 'contexture-list)
   (setq contexture-menu--changes nil)
   (contexture-menu--ask
    (lambda ()
@@ -331,7 +324,6 @@ A menu comes up even if the server is slow: it then shows what is known."
 
 (defun contexture-menu--fetch-session-changes ()
   "Ask what undo and redo would do to the session."
-  (require 'contexture-session)
   (setq contexture-menu--session-changes nil)
   (contexture-menu--ask
    (lambda ()

@@ -19,13 +19,6 @@
 (require 'contexture-list)
 (eval-when-compile (require 'subr-x))
 
-(declare-function contexture-repl-choose-template "contexture-repl" (template))
-(declare-function contexture-repl-switch-model "contexture-repl" (model &optional provider))
-(declare-function contexture-repl-switch-session "contexture-repl" (session))
-(declare-function contexture-repl-toggle-managing "contexture-repl" ())
-(declare-function contexture-repl-approve "contexture-repl-turn" (decision))
-(declare-function contexture-repl-tools "contexture-repl-turn" (what &optional tool))
-
 ;;; Draw streamed Markdown
 
 ;; Inserts a text that arrives in pieces and fontifies its Markdown.  A
@@ -932,17 +925,17 @@ That is what was chosen here, or else in `contexture-model'."
                (contexture-repl--header-part
                 (truncate-string-to-width (plist-get contexture-repl--session :session)
                                           32 nil nil "…")
-                #'contexture-repl-switch-session "switch to another session")
+                'contexture-repl-switch-session "switch to another session")
                "  "
                (contexture-repl--header-part
                 (or (contexture-repl--model) "no model chosen")
-                #'contexture-repl-switch-model "choose another model")
+                'contexture-repl-switch-model "choose another model")
                "  "
                (contexture-repl--header-part
                 (contexture-repl--template-text)
-                #'contexture-repl-toggle-managing
+                'contexture-repl-toggle-managing
                 "turn notes on or off; mouse-3: choose a template"
-                #'contexture-repl-choose-template)
+                'contexture-repl-choose-template)
                "  ")
          (contexture-repl--header-tools)
          (list (contexture-repl--escape (contexture-repl--tokens-text))))
@@ -954,14 +947,14 @@ That is what was chosen here, or else in `contexture-model'."
   "Return the part of the header line about tools."
   (append
    (when (plist-get contexture-repl--tool-settings :tools)
-     (list (contexture-repl--header-part "tools" #'contexture-repl-tools
+     (list (contexture-repl--header-part "tools" 'contexture-repl-tools
                                          "choose what models may do")
            "  "))
    (when contexture-repl--approvals
      (list (propertize (contexture-repl--header-part
                         (substitute-command-keys
                          "approve? \\<contexture-repl-mode-map>\\[contexture-repl-approve]")
-                        #'contexture-repl-approve "decide what the model asks for")
+                        'contexture-repl-approve "decide what the model asks for")
                        'face 'warning)
            "  "))))
 
