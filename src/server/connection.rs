@@ -14,16 +14,13 @@ use super::auth::Admission;
 use super::dispatch::{Inside, dispatch};
 use super::door::Door;
 use super::outbox::Writer;
-use super::reader::{Reader, read};
+use super::reader::{ROOM_UNIT, Reader, read};
 use super::running::Running;
 use crate::rpc;
 use crate::rpc::limits::WAITING_CALLS;
 use crate::value::Value;
 use crate::wire::frame::{GuardedDecoder, LONGEST_FIRST_LINE, StreamDecoder};
 
-/// Size in bytes of one permit of the semaphore that bounds a client's queued and running calls.
-/// All permits together stand for twice the bytes of the largest message.
-pub(super) const ROOM_UNIT: usize = 1 << 10;
 /// Serves one client until the client leaves or reads too slowly, or the server ends.
 pub(super) async fn serve(
     server: Server,

@@ -11,7 +11,6 @@ use tokio_util::codec::FramedRead;
 use tokio_util::sync::CancellationToken;
 
 use super::Server;
-use super::connection::ROOM_UNIT;
 use super::dispatch::{Inside, Waiting, discard};
 use super::door::{Door, Entry};
 use super::epc::method_rows;
@@ -27,6 +26,9 @@ use crate::wire::dialect::Dialect;
 use crate::wire::frame::{Ends, Frame, GuardedDecoder, show_header};
 use crate::wire::message::{Incoming, Request, WireError};
 
+/// Size in bytes of one permit of the semaphore that bounds a client's queued and running calls.
+/// All permits together stand for twice the bytes of the largest message.
+pub(super) const ROOM_UNIT: usize = 1 << 10;
 /// Time after the beginning of a shutdown in which new calls are still answered, with an error. A
 /// client may have sent these calls before it could know of the shutdown.
 const LAST_WORDS: Duration = Duration::from_millis(50);
