@@ -45,6 +45,7 @@ pictures: setup-demo build ## take the pictures and screens of the documentation
 	@scripts/screens-repl
 	@scripts/screens-day
 	@scripts/screens-slime
+	@scripts/screens-tools
 
 docs: setup build build/contexture.info ## make the Info manual and the method reference
 	@docs/update-methods "$${CARGO_TARGET_DIR:-target}/release/contexture"

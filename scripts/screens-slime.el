@@ -4,8 +4,8 @@
 
 ;;; Commentary:
 
-;; What scripts/screens-slime loads: Emacs with SLIME as its manual sets
-;; it up, and the package.
+;; What scripts/screens-slime and scripts/screens-tools load: Emacs with
+;; SLIME as its manual sets it up, and the package.
 
 ;;; Code:
 
@@ -24,7 +24,7 @@
 (defvar vc-display-status)
 
 (defun screens-slime-set-up ()
-  "Set up both packages, and open a file."
+  "Set up both packages."
   (setq inhibit-startup-screen t
         auto-save-default nil
         make-backup-files nil
@@ -40,7 +40,6 @@
   (menu-bar-mode -1)
   (load-theme 'modus-vivendi t)
   (global-set-key (kbd "C-c x") 'contexture-command-map)
-  (contexture-slime-mode)
-  (find-file "shapes.lisp"))
+  (contexture-slime-mode))
 
 ;;; screens-slime.el ends here
