@@ -367,7 +367,8 @@ Each of the texts PRESENT is there once, and none of ABSENT."
 OPTION is that of the server which takes the client's version."
   (require client)
   (let* ((slime-repl-history-file nil)
-         (sly-mrepl-history-file-name null-device)
+         ;; Emacs 30 cannot read the null device.
+         (sly-mrepl-history-file-name (make-temp-file "history"))
          (kill-buffer-query-functions nil)
          (mode (intern (format "contexture-%s-mode" client)))
          (version (symbol-value (intern (format "%s-protocol-version" client)))))
@@ -380,6 +381,7 @@ OPTION is that of the server which takes the client's version."
                     (apply #'contexture-story-test-serve
                            (and (stringp version) (list option version))))))
       (funcall mode -1)
+      (delete-file sly-mrepl-history-file-name)
       (when contexture-story-test-server
         (delete-process contexture-story-test-server))
       (setq contexture-story-test-server nil))))
