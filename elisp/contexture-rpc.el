@@ -1168,9 +1168,20 @@ Return nil for a comment or an empty line.  Signal
 It may have others if it has the beginning of a string with properties,
 an octal escape, as raw bytes are printed, or a character that is not text."
   (not (or (string-search "#(\"" line)
-           (string-match-p "\\\\[0-7]" line)
+           (contexture--octal-p line)
            (and (/= (length line) (string-bytes line))
                 (string-match-p contexture--no-text line)))))
+
+(defun contexture--octal-p (line)
+  "Return non-nil if LINE, a printed message, has an octal escape.
+A backslash of a text is printed as two, so only an odd number of them
+before a digit is an escape."
+  (let ((start 0) found)
+    (save-match-data
+      (while (and (not found) (string-match "\\\\+[0-7]" line start))
+        (setq start (match-end 0)
+              found (cl-evenp (- start (match-beginning 0))))))
+    found))
 
 (defun contexture--plain (value)
   "Return VALUE with all strings in it made plain text."

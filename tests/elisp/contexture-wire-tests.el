@@ -48,6 +48,14 @@
       (should (equal line (decode-coding-string
                            (encode-coding-string line 'utf-8-unix) 'utf-8-unix))))))
 
+(ert-deftest contexture-wire-tells-escapes-from-printed-backslashes ()
+  (pcase-dolist (`(,text ,is-plain)
+                 '(("a" t) ("\\1" t) ("\\\\7" t) ("\\n" t)
+                   ("\300" nil) ("\\\300" nil) ("\\\\\3001" nil)))
+    (let ((print-escape-newlines t))
+      (should (eq (and (contexture--plain-p (prin1-to-string (list :a text))) t)
+                  is-plain)))))
+
 (ert-deftest contexture-wire-refuses-a-symbol-with-a-newline ()
   (should (string-match-p "newline"
                           (cadr (should-error
