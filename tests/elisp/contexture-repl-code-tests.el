@@ -298,7 +298,7 @@ SESSION is the buffer of the session, and point is in the definition."
     (contexture-repl-code-tests--proposed)
     (search-backward "(car")
     (insert "(not ")
-    (contexture-test-user-error "have changed these lines" (contexture-review-accept))
+    (contexture-test-user-error "have edited these lines" (contexture-review-accept))
     (should (string-search "(not (car x))" (buffer-string)))))
 
 (ert-deftest contexture-rewrite-asks-for-several-and-once-more ()
