@@ -50,6 +50,24 @@ complete() {
     expect "$1"
 }
 
+# Usage: refuse_home FILE…   ends the script if a file, or a file in a folder, shows the folder $home
+refuse_home() {
+    if grep -rn --fixed-strings "$home" "$@"; then
+        printf '%s: a screen shows where it was taken\n' "$0" >&2
+        exit 1
+    fi
+}
+
+# Prints the folder of Debian's SLIME.
+slime_folder() {
+    local folder
+    for folder in /usr/share/emacs/site-lisp/elpa/slime-[0-9]*; do
+        [[ -e $folder/slime.el ]] && echo "$folder" && return
+    done
+    printf '%s: there is no SLIME (Debian: slime, cl-swank, sbcl)\n' "$0" >&2
+    exit 1
+}
+
 # Usage: draw OUTPUT.svg COLUMNS   draws the screen as an SVG whose text is text. The folder $home,
 # if the script has one, is shown as ~, as Emacs does.
 draw() {
