@@ -34,14 +34,20 @@
   "Return the value of OPTION, in words."
   (propertize (format "%s" (or (oref option value) "none")) 'face 'transient-value))
 
+(defun contexture-menu--choose (prompt option)
+  "Ask with PROMPT for one of the constants that OPTION can be."
+  (intern (completing-read prompt
+                           (cl-loop for (kind . more) in (cdr (get option 'custom-type))
+                                    when (eq kind 'const) collect (symbol-name (car (last more))))
+                           nil t)))
+
 (transient-define-infix contexture-menu-scope ()
   "Choose the layer to which commands add, for this Emacs."
   :class 'contexture-menu--option
   :variable 'contexture-scope
   :description "scope"
   :reader (lambda (&rest _)
-            (intern (completing-read "Commands add to: " '("project" "buffer" "shared")
-                                     nil t))))
+            (contexture-menu--choose "Commands add to: " 'contexture-scope)))
 
 (transient-define-infix contexture-menu-budget ()
   "Set the number of tokens that a context should have, for this Emacs."
@@ -71,8 +77,7 @@
   :variable 'contexture-format
   :description "format"
   :reader (lambda (&rest _)
-            (intern (completing-read "Copy and insert as: "
-                                     '("markdown" "xml" "org" "json") nil t))))
+            (contexture-menu--choose "Copy and insert as: " 'contexture-format)))
 
 ;;;; The menu
 
