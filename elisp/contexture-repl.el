@@ -573,12 +573,18 @@ It may also fail later; see `contexture-repl--running'."
   (let ((contexture-repl--running nil)) ; only the question goes back to the prompt
     (contexture-repl-retry)))
 
-(defun contexture-repl--do-stats (_)
-  "Show how full the model's window is."
+(defun contexture-repl--request-stats (success &optional failure)
+  "Ask how full the model's window is; SUCCESS gets the answer.
+FAILURE is as in `contexture-repl--request'."
   (contexture-repl--request
    'session-stats (contexture--plist
                    :session (contexture-repl--session-id)
                    :model (plist-get (contexture-repl--model-params) :model))
+   success failure))
+
+(defun contexture-repl--do-stats (_)
+  "Show how full the model's window is."
+  (contexture-repl--request-stats
    (lambda (stats)
      (setq contexture-repl--stats stats)
      (contexture-repl--draw-header)
@@ -1557,10 +1563,7 @@ AFTER-TURN is non-nil after a turn of this buffer.  Until the answer is
 there, notifications about new messages may then concern that turn."
   (when after-turn (cl-incf contexture-repl--asking))
   (contexture-repl--count)
-  (contexture-repl--request
-   'session-stats (contexture--plist
-                   :session (contexture-repl--session-id)
-                   :model (plist-get (contexture-repl--model-params) :model))
+  (contexture-repl--request-stats
    (lambda (stats)
      (when after-turn (cl-decf contexture-repl--asking))
      (setq contexture-repl--stats stats
