@@ -60,16 +60,16 @@ pub(super) fn session_ledger(_: Call, given: SessionLedgerCall) -> Result<Step, 
         Ok(Finish::later(move || {
             let measure = &context.costs.measure;
             let messages: Vec<&Message> = messages.iter().map(|message| &**message).collect();
-            let whole = Ledger::of(messages.iter().copied());
-            let mut ledger = whole.clone();
-            if used_tokens.is_some() {
+            let mut ledger = Ledger::of(messages.iter().copied());
+            let used_of = used_tokens.map(|tokens| (tokens, ledger.clone()));
+            if used_of.is_some() {
                 ledger = ledger.without(&[Kind::Command, Kind::Path]);
             }
             let ledger = ledger.within(tokens, measure);
             let text = ledger.render();
             let taken = measure.text(&text);
             let left = tokens.saturating_sub(taken);
-            let used = used_tokens.map(|tokens| whole.used(&messages, tokens + left, measure));
+            let used = used_of.map(|(tokens, whole)| whole.used(&messages, tokens + left, measure));
             Ok(LedgerShown {
                 session: context.row.name,
                 id: SessionId(context.row.id),
