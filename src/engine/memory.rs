@@ -23,7 +23,7 @@ const NEIGHBOURS_OF: usize = 10;
 pub(crate) const NOTE: &str = "note";
 /// The kind of memories that summarize older turns of a session.
 pub(crate) const SUMMARY: &str = "context-summary";
-/// Kind of a memory that was a pruned message.
+/// The kind of memories that were pruned messages.
 pub(crate) const ARCHIVED: &str = "archived";
 
 /// Query for memories.

@@ -105,7 +105,7 @@ impl ContextTool {
     /// Reads the arguments of a call.
     ///
     /// # Errors
-    /// The reason, as a text for the model.
+    /// The reason, as text for the model.
     fn called(self, arguments: &str) -> Result<Call, String> {
         let text = if arguments.trim().is_empty() { "{}" } else { arguments };
         let given = from_json(text.as_bytes())

@@ -49,7 +49,7 @@ pub(crate) trait OfferedTool: Send + Sync {
     /// Parses the arguments of a call, without side effects.
     ///
     /// # Errors
-    /// The reason, as a text for the model.
+    /// The reason, as text for the model.
     fn understand<'a>(
         &'a self,
         arguments: &'a str,
@@ -71,7 +71,7 @@ pub(crate) trait ToolRequest: Send + Sync {
     /// Carries out the call. Returns the result for the model.
     ///
     /// # Errors
-    /// The reason, as a text for the model.
+    /// The reason, as text for the model.
     fn carry_out<'a>(
         &'a self,
         job: &'a Job,

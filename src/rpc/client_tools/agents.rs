@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::remote::{From, Remote, Request};
+use super::remote::{CalledBy, Remote, Request};
 use super::{Brought, ClientTools, Effect};
 
 /// Maximum time for the owner's user to allow a call, in seconds.
@@ -19,13 +19,13 @@ impl AgentCall {
     /// Calls the tool for an agent in a project, and waits for the result.
     ///
     /// # Errors
-    /// The reason why there is none, as a text for the model.
+    /// The reason why there is none, as text for the model.
     pub(in crate::rpc) async fn result(
         &self,
         agent: &str,
         project: &str,
     ) -> Result<String, String> {
-        self.request.result(From::Agent { name: agent, project }, self.longest).await
+        self.request.result(CalledBy::Agent { name: agent, project }, self.longest).await
     }
 }
 
@@ -33,7 +33,7 @@ impl ClientTools {
     /// Creates a call of a tool with these arguments.
     ///
     /// # Errors
-    /// The reason, as a text for the model.
+    /// The reason, as text for the model.
     pub(in crate::rpc) fn agent_call(
         &self,
         brought: &Arc<Brought>,

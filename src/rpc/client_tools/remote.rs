@@ -40,9 +40,9 @@ pub(super) struct ToolCalled<'a> {
     agent: Option<&'a str>,
 }
 
-/// Where a call comes from.
+/// Who makes a call.
 #[derive(Clone, Copy)]
-pub(super) enum From<'a> {
+pub(super) enum CalledBy<'a> {
     Session(&'a SessionRow),
     Agent { name: &'a str, project: &'a str },
 }
@@ -110,7 +110,7 @@ impl Remote {
     /// Creates a call with these arguments.
     ///
     /// # Errors
-    /// The reason, as a text for the model.
+    /// The reason, as text for the model.
     pub(super) fn request(&self, arguments: &str) -> Result<Request, String> {
         let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
         match serde_json::from_str(arguments) {
@@ -150,7 +150,7 @@ impl ToolRequest for Request {
                 biased;
                 () = job.cancelled.cancelled() => Err("the turn was cancelled".to_owned()),
                 () = job.services.ending.cancelled() => Err("the server ends".to_owned()),
-                result = self.result(From::Session(session), self.brought.tool.seconds) => result,
+                result = self.result(CalledBy::Session(session), self.brought.tool.seconds) => result,
             }
         })
     }
@@ -158,7 +158,7 @@ impl ToolRequest for Request {
 
 impl Request {
     /// Calls the tool, and waits for its result at most this long.
-    pub(super) async fn result(&self, from: From<'_>, seconds: u64) -> Result<String, String> {
+    pub(super) async fn result(&self, by: CalledBy<'_>, seconds: u64) -> Result<String, String> {
         let Brought { owner, tool } = &*self.brought;
         let gone = || format!("the client that has the tool {} went away", tool.name);
         let (number, result) = self.tools.open(owner);
@@ -166,7 +166,7 @@ impl Request {
         tokio::select! {
             biased;
             () = owner.gone.cancelled() => return Err(gone()),
-            () = self.ask(number, from) => {}
+            () = self.ask(number, by) => {}
         }
         tokio::select! {
             biased;
@@ -180,15 +180,15 @@ impl Request {
 
     /// Notifies the client of the call, once the client has read most of its earlier messages.
     /// Withdraws the call if that is impossible.
-    async fn ask(&self, number: u64, from: From<'_>) {
+    async fn ask(&self, number: u64, by: CalledBy<'_>) {
         let Brought { owner, tool } = &*self.brought;
         let peer = owner.peer.upgrade();
         if let Some(peer) = &peer {
             peer.room().await;
         }
-        let (session, project, agent) = match from {
-            From::Session(session) => (Some(session), session.project.as_deref(), None),
-            From::Agent { name, project } => (None, Some(project), Some(name)),
+        let (session, project, agent) = match by {
+            CalledBy::Session(session) => (Some(session), session.project.as_deref(), None),
+            CalledBy::Agent { name, project } => (None, Some(project), Some(name)),
         };
         let called = Value::of(&ToolCalled {
             call: number,

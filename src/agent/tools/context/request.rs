@@ -109,7 +109,7 @@ impl Request {
     /// Finds the file and holds it open.
     ///
     /// # Errors
-    /// The reason, as a text for the model, if the name cannot be resolved even with permission.
+    /// The reason, as text for the model, if the name cannot be resolved even with permission.
     pub(super) async fn resolve(&mut self, session: &SessionRow) -> Result<(), String> {
         let Self::AddFile(file) = self else { return Ok(()) };
         let (name, project) = (file.path.clone(), session.project.clone());
@@ -139,7 +139,7 @@ impl Request {
     /// Carries out the request.
     ///
     /// # Errors
-    /// The reason, as a text for the model.
+    /// The reason, as text for the model.
     pub(super) async fn carry_out(&self, job: &Job, session: &SessionRow) -> Result<Value, String> {
         let done = match self {
             Self::ListContext => list(job, session).await,

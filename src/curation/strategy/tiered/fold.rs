@@ -25,7 +25,8 @@ const SUMMARIZED: f64 = 0.7;
 /// units that cannot be left out.
 const RECENT: f64 = 0.1;
 /// Minimum share of the room for lines of what was given up, even if the newest messages take all
-/// that is below the target. More would make cached prompts invalid too often.
+/// that is below the target. More keeps more of what is used later, but makes cached prompts invalid
+/// more often; `docs/benchmarks.md` has both for some values.
 const LINES: f64 = 0.35;
 /// Share of the budget for the note about left-out messages.
 const RESERVE: f64 = 0.05;
