@@ -1,4 +1,4 @@
-//! Questions to the user whether tools may be called. Each question waits for its answer.
+//! Asks the user whether a tool may be called, and keeps each question open until it is answered.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,10 +32,10 @@ struct Open {
     waiting: BTreeMap<u64, (oneshot::Sender<Decision>, Waiting)>,
 }
 
-/// A question whether a tool may be called.
+/// A question to the user: may this tool be called?
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
-    /// Number of the question, which the answer must name.
+    /// Number of the question; the answer must name the same number.
     pub number: u64,
     /// Id of the call.
     pub id: String,
@@ -60,15 +60,14 @@ pub(crate) struct Waiting {
 
 /// An open question. Dropping it withdraws the question.
 pub(crate) struct Question {
-    /// Number of the question, which the answer must name.
+    /// Number of the question; the answer must name the same number.
     pub(crate) number: u64,
     answer: oneshot::Receiver<Decision>,
     approvals: Approvals,
 }
 
 impl Approvals {
-    /// Opens a question of a turn in this session. `asked` creates the question with the given
-    /// number.
+    /// Opens a question for a turn of this session. `asked` builds the question for a given number.
     pub(crate) fn ask(
         &self,
         session: SessionName,

@@ -15,8 +15,8 @@ const BATCH_TIME: Duration = Duration::from_secs(60);
 /// Wait after a failure. It doubles with each further failure, up to [`LONGEST_WAIT`].
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
-/// Number of refused texts after which a batch is given up if the service has accepted none of the
-/// batch's texts. The service is then more likely at fault than the texts.
+/// Number of refused texts after which a batch is given up, provided that the service has accepted
+/// no text of the batch. The service is then more likely at fault than the texts.
 const REFUSED_AT_MOST: usize = 3;
 
 /// Computes missing vectors of memories, and of messages of sessions in use, until the engine ends
@@ -55,11 +55,11 @@ struct Backfill {
     embedding: Embedding,
     /// Texts that the service refuses.
     refused: HashSet<Of>,
-    /// What may lack vectors.
+    /// Memories and messages that may lack vectors.
     wanted: WantedVectors,
-    /// Number of the first message of each session that may lack a vector.
+    /// For each session, the number of its first message that may lack a vector.
     looked_at: HashMap<u64, u64>,
-    /// Model that `looked_at` is about.
+    /// Model whose vectors `looked_at` counts.
     model: Option<String>,
 }
 
@@ -67,7 +67,7 @@ struct Backfill {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Of {
     Memory(u64),
-    /// A message, by the numbers of its session and of itself.
+    /// A message: the number of its session, and its own number.
     Message(u64, u64),
 }
 
@@ -106,14 +106,15 @@ impl Backfill {
         }
     }
 
-    /// Returns some memories without a vector, newest first. Before the first vector, returns the
-    /// newest memory, to learn the model's name from its vector.
+    /// Returns some memories without a vector, newest first. Before the model's name is known,
+    /// returns only the newest memory; its vector tells the name.
     async fn memories(&mut self) -> Result<Vec<Text>, EngineError> {
         let limit = (BATCH + self.refused.len()) as u64;
         let name = self.embedding.name();
         let rows = self.engine.ask(move |engine| match name {
             Some(name) => engine.memories_without_vector(&name, limit),
-            // Without the model's name, it is unknown which memories have its vectors.
+            // While the model's name is unknown, the store cannot tell which memories lack its
+            // vectors.
             None => engine.list_memories(&MemoryFilter::default(), 1),
         });
         let text = |row: MemoryRow| Text { of: Of::Memory(row.id), content: row.made.content };
@@ -124,8 +125,8 @@ impl Backfill {
         Ok(texts)
     }
 
-    /// Returns some messages of a session without a vector, oldest first. Before the first vector,
-    /// returns one message.
+    /// Returns some messages of a session without a vector, oldest first. Before the model's name
+    /// is known, returns only one message.
     async fn messages(&mut self, id: u64) -> Result<Vec<Text>, EngineError> {
         let name = self.embedding.name();
         if self.model != name {

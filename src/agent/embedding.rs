@@ -25,12 +25,12 @@ pub struct Embedding {
     name: Arc<watch::Sender<Option<String>>>,
 }
 
-/// What may lack vectors.
+/// The memories and messages that may lack vectors.
 #[derive(Debug, Default)]
 pub(super) struct WantedVectors {
-    /// True if memories may.
+    /// True if memories may lack vectors.
     pub(super) memories: bool,
-    /// Sessions with messages that may.
+    /// Numbers of the sessions whose messages may lack vectors.
     pub(super) sessions: BTreeSet<u64>,
 }
 
@@ -90,7 +90,7 @@ impl Embedding {
         self.lacking.notify_one();
     }
 
-    /// Returns what was noted or asked for since the last call.
+    /// Returns the memories and messages that were noted or asked for since the last call.
     pub(super) fn take_wanted(&self) -> WantedVectors {
         std::mem::take(&mut self.wanted())
     }

@@ -7,7 +7,7 @@ use crate::session::message::{Message, Role, Signals};
 
 use super::AgentError;
 
-/// Maximum share of a history's tokens for the ledger of its summary.
+/// Maximum size of the ledger in a summary, as a share of the history's tokens.
 const LEDGER_SHARE: f64 = 0.2;
 
 /// A history whose older messages were summarized.

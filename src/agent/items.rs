@@ -1,4 +1,5 @@
-//! Context items as methods, model tools and the library create and show them.
+//! Creates context items and shows them, for the protocol methods, the model's tools and the
+//! library alike.
 
 use serde::{Serialize, Serializer};
 
@@ -28,7 +29,7 @@ pub(crate) struct ItemShown<'a> {
     /// The content; absent if the call is `:brief`.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<&'a str>,
-    /// Metadata from the client, and the place of the text in its file; `nil` if there are none.
+    /// Metadata from the client, and the place of the text in its file; `nil` if there is neither.
     #[cfg_attr(
         feature = "server",
         schemars(with = "Option<std::collections::BTreeMap<String, serde_json::Value>>")
@@ -46,8 +47,8 @@ pub(crate) struct ItemShown<'a> {
     pinned: bool,
     /// True if the item follows its file: its content is brought up to date whenever it is shown.
     live: bool,
-    /// Relation of the item to its file. Always `:fresh` in the answer to an addition or a change,
-    /// which takes the content as it is and does not look at the file; `list-items` looks.
+    /// Relation of the item to its file. Additions and changes do not look at the file, so their
+    /// answers always have `:fresh`; `list-items` compares the item with the file.
     state: State,
     /// Time at which the content of a snapshot or of a stale live item was taken, in Unix seconds;
     /// absent for other items.
@@ -104,12 +105,12 @@ struct AddedTo {
     /// Ids of items that became part of this item; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     absorbed: Vec<ItemId>,
-    /// Id of the item that has the whole file, so that this item is not rendered itself; absent if
-    /// there is no such item.
+    /// Id of the item that has the whole file. Since that item is rendered, this one is not. Absent
+    /// if there is no such item.
     #[serde(skip_serializing_if = "Option::is_none")]
     covered_by: Option<ItemId>,
-    /// Ids of the items of the same file that are not rendered themselves, since this item has the
-    /// whole file; absent if there are none.
+    /// Ids of the items of the same file that are not rendered because this item has the whole
+    /// file; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     covers: Vec<ItemId>,
 }
@@ -123,8 +124,7 @@ impl ItemAnswer {
         self
     }
 
-    /// Records which of these items, which are all items of the manager, contain the texts of
-    /// others.
+    /// Records which items contain the texts of others. `views` has all items of the manager.
     pub(crate) fn among(mut self, views: &[View]) -> Self {
         let Some(added) = &mut self.added_to else { return self };
         let items: Vec<&Item> = views.iter().map(|view| &*view.item).collect();

@@ -25,7 +25,7 @@ pub struct Configured {
     pub max_tokens: Option<u64>,
     /// Price of a million tokens of input and of output, if known.
     pub price: Option<(f64, f64)>,
-    /// Source of the answers, with the source of the key.
+    /// Where the answers come from, and where the API key was found.
     pub from: Origin,
     /// Token limits of the provider's models, as the server reported or revealed them.
     pub rooms: Rooms,
@@ -47,14 +47,14 @@ impl Providers {
         self.known().is_empty()
     }
 
-    /// Finds the model for a call. Without names, that is the default. A provider's name selects
-    /// the model configured for the provider. A model's name alone may also be the name of a
-    /// provider; otherwise it selects the provider configured with this model. If there is no such
-    /// provider either, the default provider is asked for the model.
+    /// Finds the model for a call. Without names, this is the default model. A provider's name
+    /// selects the model configured for that provider. A model's name alone selects, in this order:
+    /// the provider with this name, the provider configured with this model, or the default
+    /// provider with this model.
     ///
     /// # Errors
-    /// [`AgentError::Unconfigured`] without any provider, [`AgentError::NoSuchProvider`] without one
-    /// of this name.
+    /// [`AgentError::Unconfigured`] without any provider, [`AgentError::NoSuchProvider`] if no
+    /// provider has the given name.
     pub fn find(
         &self,
         provider: Option<&str>,
@@ -96,8 +96,8 @@ impl Providers {
         }
     }
 
-    /// Finds a session's model: the provider with this name, or the provider configured with this
-    /// model; if there is neither, the default.
+    /// Finds a session's model: the provider with this name, else the provider configured with this
+    /// model, else the default.
     ///
     /// # Errors
     /// [`AgentError::Unconfigured`].
@@ -115,8 +115,7 @@ impl Providers {
         }
     }
 
-    /// Returns whether a name or model belongs to a provider other than `than`. A model that no
-    /// provider is configured with belongs to no provider.
+    /// Returns whether `model` is the name or the configured model of a provider other than `than`.
     pub(super) fn is_of_another(&self, model: &str, than: &Configured) -> bool {
         let known = self.known();
         let mut others = known.iter().filter(|one| one.name != than.name);
@@ -162,7 +161,7 @@ impl Providers {
 
     /// Returns the providers, the default one first.
     pub fn known(&self) -> RwLockReadGuard<'_, Vec<Configured>> {
-        // A panic cannot leave it inconsistent: each change is one assignment.
+        // A panic cannot leave the registry inconsistent: each change is one assignment.
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -170,7 +170,7 @@ fn with_text(counter: &dyn Counter, item: Item, text: String, taken_ms: i64) -> 
 ///
 /// Items whose files were not touched since the last call are not compared. An item with the text
 /// of an unsaved buffer keeps that text while its editor is connected. If an item was changed while
-/// its file was read, that change counts.
+/// its file was read, the item keeps that change.
 pub(crate) fn current(
     services: &Services,
     counter: &dyn Counter,
@@ -203,8 +203,8 @@ pub(crate) fn current(
     views
 }
 
-/// Compares the live items with their files. Returns the old and the new version of those that
-/// differ.
+/// Compares the live items with their files. Returns the old and the new version of each item that
+/// differs.
 fn look(services: &Services, counter: &dyn Counter, views: &[View]) -> Vec<(Arc<Item>, Arc<Item>)> {
     let mut live: Vec<&Arc<Item>> = views
         .iter()

@@ -81,7 +81,7 @@ impl Rooms {
     }
 
     fn rooms(&self) -> MutexGuard<'_, HashMap<String, Room>> {
-        // A panic cannot leave it inconsistent: each change is one assignment.
+        // A panic cannot leave the limits inconsistent: each change is one assignment.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -165,7 +165,8 @@ mod tests {
         rooms.told("m", told(8000, false));
         rooms.compared("m", 1000, 2000);
         check(&rooms, None, (4000, LimitFrom::Server));
-        // Fewer than ours are no reason to send more than the limit, and few say nothing.
+        // A count below ours does not permit more tokens than the limit, and a small window tells
+        // nothing.
         rooms.compared("m", 1000, 500);
         check(&rooms, None, (8000, LimitFrom::Server));
         rooms.compared("m", 10, 90);

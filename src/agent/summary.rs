@@ -1,7 +1,7 @@
-//! Summaries that a model describes.
+//! Asks a model to describe the messages that a summary replaces.
 //!
-//! The description is a part of a summary, beside the ledger, which needs no model. Without a
-//! description, whatever the reason, the summary consists of the ledger.
+//! A summary consists of this description and of a ledger, which needs no model. If there is no
+//! description, for whatever reason, the summary consists of the ledger alone.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ enum Silent {
 }
 
 /// Returns the minimum number of messages in view for which a summary is prepared: one if a model
-/// is to describe it, otherwise as many as make the ledger slow.
+/// is to describe it, otherwise the number above which the ledger takes long to make.
 pub(crate) fn worth_preparing(job: &Job) -> usize {
     match job.services.summarizer {
         Some(_) => 1,

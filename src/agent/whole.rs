@@ -46,8 +46,8 @@ pub(super) async fn hear(
     }
 }
 
-/// Returns the reason why an answer that has ended is not complete; `None` if it is. `what` names
-/// the text in the plural.
+/// Returns the reason why a finished answer is not complete; `None` if it is complete. `what` names
+/// the text in the message, in the plural.
 pub(super) fn flaw(whole: &Response, provider: &dyn Provider, what: &str) -> Option<String> {
     let name = provider.model();
     match whole.stop {

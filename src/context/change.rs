@@ -1,7 +1,7 @@
 //! A change of one manager, as data: the slots before and after.
 //!
-//! Every operation is planned as a [`Change`], stored, and then applied. Undoing it applies its
-//! [`inverse`](Change::inverse), so one mechanism undoes every operation.
+//! Every operation is planned as a [`Change`], stored, and then applied. Undoing a change applies
+//! its [`inverse`](Change::inverse), so one mechanism undoes every operation.
 
 use std::sync::Arc;
 

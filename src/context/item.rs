@@ -182,7 +182,8 @@ impl Metadata {
     ];
 
     /// Creates metadata from what a client gave. Names that the server understands are spelled in
-    /// kebab-case, and other names as the client spelled them; of equal names the first counts.
+    /// kebab-case, and other names as the client spelled them; if names are equal, the first one
+    /// counts.
     pub fn of(given: impl IntoIterator<Item = (Key, Value)>) -> Self {
         let mut entries: Vec<(Key, Value)> = Vec::new();
         let mut seen = HashSet::new();

@@ -1,5 +1,5 @@
-//! Finds out whether a manager already has a live item: the same lines, some of them, or the whole
-//! file. Pure.
+//! Finds out whether a manager already has the text of a live item: the same lines, some of them,
+//! or the whole file. Has no side effects.
 
 use std::sync::Arc;
 
@@ -28,12 +28,12 @@ pub(crate) struct Merged {
     pub content: Arc<str>,
     /// First and last line of the text; `None` for a whole file.
     pub lines: Option<(u64, u64)>,
-    /// Relation of the added item to those that were there before.
+    /// Relation of the added item to the items that were there before.
     pub repeat: Repeat,
 }
 
-/// Returns the result of adding a live item with this content and metadata; `None` if it is new. If
-/// it repeats several items, the newest of them remains.
+/// Returns the result of adding a live item with this content and metadata; `None` if the manager
+/// has none of its text. If the item repeats several items, the newest of these remains.
 pub(crate) fn merged<'a>(
     items: impl Iterator<Item = &'a Item>,
     content: &Arc<str>,
@@ -74,7 +74,7 @@ pub(crate) fn merged<'a>(
 /// Metadata name that is true for a region that began or ended inside a line.
 const PARTIAL: &str = "partial";
 
-/// Returns whether both name the same definition, on lines that overlap.
+/// Returns whether both items are of the same definition, on lines that overlap.
 fn names_same(one: &Metadata, other: &Metadata, a: (u64, u64), b: (u64, u64)) -> bool {
     let symbol = one.text("symbol");
     symbol.is_some() && symbol == other.text("symbol") && a.0 <= b.1 && b.0 <= a.1

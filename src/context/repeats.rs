@@ -19,7 +19,7 @@ impl<'a> Subject<'a> {
         let metadata = &item.metadata;
         let (origin, lines) = (metadata.origin(), metadata.lines());
         let is_from = |origins: &[Origin]| origin.is_some_and(|origin| origins.contains(&origin));
-        // A difference or a diagnostic names a file and lines too, but is not their text.
+        // A diff or a diagnostic also names a file and lines, but does not contain the file's text.
         let of_file = origin.is_none() || is_from(&[Buffer, Defun, File, Region, Symbol, Tree]);
         let is_part = !matches!(metadata.get("partial"), None | Some(Value::Nil));
         let is_told = of_file && !is_part && (lines.is_some() || is_from(&[Buffer, File, Tree]));
@@ -30,7 +30,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Returns the items without those that a later one repeats.
+/// Returns the items that no later item repeats.
 pub(crate) fn without_repeats<T>(items: Vec<T>, item_of: impl Fn(&T) -> &Item) -> Vec<T> {
     let mut seen = HashSet::new();
     let mut last = Vec::with_capacity(items.len());

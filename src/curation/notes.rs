@@ -16,7 +16,7 @@ use crate::session::message::{Message, Role};
 
 /// Heading of the message that holds the notes.
 pub(crate) const HEADING: &str = "Context summary (managed):";
-/// Maximum length of a tool's output that the note-taker is shown, in characters.
+/// Maximum number of characters of a tool's output that the note-taker is shown.
 const TOOL_OUTPUT_SHOWN: usize = 2_000;
 
 /// Settings that decide when and how notes are taken. A run is the user's message that begins a
@@ -85,7 +85,7 @@ pub struct NotesOptions {
 }
 
 impl NotesOptions {
-    /// Returns these settings, with the settings of `others` in place of those that are not given.
+    /// Returns these settings. Each setting that is not given is taken from `others`.
     #[must_use]
     pub fn or(self, others: Self) -> Self {
         Self {
@@ -95,7 +95,7 @@ impl NotesOptions {
         }
     }
 
-    /// Returns these settings, with the defaults in place of those that are not given.
+    /// Returns these settings. Each setting that is not given has its default.
     pub fn in_effect(self) -> NotesSettings {
         let default = NotesSettings::default();
         NotesSettings {
@@ -172,7 +172,7 @@ pub(crate) fn plan(
 const DIRECTIVE: &str = "@context-helper";
 
 /// Splits off the first line of a user's text if it is `@context-helper NAME`. Returns the name of
-/// the template and the rest, or `None` if the line is another or nothing follows.
+/// the template and the rest, or `None` if the first line is different or no text follows it.
 pub(crate) fn directive(text: &str) -> Option<(&str, &str)> {
     let (line, rest) = text.split_once('\n')?;
     let name = line.strip_prefix(DIRECTIVE)?.strip_prefix([' ', '\t'])?.trim();

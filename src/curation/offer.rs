@@ -1,5 +1,5 @@
-//! The texts offered to a window besides the messages. Decides which of them are admitted: whole
-//! texts, the most important first.
+//! The texts offered to a window besides the messages. Decides which of these texts are admitted.
+//! Each is admitted as a whole, the most important first.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) const NEVER_TRIMMED: &[Section] =
     &[Section::ToolSchemas, Section::SystemPrompt, Section::DesignDocument, Section::CurrentUnit];
 
 /// Sections of one text each that can be left out, most important first. Sections that the phase
-/// requires come before all others. The reasons for the order: a summary stands in for messages
+/// requires come before all others. The reasons for this order: a summary stands in for messages
 /// that are no longer in view, the user chose the items, and memories are searched anew for every
 /// turn.
 const PRECIOUS: &[Section] = &[
@@ -67,8 +67,8 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    /// Collects the texts of `sections`, each with the need of this phase for it. Texts that are
-    /// never trimmed are admitted if the phase allows them.
+    /// Collects the texts of `sections`, and records how much this phase needs each of them. Texts
+    /// that are never trimmed are admitted if the phase allows them.
     pub(super) fn new(sections: &Sections, phase: Option<Phase>, measure: &Measure) -> Self {
         let mut texts = Vec::new();
         for section in Section::ALL {

@@ -1,5 +1,5 @@
-//! The quality of a context, from 0 to 1: a weighted sum of four parts, which are returned with the
-//! sum.
+//! Rates the quality of a context from 0 to 1. The quality is a weighted sum of four parts, which
+//! are returned with it.
 
 /// Weight of the relevance. The four weights add up to 1.
 pub(crate) const RELEVANCE: f64 = 0.3;

@@ -96,7 +96,8 @@ pub struct Stable {
     pub section: Option<Section>,
 }
 
-/// Neighbouring units of messages with the same outcome for the same reason, or any other part.
+/// Neighbouring units of messages that have the same outcome for the same reason. A part that is
+/// not a unit of messages stands alone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// Section of the units.

@@ -21,7 +21,7 @@ const GAP: u64 = 4;
 pub struct Summary {
     /// Counts of the folded messages and turns.
     pub counts: Counts,
-    /// Description of the folded part. Empty when the ledger stands alone.
+    /// Description of the folded part. Empty if the summary consists of the ledger alone.
     #[serde(default)]
     pub text: String,
     /// Facts that must not be lost.
@@ -70,13 +70,15 @@ pub(crate) struct Folding {
 
 /// A summarizer, which describes a part of a conversation in a few words.
 pub trait Summarizer {
-    /// Returns a description of the messages, or an empty text to leave the summary to the ledger.
+    /// Returns a description of the messages, or an empty text if the summary is to consist of the
+    /// ledger alone.
     ///
-    /// The description may be a model's, so its sentences are checked. A sentence is left out if it
-    /// has a path, a command, a name of code or a number that neither the messages nor the earlier
-    /// summary have, a value that no longer holds, a rule that nobody laid down, or mostly words
-    /// that nobody used. The ledger is always added, so that the summary has the important facts
-    /// even if the description leaves them out.
+    /// The description may come from a model, so its sentences are checked. A sentence is left out
+    /// if it contains a path, a command, a name of code or a number that occurs neither in the
+    /// messages nor in the earlier summary. A sentence is also left out if it contains a value that
+    /// no longer holds, a rule that nobody laid down, or mostly words that nobody used. The ledger
+    /// is always added, so that the summary has the important facts even if the description leaves
+    /// them out.
     ///
     /// # Errors
     ///
@@ -91,7 +93,7 @@ pub trait Summarizer {
     }
 }
 
-/// A summarizer that needs no provider and leaves the summary to the ledger.
+/// A summarizer that needs no provider: its summaries consist of the ledger alone.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Extractive;
 
@@ -171,7 +173,7 @@ fn turns_of(history: &History<'_>, units: &[usize]) -> u64 {
 
 /// Makes a summary. Joins the counts and ledgers of the earlier summary and of the messages, and
 /// adds the summarizer's sentences that pass the check; see [`Summarizer::summarize`]. Leaves these
-/// sentences out if the summary is small enough only without them.
+/// sentences out if the summary would be too large with them.
 ///
 /// # Errors
 ///

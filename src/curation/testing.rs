@@ -7,7 +7,7 @@ use super::unit::{Folded, History};
 use crate::session::message::{Message, Role, Signals, ToolCall};
 use crate::tokens::{Estimate, Measure};
 
-/// Counts by estimate, without overhead.
+/// Returns a measure that estimates costs, without overhead.
 pub(crate) fn plain() -> Measure {
     Measure::plain(Arc::new(Estimate))
 }
@@ -25,7 +25,7 @@ fn message(number: u64, word: &str) -> Message {
     worded(number, word, &"four".repeat(tokens as usize))
 }
 
-/// Makes a message from a text, counted by estimate, with its signals.
+/// Makes a message from a text, with its signals and its estimated tokens.
 pub(crate) fn said(number: u64, role: Role, content: &str) -> Message {
     Message {
         number,
@@ -73,7 +73,8 @@ pub(crate) fn summarize_before(history: &mut History<'_>, end: usize, room: u64)
     history.folded = Some(Folded { is_folded, newest, room, has_others: false });
 }
 
-/// A generator of random numbers for tests, the same for the same seed (Marsaglia's xorshift64).
+/// A random number generator for tests, which gives the same numbers for the same seed (Marsaglia's
+/// xorshift64).
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -88,8 +89,8 @@ impl Random {
         (self.0 >> 11) % end.max(1)
     }
 
-    /// Makes a history of up to `most` messages: parallel calls, calls in flight, results without
-    /// calls, repeated ids, pins, prompts, and sizes from 0.
+    /// Makes a history of up to `most` messages, with parallel calls, calls in flight, results
+    /// without calls, repeated ids, pins, prompts, and messages of no tokens.
     pub(crate) fn messages(&mut self, most: u64) -> Vec<Message> {
         let count = self.below(most + 1);
         (1..=count).map(|number| self.message(number)).collect()

@@ -10,8 +10,8 @@ use crate::retrieval::index::Index;
 use crate::session::message::{Message, Role};
 use crate::tokens::Measure;
 
-/// Words of messages, by the numbers of the messages. Queries read them, and add those that are
-/// missing.
+/// Index of the words of messages, by message number. Queries read the index, and add the words
+/// that are missing.
 pub type Words = Mutex<Index>;
 
 /// The messages in view, in the order of the log, and their units.

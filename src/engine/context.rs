@@ -47,7 +47,7 @@ pub struct Revision {
     pub live: Option<bool>,
 }
 
-/// Ids of the items added, and of those evicted for them.
+/// Ids of the items that were added, and of the items that were evicted to make room.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Added {
     /// Ids in the order of adding.

@@ -159,7 +159,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn recorded(&mut self, name: &str) -> Result<Option<String>, EngineError> {
-        // Nearly every request is a new one, which the store need not look for.
+        // Nearly every request is new, and the store need not be searched for it.
         match self.known_requests()?.contains(&hash_of(name)) {
             true => Ok(self.store.recall(name)?),
             false => Ok(None),
@@ -250,7 +250,7 @@ impl Engine {
         outcome
     }
 
-    /// Ends a request: gives new versions to what it changed, and keeps its writes.
+    /// Ends a request: gives new versions to everything that it changed, and keeps its writes.
     fn keep(&mut self) -> Result<(), EngineError> {
         self.raise_versions()?;
         self.stamp_events()?;
@@ -284,7 +284,7 @@ impl Engine {
     }
 
     /// Returns the reason why changes are refused, or why the last change could not be stored;
-    /// `None` if there is none.
+    /// `None` if changes are accepted and stored.
     pub fn refusal(&self) -> Option<String> {
         self.store.refusal()
     }

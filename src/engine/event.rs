@@ -70,15 +70,15 @@ pub enum Event {
         /// True if the question was asked, false if it was decided or withdrawn.
         is_open: bool,
     },
-    /// Somebody wants the text of editors that is not saved.
+    /// Somebody wants to know the text that editors have not saved.
     TextWanted {
         /// Number of the question, which the answers must name.
         question: u64,
-        /// Absolute path of the wanted file; `None` for the changes of live items only.
+        /// Absolute path of the wanted file; `None` if only the changes of live items are wanted.
         path: Option<String>,
     },
-    /// An agent connected or disconnected, a session of an agent was given something, or an item
-    /// began or stopped waiting for a prompt.
+    /// An agent connected or disconnected, an agent's session was given items, or an item began or
+    /// stopped waiting for a prompt.
     AgentsChanged {
         /// Method that made the change.
         method: &'static str,

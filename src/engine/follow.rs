@@ -95,13 +95,13 @@ impl Engine {
         Ok((new, there))
     }
 
-    /// Notes that the caller has an item's text in an unsaved buffer, or no longer has it there.
+    /// Records that the caller has an item's text in an unsaved buffer, or no longer has it there.
     pub(crate) fn hold(&mut self, item: &Item) {
         self.held.note(item, self.sessions.caller);
     }
 
-    /// Announces with an event that somebody wants unsaved text from editors: that of the file at
-    /// this path, or only what changed in live items.
+    /// Announces with an event that somebody wants unsaved text from editors: the text of the file
+    /// at `path`, or, without a path, only what changed in live items.
     pub(crate) fn want_text(&mut self, question: u64, path: Option<String>) {
         self.events.push(Event::TextWanted { question, path });
     }

@@ -10,7 +10,7 @@ use crate::ids::ItemId;
 use crate::names::names;
 
 names! {
-    /// A layer, by what its items belong to.
+    /// A layer, named after what its items belong to.
     Layer {
         /// Nothing in particular.
         Everywhere => "everywhere",
@@ -30,7 +30,7 @@ names! {
 pub(crate) struct Wanted {
     /// Layers from the general to the special, without that of the conversation.
     pub layers: Vec<WantedLayer>,
-    /// Name or id of the conversation's session.
+    /// Name or id of the session that holds the conversation.
     pub session: Option<String>,
     /// Managers whose names were given by an earlier version of the program, and whose items may
     /// belong to one of the layers.

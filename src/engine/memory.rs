@@ -39,7 +39,7 @@ pub struct Query {
     pub limit: usize,
     /// A session, and the numbers of its messages in view, which need not be found again.
     pub in_view: Option<(u64, Spans)>,
-    /// True if being found makes a memory stronger.
+    /// True to strengthen the memories that are found.
     pub strengthen: bool,
 }
 

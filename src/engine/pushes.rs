@@ -1,5 +1,5 @@
-//! Records of what sessions of agents were given, so that nothing is given twice, and of items that
-//! the user wants to send with their next prompts.
+//! Records which items were given to agents' sessions, so that nothing is given twice, and which
+//! items the user wants to send with an agent's next prompt.
 
 use super::{Engine, EngineError, Event};
 use crate::ids::ItemId;
@@ -8,7 +8,7 @@ use crate::store::session::{NextPush, PushRow, PushState, TakenPush};
 /// Method of a wish to send an item with the next prompt, as `undo` reports it.
 pub(super) const PUSH_NEXT: &str = "push-next";
 
-/// A push to record.
+/// A push to record. A push gives items to a session of an agent.
 pub(crate) struct NewPush {
     /// Name of the agent.
     pub(crate) agent: String,
@@ -16,7 +16,7 @@ pub(crate) struct NewPush {
     pub(crate) session: String,
     /// Number of the last push that the agent received.
     pub(crate) after: u64,
-    /// The items that the agent has then, as JSON.
+    /// The items that the agent has after this push, as JSON.
     pub(crate) items: String,
     /// Folder of the project; empty if unknown.
     pub(crate) project: String,
@@ -41,8 +41,8 @@ pub(crate) struct Wish {
 }
 
 impl Engine {
-    /// Returns the items that a session of an agent has after the push with this `number`, the last
-    /// that the agent received; by default, after the latest push. Also returns the wishes for the
+    /// Returns the items that an agent's session has after push `number`, the last push that the
+    /// agent received; without a number, after the latest push. Also returns the wishes for the
     /// session's next prompt in this project.
     ///
     /// # Errors
@@ -66,8 +66,8 @@ impl Engine {
     }
 
     /// Records a push that follows the push `after`. Returns its number, which is above those of
-    /// all earlier pushes to this session. Records nothing and returns `None` if one of its wishes
-    /// was fulfilled by another push or cancelled meanwhile.
+    /// all earlier pushes to this session. Records nothing and returns `None` if one of the wishes
+    /// that it fulfils was fulfilled by another push or cancelled meanwhile.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -89,8 +89,8 @@ impl Engine {
         Ok(Some(number))
     }
 
-    /// Returns the records of what the sessions of agents were given, the latest first, and the
-    /// fulfilled wishes, the latest last.
+    /// Returns the pushes to the sessions of agents, the latest first, and the fulfilled wishes,
+    /// the latest last.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -111,8 +111,8 @@ impl Engine {
         self.existing(waiting)
     }
 
-    /// Stores a wish, and returns its number. If the same wish waits already, returns the number of
-    /// that one.
+    /// Stores a wish, and returns its number. If the same wish is waiting already, returns its
+    /// number.
     ///
     /// # Errors
     /// [`EngineError::NoSuchItem`]; [`EngineError::Store`].
@@ -176,7 +176,7 @@ impl Engine {
 }
 
 impl NextPush {
-    /// Returns whether both are about the same item and the same agent.
+    /// Returns whether both wishes are about the same item and the same agent.
     fn is_like(&self, other: &Self) -> bool {
         let key = |it: &Self| {
             let Self { manager, item, agent, session, project, .. } = it.clone();

@@ -2,8 +2,8 @@
 //! answers. The requests of one commit are a burst; see [`queue`](super::queue).
 //!
 //! Requests that are sure to be quick run in the loop itself, on the thread of the connections. For
-//! any other, the engine is lent to another thread, so that requests that do not need it are
-//! answered meanwhile.
+//! all other requests, the engine is lent to another thread; meanwhile, the loop answers requests
+//! that do not need the engine.
 
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
@@ -149,8 +149,8 @@ pub(crate) async fn run(
 }
 
 /// Receives the queued requests. If none is queued and `is_idle`, does postponed work step by step,
-/// then waits for a request; receives none only if there will never be another. Returns `None` if
-/// the engine is lost.
+/// then waits for a request. Receives no request only if there will never be another. Returns
+/// `None` if the engine is lost.
 async fn next(
     engine: Box<Engine>,
     lender: &Lender,
@@ -223,7 +223,7 @@ fn carry_out(engine: &mut Engine, works: Vec<Work>) -> Done {
     let failure = engine.commit().err();
     match &failure {
         None => events.iter().for_each(|event| engine.statistics.note(event)),
-        // Report a full disk once, not for every call that meets it.
+        // Report a full disk once, not for every request that fails because of it.
         Some(error) if failed_before => tracing::debug!("requests were not stored: {error}"),
         Some(error) => tracing::error!("{} requests were not stored: {error}", answers.len()),
     }

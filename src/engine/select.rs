@@ -29,8 +29,8 @@ pub struct View {
     pub item: Arc<Item>,
     /// True if the item is exempt from eviction.
     pub pinned: bool,
-    /// Time of the newest item up to this one in its manager, in Unix seconds. It orders items of
-    /// several managers by age, and keeps each manager's own order.
+    /// Largest time of this item and the items before it in its manager, in Unix seconds. It orders
+    /// items of several managers by age, and keeps each manager's own order.
     pub since: i64,
     /// Name of its manager.
     pub manager: Arc<str>,
@@ -47,7 +47,7 @@ impl View {
 
 impl Engine {
     /// Returns the selected items, manager by manager, and in each manager oldest first. If there
-    /// are several managers, leaves out each item that a later one repeats.
+    /// are several managers, leaves out each item that a later item repeats.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -75,8 +75,8 @@ impl Sessions {
         }
     }
 
-    /// Makes a session the one for connections that have opened none, unless the caller or these
-    /// connections use the session already.
+    /// Makes a session current for connections that have opened none, unless it is already current
+    /// for the caller or for these connections.
     pub(super) fn keep_current(&mut self, id: u64) {
         if !self.current(self.caller).any(|current| current == id) {
             self.shared = Some(id);

@@ -37,7 +37,8 @@ impl Engine {
     }
 
     /// Returns an item as it enters another manager, with a new version. No two managers share a
-    /// version of an item, since each forgets the versions that its journal no longer needs.
+    /// version of an item, since each manager forgets the versions that its journal no longer
+    /// needs.
     pub(super) fn arrival(&mut self, slot: &Slot) -> Arrival {
         let (item, version) = (slot.item.clone(), self.counters.give_version());
         Arrival { item, version, pinned: slot.pinned }

@@ -86,7 +86,7 @@ impl Engine {
         Ok(Undone { undone })
     }
 
-    /// Takes the newest change of a manager back.
+    /// Takes back the newest change of a manager.
     fn take_back(&mut self, manager: &str, change: Change) -> Result<(), EngineError> {
         let version = self.counters.give_version();
         let inverse = Change { version, ..change.inverse() };
@@ -97,8 +97,8 @@ impl Engine {
     }
 
     /// Undoes the part of a move in the manager `there`, after the part in the manager `here` was
-    /// taken back: takes the change there back if it is the newest, else moves the items back with
-    /// new changes.
+    /// undone. If the change in `there` is the newest, takes it back; otherwise moves the items
+    /// back with new changes.
     fn undo_there(&mut self, there: &str, taken: &Change, here: &str) -> Result<(), EngineError> {
         if let Some(last) = self.store.last_change(there, Way::Undo)?
             && is_counterpart(&last, taken)
@@ -134,7 +134,8 @@ impl Engine {
         Ok(step)
     }
 
-    /// Returns what undo or redo would do next to a manager; `None` if nothing.
+    /// Returns what undo or redo would do next to a manager; `None` if there is nothing to undo or
+    /// redo.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -202,8 +203,8 @@ impl Engine {
     }
 
     /// Redoes the part of a move in the manager `there`, after the part in the manager `here` was
-    /// redone: redoes the change there if it was undone last, else moves the items with a new
-    /// change.
+    /// redone. If the change in `there` was undone last, redoes it; otherwise moves the items with
+    /// a new change.
     fn redo_there(&mut self, there: &str, redone: &Change, here: &str) -> Result<(), EngineError> {
         if let Some(last) = self.store.last_change(there, Way::Redo)?
             && is_counterpart(&last, redone)
@@ -242,7 +243,7 @@ impl Engine {
     }
 }
 
-/// The end of a rehearsal. It is an error in any case, so that the rehearsed changes are undone.
+/// The outcome of a rehearsal. It is always an error, so that the rehearsed changes are undone.
 enum Ended<T> {
     Rehearsed(T),
     Failed(EngineError),
@@ -276,8 +277,8 @@ fn adapted(change: &Change, manager: &Manager) -> Change {
     Change { slots: change.slots.iter().filter_map(slot).collect(), ..change.clone() }
 }
 
-/// Returns the items that one side of a move gave to the other. The side that got them may also have
-/// evicted some, which moved nowhere.
+/// Returns the items that one side of a move gave to the other. Leaves out items that the receiving
+/// side evicted, since these moved nowhere.
 fn moved_out(change: &Change) -> Vec<ItemId> {
     match change.entering().next() {
         Some(_) => Vec::new(),

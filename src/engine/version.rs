@@ -64,8 +64,8 @@ impl Engine {
         }
     }
 
-    /// Returns whether a reading now would show the same as at the time when the manager or session
-    /// got this version.
+    /// Returns whether a read would give the same result now as when the manager or session got the
+    /// version `since`.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -103,7 +103,7 @@ impl Engine {
         Ok(self.manager(manager)?.slots().any(|slot| slot.item.live))
     }
 
-    /// Gives new versions to the sessions that have changed since they got theirs.
+    /// Gives new versions to the sessions that have changed since they got their versions.
     pub(super) fn raise_versions(&mut self) -> Result<(), EngineError> {
         for id in self.sessions.take_unversioned() {
             let version = self.counters.give_version();

@@ -46,7 +46,7 @@ pub(super) struct Moments {
 }
 
 impl Moments {
-    /// Creates moments in which everything last changed at this number.
+    /// Creates moments that say that everything last changed at the number `began`.
     pub(super) fn since(began: u64) -> Self {
         Self { began, models: began, windows: HashMap::new() }
     }

@@ -25,7 +25,7 @@ pub(super) struct Begun {
     pub(super) material: Option<Material>,
     /// Cost of the last answer, to be stored with it.
     pub(super) asked: Option<AskedWindow>,
-    /// Outcome of asking for a description of what a summary replaces.
+    /// Outcome of asking a model to describe the messages that a summary replaces.
     pub(super) described: Option<Outcome>,
     /// Outcome of note-taking for the turn.
     pub(super) managed: Option<TurnNotes>,

@@ -36,8 +36,8 @@ pub(crate) struct Count {
 }
 
 /// Counts what a request would send now: the texts, items and messages of its window, and its
-/// message unless that is empty. Sends and changes nothing. Without a configured model, counts for
-/// the model that the session names, if any.
+/// message unless the message is empty. Sends and changes nothing. Without a configured model,
+/// counts for the model that the session names, if any.
 ///
 /// # Errors
 /// Any [`AgentError`].
@@ -76,7 +76,7 @@ pub(crate) async fn count(job: Job, request: ChatRequest) -> Result<Count, Agent
     })
 }
 
-/// Name of the model of sessions for which none is chosen.
+/// Name that stands for the model of a session that names none.
 const UNNAMED: &str = "default";
 
 impl Chat {
@@ -128,7 +128,7 @@ async fn say(job: &Job, material: &mut Material, message: NewMessage) -> Result<
     }
     let id = material.context.row.id;
     let number = job.ask(move |engine| Ok(engine.session(id)?.length())).await? + 1;
-    // The next message of the log may get the same number.
+    // The next message of the log may get the same number as this one.
     material.words = None;
     material.messages.push(without_directive(&Arc::new(message.into_message(number, 0))));
     Ok(())

@@ -61,8 +61,8 @@ pub(crate) struct ChatRequest {
     pub template: Option<String>,
     /// All existing tools.
     pub toolbox: Vec<Arc<dyn OfferedTool>>,
-    /// Names of the tools that the model may call; by default those in the session's settings, and
-    /// those that are offered unasked.
+    /// Names of the tools that the model may call; by default, the tools in the session's settings,
+    /// and the tools that every turn offers.
     pub tools: Option<Vec<String>>,
     /// Names of the tools that the model may call without permission each time, besides those in
     /// the session's settings.
@@ -75,7 +75,7 @@ pub(crate) struct ChatRequest {
     pub if_version: Option<u64>,
 }
 
-/// A turn of a chat, with the settings that the session has for it.
+/// A turn of a chat, with the settings of its session.
 struct Chat {
     job: Job,
     events: Arc<dyn EventSink>,
@@ -140,7 +140,7 @@ fn broken() -> AgentError {
     AgentError::Defect("a turn; other turns keep running")
 }
 
-/// Takes the whole turn. Other turns of the session are refused until it ends.
+/// Takes the turn from beginning to end. Until it ends, other turns of the session are refused.
 async fn hold(
     job: Job,
     request: ChatRequest,
@@ -154,7 +154,7 @@ async fn hold(
         Ok(chat) => tokio::spawn(chat.turn()).await.unwrap_or_else(|_| Err(broken())),
         Err(error) => Err(error),
     };
-    // A turn that succeeds has ended with its answer.
+    // A turn that succeeded was already ended together with its answer.
     if outcome.is_err() {
         let end = move |engine: &mut Engine| {
             engine.end_turn(id);
@@ -165,8 +165,8 @@ async fn hold(
     outcome
 }
 
-/// Chooses tools by their names, by default those of the session's settings and those that are
-/// offered unasked. Of tools with one name, the first counts.
+/// Chooses tools by their names. Without names, chooses the tools in the session's settings and the
+/// tools that every turn offers. If several tools have the same name, the first is used.
 fn chosen(
     toolbox: Vec<Arc<dyn OfferedTool>>,
     names: Option<Vec<String>>,

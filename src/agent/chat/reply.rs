@@ -55,7 +55,8 @@ pub struct Reply {
     pub calls: Vec<CalledTool>,
     /// Outcome of processing the turn.
     pub turn: TurnDone,
-    /// Outcome of asking for a description of what a summary replaces, if the turn made one.
+    /// Outcome of asking a model to describe the messages that the turn's summary replaces, if a
+    /// model was asked.
     pub(crate) described: Option<Outcome>,
     /// Outcome of embedding the user's message.
     pub embedded: Embedded,

@@ -73,7 +73,7 @@ impl Chat {
         let (key, configured) = (self.key.clone(), self.configured.clone());
         let ((summarizer, described), coherence) = (self.summarizer().await?, self.coherence);
         let if_version = self.if_version;
-        // The note-taker is asked first, if there is one.
+        // With note-taking, the note-taker is asked before the window is built.
         let is_window_next = self.notes.is_none();
         let managers = self.managers.clone();
         let asked = self.job.ask(move |engine| {
@@ -122,8 +122,8 @@ impl Chat {
         Ok((begun, answered))
     }
 
-    /// Returns the summarizer for this turn, and the outcome of asking a model for a description if
-    /// a summary is due and such a model is configured.
+    /// Returns the summarizer for this turn. If a summary is due and a model is configured to
+    /// describe it, asks this model, and returns the outcome too.
     async fn summarizer(&self) -> Result<(Arc<Summarizing>, Option<Outcome>), AgentError> {
         let usual = || Ok((Arc::clone(&self.summarizer), None));
         if self.job.services.summarizer.is_none() {
@@ -238,7 +238,7 @@ impl Chat {
         built.await.unwrap_or_else(|_| Err(broken()))
     }
 
-    /// Asks the model and passes on its answer until it ends or the turn is cancelled.
+    /// Asks the model, and passes on its answer until the answer ends or the turn is cancelled.
     pub(super) async fn stream(
         &self,
         request: &Request,
@@ -281,7 +281,7 @@ impl Chat {
         }
     }
 
-    /// Notes in an error that the question is already in the log.
+    /// Wraps an error to say that the question is already in the log.
     pub(super) fn in_turn(&self, begun: &Begun, error: AgentError) -> AgentError {
         let (question, source) = (begun.turn.message, Box::new(error));
         let answer = begun.answer.map(|number| BrokenOff { message: Some(number) });
@@ -318,8 +318,8 @@ impl Chat {
     }
 }
 
-/// Reads the session's material for a window of this model, with the items of these managers or
-/// else of the session's.
+/// Reads what the window for this model is built from: the session's messages, and the items of the
+/// given managers, or of the session's managers if none are given.
 pub(super) fn material(
     engine: &mut Engine,
     row: SessionRow,

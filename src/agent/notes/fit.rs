@@ -8,7 +8,7 @@ use crate::curation::notes::NotesInput;
 use crate::template::{Conversation, ManagerPrompt, TASK, Template};
 use crate::tokens::Measure;
 
-/// Maximum size of the shown runs, in bytes; no model accepts as much.
+/// Maximum size of the shown runs, in bytes. No model accepts more text than this.
 const MAX_RECENT_BYTES: usize = 2 << 20;
 
 /// A prompt that fits.

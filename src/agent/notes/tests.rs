@@ -1,4 +1,4 @@
-//! Managing that takes too long, and that nobody wants any more.
+//! Tests of note-taking that takes too long or is cancelled.
 
 use tokio_util::sync::CancellationToken;
 

@@ -23,8 +23,8 @@ pub(crate) trait OfferedTool: Send + Sync {
         true
     }
 
-    /// Returns whether turns that name no tools offer this one in addition to those in the
-    /// session's settings.
+    /// Returns whether a turn that names no tools offers this tool, even if the session's settings
+    /// do not name it.
     fn is_offered_unasked(&self) -> bool {
         false
     }
@@ -41,7 +41,7 @@ pub(crate) trait OfferedTool: Send + Sync {
     }
 
     /// Allows all calls of the tool in a session. Returns the name to store in the session's
-    /// settings; `None` if the tool keeps this itself.
+    /// settings; `None` if the tool itself remembers the permission.
     fn allow(&self, _session: &SessionRow) -> Option<String> {
         Some(self.name().to_owned())
     }

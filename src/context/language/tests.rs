@@ -1,4 +1,4 @@
-//! The table itself, each kind of sign, and the precedence of signs.
+//! Tests of the table itself, of each kind of sign, and of the precedence of signs.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! The manager compared with a plain model, and its rules one by one.
+//! Tests that compare the manager with a plain model, and tests of each of its rules.
 
 use proptest::prelude::*;
 

@@ -185,8 +185,9 @@ impl<'a> Draft<'a> {
         Fitted { text: whole.text, tokens: whole.tokens, report }
     }
 
-    /// Builds a text of the first `kept` whole pieces and the next one cut. Returns `None` if the
-    /// next one must go as a whole. An error is the number of tokens that would be enough.
+    /// Builds a text of the first `kept` whole pieces and the beginning of the next piece. Returns
+    /// `None` if the next piece must be dropped as a whole. As an error, returns the number of
+    /// tokens that would be enough.
     fn with_cut(&mut self, kept: usize, max_tokens: u64) -> Option<Result<Fitted, u64>> {
         let index = *self.keeping.get(kept)?;
         let pinned = |index: &usize| self.pieces[*index].pinned;
@@ -211,7 +212,7 @@ impl<'a> Draft<'a> {
         Some(Ok(Fitted { text: cut.text, tokens: cut.tokens, report }))
     }
 
-    /// Returns the text of the first `kept` pieces, open at the place of the piece at `index`.
+    /// Returns the text of the first `kept` pieces, split at the place of the piece at `index`.
     fn around(&mut self, index: usize, kept: usize) -> Around {
         let mut chosen = self.keeping[..kept].to_vec();
         chosen.sort_unstable();

@@ -1,4 +1,5 @@
-//! Whole texts of each format, and proof that no content or name breaks out of its place.
+//! Tests of whole texts in each format. They also show that no content or name breaks out of its
+//! place.
 
 use proptest::prelude::*;
 

@@ -23,7 +23,7 @@ impl Amount {
 }
 
 impl Amount {
-    /// Returns the unit if it names the things that are counted.
+    /// Returns the unit if it names counted things, such as `workers`; otherwise an empty text.
     pub(super) fn counted(&self) -> &str {
         if self.dimension == "count" { &self.unit } else { "" }
     }

@@ -8,7 +8,8 @@ use super::same::{identity, is_choice_of, is_done, is_rule_about};
 use super::subject::{Match, Related, Subject, key, relations};
 use super::{Entry, Kind, Ledger, Quantity, Voice, Withdrawal, Withdrawn};
 
-/// Maximum number of withdrawals kept for an older ledger that may be merged.
+/// Maximum number of withdrawals that are kept. They are applied to an older ledger if one is
+/// merged.
 const WITHDRAWALS: usize = 64;
 /// Number of the newest quantities that a new one is compared with, so that writing takes no longer
 /// in a full ledger than in an empty one.
@@ -113,8 +114,8 @@ impl Book {
     }
 
     /// Returns whether a sentence gives a different answer to a question that was decided, in
-    /// whatever words: it says that something changes, or is as short as "SQLite for the parser
-    /// part 7".
+    /// whatever words. Such a sentence says that something changes, or is as short as "SQLite for
+    /// the parser part 7".
     pub(super) fn decides_anew(&self, sentence: &str) -> bool {
         let decided = |slot: usize| {
             let stated = [Kind::Decision, Kind::Constraint, Kind::Request];
@@ -162,7 +163,7 @@ impl Book {
     }
 
     /// Chooses between several amounts of the same thing in one sentence: an amount that was known
-    /// before loses, and of the others the last one wins. A number in a sentence that names nothing
+    /// before loses, and of the others the last one wins. If the sentence names nothing, its number
     /// is about the last thing of its kind.
     pub(super) fn current(&self, values: Vec<Quantity>, origin: u64) -> Vec<Quantity> {
         let mut current: Vec<Quantity> = Vec::new();
@@ -305,9 +306,10 @@ impl Book {
         found.map(|held| held.quantity.subject.clone())
     }
 
-    /// Drops numbers with another amount of the same subject. Statements take over the new amount
-    /// and stay, since a statement may contain more than the number. Numbers and requests that may
-    /// be about the same subject are marked as earlier.
+    /// Applies a new amount to the older entries about the same subject. Drops numbers with another
+    /// amount. Statements take over the new amount and stay, since a statement may contain more
+    /// than the number. Numbers and requests that may be about the same subject are marked as
+    /// earlier.
     fn supersede(&mut self, newer: &Quantity, voice: Voice) {
         let (subject, amount) = (Subject::of(newer), Amount::of(&newer.amount));
         for held in [&mut self.stated, &mut self.shown] {

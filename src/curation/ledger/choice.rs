@@ -58,14 +58,14 @@ impl Choice {
         self.changes
     }
 
-    /// Returns whether this choice may be about the same thing as another one, which is so unless
-    /// both name different things that are known already.
+    /// Returns whether this choice may be about the same thing as another one. It may, unless the
+    /// two name different things that are known already.
     pub(super) fn may_be_about(&self, other: &Self) -> bool {
         let shared = self.known.iter().any(|name| other.known.contains(name));
         shared || self.known.is_empty() || other.known.is_empty()
     }
 
-    /// Returns whether this choice takes the place of an older one: whether this choice is about
+    /// Returns whether this choice takes the place of an older one: that is, whether it is about
     /// the same thing and chooses something else. Unless the words of this choice say that
     /// something changes, it must name exactly one new thing, and leave out a name of the older
     /// choice.
@@ -137,7 +137,7 @@ pub(super) fn may_decide_anew(sentence: &str) -> bool {
 }
 
 static CHANGES: LazyLock<Vec<&str>> = LazyLock::new(|| phrases("change"));
-/// Stems of the single words among them.
+/// Stems of those phrases in [`CHANGES`] that are single words.
 static CHANGE_STEMS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
     CHANGES.iter().filter(|phrase| !phrase.contains(' ')).flat_map(|word| stems(word)).collect()
 });

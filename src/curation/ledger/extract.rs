@@ -16,8 +16,8 @@ use super::{Kind, Voice, command, number, path};
 use crate::retrieval::words::ends;
 use crate::session::message::{Message, Role, ToolCall};
 
-/// Maximum number of paths taken from one output of a tool, and also of numbers and of errors. A
-/// listing of a thousand files says little about each file.
+/// Maximum number of paths taken from one tool output. The same maximum holds for numbers and for
+/// errors. A listing of a thousand files says little about each file.
 const OF_AN_OUTPUT: usize = 20;
 /// Maximum length of a line, in bytes. Longer lines are data, not text.
 const LONGEST_LINE: usize = 2000;

@@ -25,7 +25,7 @@ pub(super) enum Force {
 static RULES: LazyLock<HashSet<&str>> = LazyLock::new(|| phrases("rule"));
 /// Phrases that oblige, forbid or allow, or that mean always or never.
 static RULE_PHRASES: LazyLock<Vec<&str>> = LazyLock::new(|| phrases("rule-phrase"));
-/// Words of wishes.
+/// Words that express a wish.
 static WISHES: LazyLock<HashSet<&str>> = LazyLock::new(|| phrases("wish"));
 /// Introductory words at the beginning of a sentence.
 const LEADS: &[&str] = &[

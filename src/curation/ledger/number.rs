@@ -79,7 +79,7 @@ fn is_of_file(name: &str) -> bool {
 }
 
 /// Returns whether a sentence names a thing: by several words in a row, or after an article or
-/// preposition. "Nah, 45 s" and "can you double it to 45 s" name none.
+/// preposition. "Nah, 45 s" and "can you double it to 45 s" name no thing.
 fn names_one(words: &[Word<'_>]) -> bool {
     use Classes as C;
     let empty = [C::STOP, C::LINK, C::AUXILIARY, C::QUALIFIER, C::JOINT, C::BACK, C::TOPIC];
@@ -159,7 +159,7 @@ struct Number {
     end: usize,
     text: String,
     has_unit: bool,
-    /// Name that comes with the number: `retries` in `retries=5`, or the unit in `8 workers`.
+    /// Name that stands next to the number: `retries` in `retries=5`, or the unit in `8 workers`.
     named: Option<String>,
     /// True if the name and the number were one word.
     glued: bool,
@@ -225,8 +225,9 @@ impl Number {
         !words[self.end - 1].ends && words[self.end..end].iter().any(refusing)
     }
 
-    /// Returns the thing that is measured: the name in the number's own word, the linked words
-    /// before the number, the words after the number, or the topic of an earlier clause.
+    /// Returns the thing that the number measures. Looks for its name in the number's own word,
+    /// then in the linked words before the number, in the words after the number, and in earlier
+    /// clauses.
     fn subject(&self, words: &[Word<'_>]) -> Option<String> {
         if self.glued {
             return self.named.clone();

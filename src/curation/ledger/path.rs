@@ -90,7 +90,7 @@ fn is_file_name(word: &str) -> bool {
     (known && !LIBRARIES.contains(&word)) || NAMES.contains(&word)
 }
 
-/// Returns whether a name in a folder ends like a file's. Any short extension counts there.
+/// Returns whether a name in a folder ends like a file name. Any short extension counts.
 fn has_extension(name: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, extension)| {
         (1..=8).contains(&extension.len()) && extension.chars().any(|c| c.is_ascii_alphabetic())

@@ -1,5 +1,5 @@
-//! The ledger as Markdown: below a heading for each kind, the entries, oldest first, each with the
-//! number of its message.
+//! Renders the ledger as Markdown: a heading for each kind, and below it the entries, oldest first,
+//! each with the number of its message.
 
 use super::{Entry, Kind, Ledger};
 

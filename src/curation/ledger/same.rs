@@ -1,4 +1,4 @@
-//! Recognizes the entries that a new entry or a withdrawal means.
+//! Finds the older entries that a new entry or a withdrawal refers to.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use super::{Entry, Kind, Voice};
 /// Share of a task's words that a report must contain to mark the task as done.
 const DONE_SHARE: f64 = 0.6;
 
-/// Returns the key by which an equal entry is recognized: the words of the entry, or, for a
-/// statement, the meaningful words in alphabetical order.
+/// Returns the key that equal entries share: the words of the entry, or, for a statement, its
+/// meaningful words in alphabetical order.
 pub(super) fn identity(entry: &Entry) -> String {
     match entry.kind {
         Kind::Constraint | Kind::Decision | Kind::Request => {
@@ -42,8 +42,8 @@ pub(super) fn is_choice_of(entry: &Entry, words: &str, named: &BTreeSet<String>)
     }
 }
 
-/// Returns whether an entry is a person's statement about the thing that the words name: whether at
-/// least two of the statement's meaningful words, and 60 % of them, are among the words.
+/// Returns whether an entry is a person's statement about the named thing. At least two of the
+/// statement's meaningful words, and 60 % of them, must be in `named`.
 pub(super) fn is_rule_about(entry: &Entry, named: &BTreeSet<String>) -> bool {
     let statement = matches!(entry.kind, Kind::Constraint | Kind::Decision | Kind::Request);
     if !statement || entry.voice != Voice::Person {

@@ -73,8 +73,8 @@ pub(super) fn read(sentence: &str, place: Place, book: &mut Book) {
     state(sentence, kind, &found, place, (loose, named), book);
 }
 
-/// Adds the sentence itself as an entry: under its kind, or, if only the whole sentence can name
-/// its quantities, as a number.
+/// Adds the sentence itself as an entry, under its kind. A sentence without a kind is added as a
+/// number if only the whole sentence can name its quantities.
 fn state(
     sentence: &str,
     kind: Option<Kind>,
@@ -106,8 +106,8 @@ fn state(
     book.add(place.entry(kind, text, values));
 }
 
-/// Returns the kind of a sentence. Instructions that the model gives in passing lay down no rules,
-/// but the model may restate a constraint.
+/// Returns the kind of a sentence. What the model says in passing never counts as a new rule, but
+/// the model may restate a constraint.
 fn kind(sentence: &str, found: &[Found], place: Place) -> Option<Kind> {
     let has = |cue: Cue| found.iter().any(|found| found.cue == cue);
     let force = if place.voice == Voice::Person { force(sentence) } else { None };

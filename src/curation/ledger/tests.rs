@@ -1,4 +1,4 @@
-//! Ledgers of short conversations, shown as the lines of their text.
+//! Tests of the ledgers of short conversations, as rendered text.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The paths, commands and figures that the work used, in few tokens: what an agent loses in a
-//! compaction, and what it asks for first afterwards.
+//! Lists the paths, commands and figures that the work used, in few tokens. An agent loses these in
+//! a compaction, and asks for them first afterwards.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -14,8 +14,8 @@ use crate::retrieval::words::ends;
 use crate::session::message::{Message, Role};
 use crate::tokens::Measure;
 
-// The weights were chosen on recorded sessions; `docs/benchmarks.md` says on which, and on which
-// they were judged.
+// These weights were chosen on some recorded sessions and tested on others; `docs/benchmarks.md`
+// names both.
 
 /// Weight of a mention in an output of a tool.
 const OF_OUTPUT: f64 = 0.5;
@@ -25,13 +25,14 @@ const OF_WORDS: f64 = 3.0;
 const OF_FIGURE: f64 = 0.7;
 /// Number of messages after which a mention weighs e times less.
 const AGE: f64 = 60.0;
-/// Least weight of an old mention.
+/// Minimum weight of an old mention.
 const OLD: f64 = 0.02;
 /// Maximum weight of the mentions in one message.
 const MOST: f64 = 6.0;
-/// Exponent of the length of a thing, by which its weight is divided: short things go first.
+/// Exponent for the length of a thing. The weight is divided by the length to this power, so that
+/// short things come first.
 const LENGTH: f64 = 0.8;
-/// Bytes that are added to the length of each thing.
+/// Number of bytes added to the length of each thing before its weight is divided.
 const ADDED_LENGTH: f64 = 4.0;
 
 /// Maximum number of things.
@@ -56,14 +57,14 @@ struct Thing {
 #[derive(Default)]
 struct Use {
     weight: f64,
-    /// The word before a figure, where it was last.
+    /// The word before the figure in its last mention.
     word: Option<String>,
 }
 
 impl Ledger {
     /// Returns the commands, paths and figures that `messages` used, as Markdown of at most
-    /// `tokens` tokens. First comes what was used often, recently, and not only in outputs of
-    /// tools. The commands come from this ledger, which must have been built from the same
+    /// `tokens` tokens. Things that were used often, recently, or outside of tool outputs come
+    /// first. The commands come from this ledger, which must have been built from the same
     /// messages. The result is empty if nothing was used.
     pub fn used(&self, messages: &[&Message], tokens: u64, measure: &Measure) -> String {
         let mut uses = HashMap::new();
@@ -137,7 +138,8 @@ fn spelled_out(arguments: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Calls `take` with the kind and the text of each path and figure, and the word before a figure.
+/// Calls `take` for each path and figure, with its kind and text, and for a figure also with the
+/// word before it.
 fn each_thing(text: &str, mut take: impl FnMut(Kind, &str, Option<&str>)) {
     for path in text.split_whitespace().filter_map(path::path) {
         take(Kind::Path, path, None);
@@ -149,7 +151,7 @@ fn each_thing(text: &str, mut take: impl FnMut(Kind, &str, Option<&str>)) {
     }
 }
 
-/// Renders as many of the best as fit.
+/// Renders as many of the best things as fit into `tokens` tokens.
 fn within(best: &[(Thing, Use)], tokens: u64, measure: &Measure) -> String {
     let shown: Vec<(Kind, String)> = best
         .iter()
@@ -191,7 +193,7 @@ fn render(chosen: &[(Kind, String)]) -> String {
     blocks.map(|(heading, list)| format!("{heading}{list}")).collect::<Vec<_>>().join("\n\n")
 }
 
-/// Leaves out the paths that are the end of another: `a.rs` beside `src/a.rs`.
+/// Leaves out each path that is the end of another: `a.rs` if there is `src/a.rs`.
 fn without_ends(paths: Vec<&str>) -> Vec<&str> {
     let ends =
         |path: &str| -> Vec<usize> { path.match_indices('/').map(|(at, _)| at + 1).collect() };
@@ -200,8 +202,8 @@ fn without_ends(paths: Vec<&str>) -> Vec<&str> {
     paths.iter().filter(|path| !known.contains(**path)).copied().collect()
 }
 
-/// Returns the lines of paths: `src/: a.rs, b.rs` for several files of a folder, and one for each
-/// other path.
+/// Returns the lines that list paths: one line such as `src/: a.rs, b.rs` for several files of a
+/// folder, and one line for each other path.
 fn by_folder(paths: &[&str]) -> Vec<String> {
     let mut folders: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for path in paths {

@@ -1,4 +1,4 @@
-//! Pruned histories.
+//! Tests of pruned histories.
 
 use super::*;
 use crate::curation::testing::{Random, history, messages, plain};

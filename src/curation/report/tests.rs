@@ -1,4 +1,4 @@
-//! Reports of windows made by hand.
+//! Tests of reports of windows made by hand.
 
 use super::*;
 

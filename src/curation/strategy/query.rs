@@ -1,4 +1,4 @@
-//! The strategy `query`: keeps the units that fit a question best.
+//! The strategy `query`: keeps the units that best fit a question.
 
 use super::selection::Selection;
 use super::{Aim, Projection, Shown, Strategy, rank};
@@ -35,8 +35,8 @@ impl Strategy for Query {
     }
 }
 
-/// Marks the gaps between the chosen messages with the rest of the budget, the longest gaps first,
-/// so that a mark never costs a unit its place.
+/// Spends the rest of the budget on notes that mark the gaps between the chosen messages, the
+/// longest gaps first. A mark therefore never costs a unit its place.
 fn with_marks(history: &History<'_>, chosen: &[Shown], mut left: u64) -> Vec<Shown> {
     let mut shown = vec![false; history.messages.len()];
     for chosen in chosen {

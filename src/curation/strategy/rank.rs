@@ -19,8 +19,8 @@ const SECOND_NEIGHBOUR: f64 = 0.36;
 const SURROUNDINGS: f64 = 0.2;
 /// Number of units on each side that count as nearby.
 const NEARBY: usize = 6;
-/// Weight of the meaning in how well a unit fits the query, if vectors are known. The rest is the
-/// weight of the words.
+/// Weight of meaning in the fit of a unit to the query, if vectors are known. The rest is the
+/// weight of words.
 const MEANING: f64 = 0.4;
 /// Bonus for the best passage by meaning: an answer is often found by the text around it.
 const PASSAGE: f64 = 0.4;
@@ -39,7 +39,8 @@ const FROM_USER: f64 = 0.02;
 pub(super) const FITS_QUERY: &str = "fits the query";
 pub(super) const FITS_LESS: &str = "fits the query less than the messages shown";
 
-/// Scores each unit. Without similarities, the part for words is 1 for the best match by words.
+/// Scores each unit. Without similarities, only words count, and the best match by words gets 1 for
+/// them.
 pub(super) fn scores(
     history: &History<'_>,
     query: &str,
@@ -130,8 +131,8 @@ pub(super) fn query<'a>(history: &History<'a>, given: Option<&'a str>) -> &'a st
     given.or_else(|| last().map(|message| &*message.content)).unwrap_or("")
 }
 
-/// Scores the units by BM25, relative to the best. A unit that only repeats the query is not an
-/// answer and scores 0.
+/// Scores the units by BM25, relative to the best unit. A unit that only repeats the query is not
+/// an answer and scores 0.
 fn by_words(history: &History<'_>, query: &str) -> Vec<f64> {
     let query_stems = query_stems(query);
     let mut scores = indexed(history, &query_stems).unwrap_or_else(|| {
@@ -151,7 +152,7 @@ fn by_words(history: &History<'_>, query: &str) -> Vec<f64> {
 }
 
 /// Returns the stems of a query, which may be a whole message. Of a long query, only its beginning
-/// and its end are read. Stop words count only if there are no others.
+/// and its end are read. Stop words count only if the query has no other words.
 fn query_stems(query: &str) -> Vec<String> {
     let all = || ends(query, MOST_READ).into_iter().flat_map(words);
     let telling: Vec<String> = all().filter(|word| !is_stop_word(word)).collect();

@@ -1,12 +1,13 @@
-//! The strategy `tiered`: first gives up the parts that are easiest to get back. Works in batches,
-//! so that most windows begin with the same bytes as the window before.
+//! The strategy `tiered`: first gives up the parts that are easiest to get back. It gives up parts
+//! in batches, so that most windows begin with the same bytes as the window before.
 //!
 //! Old messages are dropped first. If the newest messages are too large, only the beginning and the
-//! end of their large results stay, then a line that names the message with the original.
+//! end of their large results stay; if that is not enough, a line replaces each result and names
+//! the message with the original.
 //!
-//! More is given up than necessary. The room is then filled with the lines of the given-up messages
-//! that the work at hand names, and with whole units while lines leave room. A note quotes these
-//! lines after the ledger of the dropped messages, the list of their facts.
+//! More is given up than necessary. The freed room is then filled with those lines of the given-up
+//! messages that the work at hand names, and with whole units if room is left. A note contains the
+//! ledger of the dropped messages (the list of their facts), and then quotes these lines.
 
 mod asked;
 mod excerpt;
@@ -102,8 +103,8 @@ impl<'a, 'h> Draft<'a, 'h> {
         draft
     }
 
-    /// Fills the window up to `target`, as if message `now` were the newest: with lines that the
-    /// work names, and then with whole units in the given order.
+    /// Fills the window up to `target`, as if message `now` were the newest. Adds lines that the
+    /// work names, and then whole units in the given order.
     fn fill(
         &mut self,
         work: Work<'h>,
@@ -150,7 +151,7 @@ impl<'a, 'h> Draft<'a, 'h> {
         (0..self.forms.len()).filter(|index| self.forms[*index] == Form::Dropped).collect()
     }
 
-    /// Shows units whole that fit into `left` tokens. Returns whether there were any.
+    /// Shows the units that fit into `left` tokens as a whole. Returns whether there were any.
     fn restore(&mut self, order: impl Iterator<Item = usize>, mut left: u64) -> bool {
         let before = left;
         for unit in order {

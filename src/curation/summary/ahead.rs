@@ -1,4 +1,4 @@
-//! Summaries whose ledger, the slow part, is made ahead of time, for example on another thread.
+//! Makes the ledger of a summary, the slow part, ahead of time, for example on another thread.
 
 use std::sync::Arc;
 
@@ -19,8 +19,9 @@ pub struct Ahead {
     pub ledger_tokens: u64,
 }
 
-/// A summarizer that already has the ledger, and a description if a model wrote one, if the source
-/// is the expected one. Otherwise it does the same as [`Extractive`](super::Extractive).
+/// A summarizer with a ledger made ahead of time, and a description if a model wrote one. It uses
+/// them if the source is the expected one. Otherwise it does the same as
+/// [`Extractive`](super::Extractive).
 #[derive(Default)]
 pub struct Prepared(Option<Made>);
 
@@ -47,7 +48,7 @@ impl Ahead {
         Prepared(Some(Made { ahead: self, ledger, description: String::new() }))
     }
 
-    /// Returns whether the source is the expected one, so that it has the same ledger.
+    /// Returns whether the source is the expected one and therefore has the same ledger.
     fn is_of(&self, source: &Source<'_>) -> bool {
         let same = |(held, message): (&Arc<Message>, &&Message)| std::ptr::eq(&**held, *message);
         self.prior.as_ref().map(|prior| &prior.ledger) == source.prior.map(|prior| &prior.ledger)
@@ -64,13 +65,13 @@ impl Prepared {
         self.of(source).is_some()
     }
 
-    /// Returns the expected source and its ledger; `None` if nothing would be summarized.
+    /// Returns the expected source and its ledger; `None` if there is nothing to summarize.
     pub fn expected(&self) -> Option<(&Ahead, &Ledger)> {
         let made = self.0.as_ref().filter(|made| !made.ahead.messages.is_empty())?;
         Some((&made.ahead, &made.ledger))
     }
 
-    /// Adds a description that a model wrote of the expected source.
+    /// Adds a description of the expected source, written by a model.
     pub fn described(mut self, description: String) -> Self {
         if let Some(made) = &mut self.0 {
             made.description = description;

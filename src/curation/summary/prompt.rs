@@ -1,4 +1,4 @@
-//! The prompt for a model that describes what a summary replaces.
+//! Writes the prompt for a model that describes the messages that a summary replaces.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use crate::retrieval::words::ends;
 use crate::session::message::Message;
 use crate::tokens::Measure;
 
-/// Size of the shown part of a message, in bytes: its beginning and its end.
+/// Maximum size of a message in the prompt, in bytes. Of a longer message, the beginning and the
+/// end are shown.
 const SHOWN: usize = 4 << 10;
 /// Task for the model.
 pub(crate) const TASK: &str = "\

@@ -1,4 +1,4 @@
-//! Summaries of short histories.
+//! Tests of summaries of short histories.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Units of short histories, written as words.
+//! Tests of the units of short histories, written as words.
 
 use super::*;
 use crate::curation::testing::{history, messages, plain};

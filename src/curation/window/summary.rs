@@ -1,5 +1,6 @@
-//! The summary in a window that shows the messages behind it again, as far as they fit: it takes
-//! only a share of the window, and repeats nothing that the window shows anyway.
+//! Cuts the summary in a window. The window shows the summarized messages again, as far as they
+//! fit; the summary therefore takes only a share of the window, and repeats nothing that the window
+//! shows anyway.
 
 use std::collections::HashSet;
 
@@ -22,8 +23,8 @@ pub(super) fn cut(offer: &mut Offer, request: &Request<'_>) {
     offer.shorten(Section::Summary, measure.note(&text), text);
 }
 
-/// Removes from the summary what the chosen messages say. Removes the whole summary if all messages
-/// that it stands in for are chosen.
+/// Removes from the summary everything that the chosen messages say. Removes the whole summary if
+/// all messages that it stands in for are chosen.
 pub(super) fn spare(offer: &mut Offer, request: &Request<'_>, chosen: &Projection) {
     let (Some(summary), Some(folded)) = (request.summary, &request.history.folded) else { return };
     let history = request.history;

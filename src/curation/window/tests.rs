@@ -1,4 +1,4 @@
-//! Windows of small sessions, and of very many random ones.
+//! Tests of windows of small sessions, and of very many random ones.
 
 use proptest::prelude::{ProptestConfig, any, proptest};
 
@@ -16,7 +16,7 @@ fn text(tokens: usize) -> Option<Counted> {
 }
 
 fn unit(name: &str, tokens: usize, approved: bool) -> CodeUnit {
-    // The two lines above the code have 53 characters with a name of four.
+    // The two lines above the code have 53 characters if the name has four.
     let code = "x".repeat((tokens * 4).saturating_sub(53));
     CodeUnit { name: name.into(), path: "src/unit.rs".into(), code, approved }
 }
@@ -242,7 +242,7 @@ fn the_first_byte_that_differs_from_the_previous_window_is_reported() {
     assert_eq!(stable.section, Some(Section::Messages));
 }
 
-/// A strategy that keeps no rule.
+/// A strategy that breaks every rule.
 struct Careless;
 
 impl Strategy for Careless {

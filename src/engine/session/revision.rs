@@ -7,8 +7,8 @@ use crate::session::state::{Learned, Revision, State};
 use crate::store::StoreError;
 use crate::store::session::StateRow;
 
-/// Methods after whose revisions an undone change can still be redone. Revisions of all other
-/// methods are new changes, after which nothing can be redone.
+/// Methods after which an undone change can still be redone. The revisions of all other methods are
+/// new changes; after these, nothing can be redone.
 const KEEPS_REDO: [&str; 5] =
     ["undo-session", "redo-session", "undo-rollback", "checkpoint", "fork-session"];
 

@@ -19,9 +19,9 @@ use crate::session::message::{Message, Role};
 use crate::session::state::Learned;
 use crate::store::session::SessionRow;
 
-/// Number of unhelpful attempts to summarize, one after the other, after which the next must wait.
+/// Number of unhelpful attempts to summarize in a row, after which the next attempt must wait.
 const FUTILE_AT_MOST: u64 = 2;
-/// Number of turns from the last of these attempts to the next.
+/// Number of turns from the last unhelpful attempt to the next attempt.
 const TURNS_BACKED_OFF: u64 = 5;
 /// Minimum share of the view that a helpful summary removes. The view must also be small enough
 /// afterwards.
@@ -326,9 +326,9 @@ fn turns_to_wait(learned: Learned, turns: u64) -> Option<u64> {
     (learned.futile >= FUTILE_AT_MOST && since < TURNS_BACKED_OFF).then(|| TURNS_BACKED_OFF - since)
 }
 
-/// Returns the number of recent turns that a summary leaves alone: as many as fit into the target
-/// size of the view together with the summary and everything that is never dropped, but at least as
-/// many as the settings say.
+/// Returns the number of recent turns that a summary leaves alone. That is at least the number in
+/// the settings, and more if more turns fit into the target size of the view together with the
+/// summary and everything that is never dropped.
 fn turns_to_keep(messages: &[Arc<Message>], config: &TurnConfig, costs: &Costs) -> usize {
     let history = History::new(references(messages), &costs.measure);
     let never_lost = history.units.iter().filter(|unit| unit.kept.is_some());

@@ -9,7 +9,7 @@ use super::revision::parse;
 use crate::session::state::{Moment, Redo, State};
 use crate::store::Way;
 
-/// Methods whose revisions are steps of their own, if they change the view.
+/// Methods whose changes of the view are steps that can be undone one by one.
 const STEPS: [&str; 6] = [
     "prune-context",
     "auto-manage-context",
@@ -19,7 +19,7 @@ const STEPS: [&str; 6] = [
     "restore-revision",
 ];
 
-/// Methods whose revisions say what is undone.
+/// Methods that undo or redo. Their revisions record what is undone.
 const TURNS_BACK: [&str; 3] = ["undo-session", "redo-session", "undo-rollback"];
 
 /// A change of a session's view.
@@ -33,8 +33,8 @@ pub(crate) struct SessionStep {
 
 impl Engine {
     /// Undoes the last pruning, summary, rollback or restoration in the view of a session. Further
-    /// calls go further back. Messages added since stay in view, except after a rollback, which
-    /// brings back the view and the items before it.
+    /// calls go further back. Messages added since stay in view. Undoing a rollback, however,
+    /// brings back the view and the items from before the rollback.
     ///
     /// # Errors
     /// [`EngineError::NoSessionUndo`].
@@ -113,7 +113,7 @@ impl Engine {
         self.session_changed(id, "undo-session")
     }
 
-    /// Returns the undone change of a session, if it has not gone on since.
+    /// Returns the undone change of a session, if the session has not continued since.
     fn redo_of(&mut self, id: u64) -> Result<Option<Redo>, EngineError> {
         let session = self.session(id)?;
         let is_last = session.length() == session.state().base;
@@ -132,7 +132,7 @@ impl Engine {
                 "redo-session" => redone += 1,
                 "undo-session" | "undo-rollback" if redone > 0 => redone -= 1,
                 "undo-session" => undone += 1,
-                // It undid all that came after the moment before the rollback.
+                // This step undid everything after the moment before the rollback.
                 "undo-rollback" => {
                     let before = self.revision(id, revision - 1)?.state.before_rollback;
                     below = before.map_or(revision, |moment| moment.revision + 1);

@@ -1,4 +1,4 @@
-//! Vectors of messages, by which windows find messages by meaning.
+//! Vectors of messages, with which windows find messages by meaning.
 
 use std::sync::Arc;
 

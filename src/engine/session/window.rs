@@ -31,9 +31,10 @@ pub struct Material {
     pub items: Vec<View>,
     /// The window built last.
     pub previous: Option<Fingerprint>,
-    /// Vectors of messages by the model of the query's vector; empty without such a vector.
+    /// Vectors of the messages, by the same model as the query's vector; empty if the query has no
+    /// vector.
     pub vectors: Arc<MessageVectors>,
-    /// Words of the messages, if all of these are in the log.
+    /// Words of the messages, if all messages are in the log.
     pub words: Option<Arc<Words>>,
 }
 
@@ -43,7 +44,7 @@ pub struct Summarizing {
     pub text: Arc<str>,
     /// Number of tokens of the text.
     pub tokens: u64,
-    /// Messages that it stands in for. A window shows them again as far as they fit.
+    /// Messages that the text stands in for. A window shows them again as far as they fit.
     pub covers: Spans,
     /// Number of messages in the log when the summary was made.
     pub position: u64,
@@ -103,7 +104,7 @@ impl Engine {
         let max_tokens = window.report.max_tokens;
         let is_same =
             |last: &Noted| last.fingerprint == fingerprint && last.report.max_tokens == max_tokens;
-        // A client that builds a window whenever it is told of one would never come to rest.
+        // Otherwise, a client that builds a window after each such event would never stop.
         if !self.windows.of(id).next().is_some_and(is_same) {
             let (session, tokens) = (self.session_name(id)?, window.tokens);
             self.events.push(Event::WindowBuilt { session, tokens, max_tokens });
@@ -113,7 +114,7 @@ impl Engine {
         Ok(line)
     }
 
-    /// Returns the session's windows among those that are kept, newest first.
+    /// Returns the session's windows whose records are still kept, newest first.
     pub fn windows(&self, id: u64) -> Vec<Noted> {
         self.windows.of(id).cloned().collect()
     }

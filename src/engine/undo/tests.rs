@@ -1,5 +1,5 @@
-//! Undo and redo: of managers that move items to each other, of sets, with items that follow their
-//! sources, and random sequences against a model, across restarts.
+//! Tests of undo and redo: managers that move items to each other, sets, items that follow their
+//! sources, and random sequences compared with a model, across restarts.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ fn add(engine: &mut Engine, manager: &str, content: &str) -> ItemId {
     ItemId(added.unwrap().ids[0])
 }
 
-/// Has an item follow its source, which has this text now.
+/// Makes an item follow its source, whose text is now `content`.
 fn follow(engine: &mut Engine, manager: &str, id: ItemId, content: &str) {
     let old = engine.view(manager, id).unwrap().item;
     let new = Arc::new(Item { content: content.into(), ..Item::clone(&old) });
@@ -301,7 +301,7 @@ impl Model {
         }
     }
 
-    /// The item has this text now, and after each undone change that does not replace it.
+    /// Gives the item this text, now and after each undone change that does not replace the text.
     fn follow(&mut self, id: ItemId, text: &str) {
         let given = self.now.iter().find(|it| it.0 == id).unwrap().2.clone();
         let all = self.undone.iter_mut().chain([&mut self.now]).flatten();
@@ -325,7 +325,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(act, 1..60)
 }
 
-/// Applies one step to the engine and to the model. Returns false if it has to restart.
+/// Applies one step to the engine and to the model. Returns false if the engine has to restart.
 fn apply(engine: &mut Engine, model: &mut Model, act: &Act, text: &str) -> bool {
     let at = |number: usize| number.checked_rem(model.now.len());
     let id = |at: usize| model.now[at].0;

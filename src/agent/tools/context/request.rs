@@ -24,7 +24,7 @@ use crate::value::json::json_text;
 
 /// Maximum number of memories or messages in the result of a search.
 const FOUND: usize = 8;
-/// Maximum number of hits over all sessions among which the hits of one session are looked for.
+/// Number of hits in all sessions that are searched for the hits in one session.
 const HITS_LOOKED_AT: u64 = 200;
 
 /// A request from a model.
@@ -230,7 +230,7 @@ async fn add_text(job: &Job, session: &SessionRow, content: String) -> Result<Va
     add(job, session, "add-context", item).await
 }
 
-/// Adds an item like a call of `method`, so that the user can undo the change.
+/// Adds an item as a call of `method` would, so that the user can undo the change.
 async fn add(
     job: &Job,
     session: &SessionRow,

@@ -1,4 +1,4 @@
-//! How calls of tools are understood and told.
+//! Tests of how tool calls are parsed and described.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Checks what is kept, cut and dropped, and the promises for any items and budget.
+//! Tests of what is kept, cut and dropped, and of the promises for any items and budget.
 
 use proptest::prelude::*;
 
@@ -177,7 +177,7 @@ fn the_error_names_a_budget_that_is_large_enough() {
     assert_eq!(fit(&[], Format::Markdown, Some(3), &Estimate).unwrap().text, "## Context\n\n");
 }
 
-/// Checks everything that holds for any result.
+/// Checks the promises that hold for any result.
 fn check_promises(items: &[Item], pins: &[bool], format: Format, max: u64, counter: &dyn Counter) {
     let pieces: Vec<Piece<'_>> = items
         .iter()

@@ -1,4 +1,4 @@
-//! Numbers of sentences, with the things they measure.
+//! Tests of finding numbers in sentences, and what they measure.
 
 use super::*;
 

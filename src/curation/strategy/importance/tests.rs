@@ -1,4 +1,4 @@
-//! Scores, and the messages that they keep in small histories.
+//! Tests of scores, and of the messages that they keep in small histories.
 
 use super::*;
 use crate::curation::strategy::Shown;

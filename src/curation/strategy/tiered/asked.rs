@@ -1,6 +1,6 @@
 //! The strategy `tiered` with a query: the ranking of the units by the query decides which older
 //! units stay. Where tools were used, a part of the room is for lines that the query and the work
-//! at hand name, since most of a tool's result says nothing about them.
+//! at hand name, since most lines of a tool's result say nothing about either.
 //!
 //! The shown messages then depend on the query, so a cached prompt is valid only up to the first
 //! unit that another query would not show.
@@ -15,7 +15,8 @@ use crate::session::message::Role;
 
 /// Share of the budget for the newest units, whatever the query.
 const RECENT: f64 = 0.05;
-/// The same where tools were used, since the next steps continue from the last ones.
+/// The same share for a history in which tools were used, since the next steps continue from the
+/// last ones.
 const RECENT_STEPS: f64 = 0.1;
 /// The newest unit stays if it takes at most this fraction (1/N) of the room.
 const NEWEST: u64 = 4;
@@ -86,7 +87,7 @@ impl<'a, 'h> Choice<'a, 'h> {
         }
     }
 
-    /// Takes the best units that fit into `tokens` together.
+    /// Takes the best units that together fit into `tokens`.
     fn take_best(&mut self, order: &[usize], tokens: u64) {
         let spared = self.left.saturating_sub(tokens);
         self.left -= spared;
@@ -96,7 +97,7 @@ impl<'a, 'h> Choice<'a, 'h> {
         self.left += spared;
     }
 
-    /// Reads the work at hand with the query.
+    /// Reads the work at hand, with the query as a part of it.
     fn work(&self, query: &str) -> Work<'h> {
         let reads = Reads::over(self.history);
         let sight = |index: usize| match self.forms[index] {

@@ -15,9 +15,10 @@ const MANY: &str = "Lines of these messages that the work names:";
 /// Heading of the other lines.
 const LISTED: &str = "Lines that the work names, each after the number of its message:";
 
-/// Writes the chosen lines of left-out messages, which must be in the order of the log. Messages
-/// with many lines are named before them. The other lines follow as a list, each after the number
-/// of its message: naming their messages would cost about as much as these lines.
+/// Writes the chosen lines of left-out messages, which must be in the order of the log. For a
+/// message with many lines, the message is named before its lines. The other lines follow as a
+/// list, each after the number of its message: naming their messages separately would cost about as
+/// much as these lines.
 pub(super) fn of_messages(history: &History<'_>, unit_of: &[usize], lines: &[&Line<'_>]) -> String {
     let of_message = || lines.chunk_by(|left, right| left.message == right.message);
     let mut text = String::new();
@@ -36,7 +37,7 @@ pub(super) fn of_messages(history: &History<'_>, unit_of: &[usize], lines: &[&Li
         text.truncate(text.trim_end().len());
     }
     let few = of_message().filter(|lines| lines.len() <= FEW).flatten();
-    // Outside of its place, a line that names nothing says nothing.
+    // Away from its message, a line without specifics says nothing.
     let mut listed = few.filter(|line| line.names_any()).peekable();
     if listed.peek().is_some() {
         text += if text.is_empty() { "" } else { "\n\n" };
@@ -75,7 +76,7 @@ fn write(text: &mut String, lines: &[&Line<'_>], numbered: bool) {
     }
 }
 
-/// Returns a line without the escapes of JSON, if it is from an argument.
+/// Returns a line as it is read: without JSON escapes if the line is from an argument of a call.
 fn as_read<'h>(line: &Line<'h>) -> Cow<'h, str> {
     match line.place {
         Place::Content(_) => Cow::Borrowed(line.text),

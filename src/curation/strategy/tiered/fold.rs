@@ -1,5 +1,5 @@
 //! Replays a history from its beginning, and gives up old parts whenever the history grows too
-//! large. What is given up leaves room, which is then filled with what the work at hand needs.
+//! large. The freed room is then filled with what the work at hand needs.
 //!
 //! Each choice depends only on the messages up to that point. A longer version of a history
 //! therefore begins with the same choices, up to the point where it gives up more parts, and a
@@ -17,16 +17,16 @@ const TRIGGER: f64 = 0.8;
 /// Share of the budget that is shown after parts were given up. The wider the gap to the trigger,
 /// the more rarely a cached prompt becomes invalid, and the less is shown on average.
 const TARGET: f64 = 0.5;
-/// Share of the room that is shown after a summary. A summary happens once, so that more can be
-/// shown than at other folds: about as much as between these, but chosen anew. Chosen among values
-/// from 0.5 to 0.8, on the sessions that `docs/benchmarks.md` names.
+/// Share of the room that is shown after a summary. A summary happens only once, so more can be
+/// shown than after other folds: about as much as the average between two folds, but newly chosen.
+/// Values from 0.5 to 0.8 were tried on the sessions that `docs/benchmarks.md` names.
 const SUMMARIZED: f64 = 0.7;
 /// Share of the room for the newest messages, which stay whole. The room is the budget without the
 /// units that cannot be left out.
 const RECENT: f64 = 0.1;
-/// Minimum share of the room for lines of what was given up, even if the newest messages take all
-/// that is below the target. More keeps more of what is used later, but makes cached prompts invalid
-/// more often; `docs/benchmarks.md` has both for some values.
+/// Minimum share of the room for lines of given-up messages, even if the newest messages take
+/// everything below the target. A larger share keeps more of the text that is used later, but makes
+/// cached prompts invalid more often. `docs/benchmarks.md` has measurements of both.
 const LINES: f64 = 0.35;
 /// Share of the budget for the note about left-out messages.
 const RESERVE: f64 = 0.05;
@@ -59,7 +59,7 @@ pub(super) struct Fold<'a, 'h> {
     /// Cost of each message in its form.
     costs: Vec<u64>,
     total: u64,
-    /// Room for what is shown again of the given-up parts.
+    /// Room for showing parts of the given-up messages again.
     room: u64,
     /// Tokens up to which the room is filled.
     target: u64,
@@ -142,16 +142,16 @@ impl<'a, 'h> Fold<'a, 'h> {
         }
     }
 
-    /// Returns the level in tokens: a share of the budget, but at least the fixed cost plus a share
-    /// of the remaining room. Even when the fixed units take most of the budget, this leaves some
-    /// room between trigger and target.
+    /// Returns a level in tokens: a share of the budget, but at least the cost of the fixed units
+    /// plus a share of the remaining room. Even if the fixed units take most of the budget, this
+    /// leaves some room between trigger and target.
     fn level(&self, of_budget: f64, of_room: f64) -> u64 {
         let room = self.budget.saturating_sub(self.fixed);
         let least = self.fixed as f64 + room as f64 * of_room;
         (self.budget as f64 * of_budget).max(least) as u64
     }
 
-    /// Gives up parts, and leaves room up to `target`.
+    /// Gives up parts until there is room up to `target`.
     fn shrink(&mut self, now: usize, target: u64) {
         self.folded = Some(now);
         self.room = 0;
@@ -159,7 +159,8 @@ impl<'a, 'h> Fold<'a, 'h> {
         self.drop_units(self.recent(now), now, if self.uses_tools { 0 } else { target });
         let trigger = self.level(TRIGGER, 0.5);
         if self.total > trigger {
-            // The newest messages are too large. Those that the model has not seen go last.
+            // The newest messages are too large. Those that the model has not seen yet are given up
+            // last.
             self.again(self.unseen(now), now, target);
             if self.total > self.budget {
                 self.again(now + 1, now, target);
@@ -167,8 +168,8 @@ impl<'a, 'h> Fold<'a, 'h> {
         }
         self.target = target;
         if self.uses_tools {
-            // Half as much stays free below the trigger, so that the next fold is not the next
-            // message.
+            // Half of this share stays free below the trigger, so that the next message does not
+            // cause the next fold.
             let least = (self.budget.saturating_sub(self.fixed) as f64 * LINES) as u64;
             let most = trigger.saturating_sub(least / 2);
             self.target = target.max(most.min(self.total + least));
@@ -176,7 +177,8 @@ impl<'a, 'h> Fold<'a, 'h> {
         self.room = self.target.saturating_sub(self.total);
     }
 
-    /// Gives up more of the messages before `end`, including those that were spared.
+    /// Gives up more parts of the messages before `end`, including messages that were spared so
+    /// far.
     fn again(&mut self, end: usize, now: usize, target: u64) {
         (self.spilled, self.masked) = (self.spilled.min(now), self.masked.min(now));
         self.shorten(end, now, target);
@@ -253,7 +255,7 @@ impl<'a, 'h> Fold<'a, 'h> {
         }
     }
 
-    /// Returns whether a unit has a reading of a file that was read again later.
+    /// Returns whether a unit reads a file that was read again later.
     pub(super) fn is_outdated(&self, unit: usize) -> bool {
         let now = self.folded.unwrap_or(usize::MAX);
         let members = &self.history.units[unit].members;

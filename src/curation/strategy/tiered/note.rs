@@ -6,8 +6,8 @@ use crate::curation::unit::History;
 use crate::session::message::{Message, Role};
 
 /// Maximum number of bytes read for the ledger: first the messages of the user, then those of the
-/// model, each from the newest on. The limit keeps this quick; the summary of a longer history
-/// contains its ledger.
+/// model, each from the newest on. The limit keeps reading quick; in a longer history, a summary
+/// contains the ledger.
 const READ: usize = 3 * 1024;
 
 /// A system message about left-out messages.
@@ -23,7 +23,7 @@ impl Note {
     }
 }
 
-/// Says how many messages are left out; empty if none are.
+/// Returns the text that says how many messages are left out; empty if none are.
 pub(super) fn head(history: &History<'_>, dropped: &[usize]) -> String {
     let (Some(first), Some(last)) = (dropped.first(), dropped.last()) else { return String::new() };
     let number = |index: usize| history.messages[index].number;

@@ -1,8 +1,9 @@
 //! Chooses the lines of messages that are not shown whole.
 //!
-//! A line is worth the weight of its specifics that nothing else shows yet, so that each line adds
-//! something, and of equal lines the newest is shown. The best lines for their cost come first, the
-//! very best with their neighbours. A single line between two chosen ones is shown too.
+//! A line is worth the weight of its specifics that nothing else shows yet, so each chosen line
+//! adds something. Of equal lines, the newest is shown. Lines with the best worth for their cost
+//! are chosen first, and the very best with their neighbours. A single line between two chosen
+//! lines is shown too.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,8 +25,8 @@ const NEIGHBOURS: f64 = 0.05;
 const MARK: usize = 3;
 /// Guessed size of the number of a result's line, in bytes.
 const NUMBER: usize = 4;
-/// Guessed size of naming the message that lines come from, in bytes. Most messages have few lines,
-/// which only need its number.
+/// Guessed size of naming the message that lines come from, in bytes. Most messages have few chosen
+/// lines, which need only the message's number.
 const HEAD: usize = 12;
 /// Number of lines that are counted exactly, to guess the cost of the others better.
 const SAMPLE: usize = 200;
@@ -43,7 +44,8 @@ pub(super) struct Pieces<'a, 'h> {
     taken: Vec<bool>,
     /// Lines that were taken, best first, with their guessed costs.
     order: Vec<(usize, f64)>,
-    /// True for messages with a line that was taken. Another line need not name them again.
+    /// True for messages with a line that was taken. Further lines of such a message need not name
+    /// it again.
     named: Vec<bool>,
     left: f64,
     /// Part of the room that is left for neighbours.
@@ -99,8 +101,9 @@ impl<'a, 'h> Pieces<'a, 'h> {
         if cost > 0 { (guessed / cost as f64 - 1.0).clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// Quotes the lines of the messages that are not shown whole, after `text` and together with it
-    /// in at most `room` tokens. The best lines have priority; those that do not fit are given up.
+    /// Quotes lines of the messages that are not shown whole, after `text`. Text and quotes have at
+    /// most `room` tokens together. The best lines have priority; lines that do not fit are given
+    /// up.
     pub(super) fn quoted(
         &mut self,
         text: &str,
@@ -129,8 +132,8 @@ impl<'a, 'h> Pieces<'a, 'h> {
         excerpt::of_messages(self.history, &self.unit_of, &lines)
     }
 
-    /// Returns the value of a line for its cost. The bits of positive numbers are ordered like the
-    /// numbers.
+    /// Returns how much a line is worth for its cost, as the bits of a positive number, which are
+    /// ordered like the numbers.
     fn worth(&self, at: usize) -> Option<u64> {
         let value = self.work.value(at);
         (value > 0.0).then(|| (value / self.cost_of(at)).to_bits())
@@ -162,8 +165,8 @@ impl<'a, 'h> Pieces<'a, 'h> {
         true
     }
 
-    /// Takes the neighbours of a line that was taken, and those of its neighbours that would be a
-    /// gap of one line.
+    /// Takes the neighbours of a line that was taken. Takes the next line too if otherwise a gap of
+    /// one line would remain.
     fn take_neighbours(&mut self, at: usize) {
         for (near, beyond) in [(at.wrapping_sub(1), at.wrapping_sub(2)), (at + 1, at + 2)] {
             let lines = &self.work.lines;

@@ -1,4 +1,4 @@
-//! Finds tool results that show a file which was read again later.
+//! Finds tool results that show a file that was read again later.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::session::message::{Message, Role, ToolCall};
 /// The reads so far, and the reads that a later one repeats.
 #[derive(Default)]
 pub(super) struct Reads<'h> {
-    /// Newest read of each file.
+    /// Newest read of each file, as the index of its message.
     newest: HashMap<&'h str, usize>,
     /// Older reads that a later one repeats, with the later one.
     superseded: HashMap<usize, usize>,
@@ -43,7 +43,8 @@ impl<'h> Reads<'h> {
         }
     }
 
-    /// Returns whether a later read, but none after message `now`, repeats the one at `index`.
+    /// Returns whether the read at `index` is repeated by a later read. Ignores reads after message
+    /// `now`.
     pub(super) fn is_superseded(&self, index: usize, now: usize) -> bool {
         self.superseded.get(&index).is_some_and(|later| *later <= now)
     }

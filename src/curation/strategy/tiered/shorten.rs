@@ -1,4 +1,4 @@
-//! Texts that replace messages which are not shown whole.
+//! Writes the texts that replace messages that are not shown whole.
 
 use super::form::Form;
 use crate::session::message::Message;

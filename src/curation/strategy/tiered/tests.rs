@@ -1,4 +1,4 @@
-//! Checks the parts that `tiered` gives up, and its promises for any input.
+//! Tests of the parts that `tiered` gives up, and of its promises for any input.
 
 use std::sync::Arc;
 

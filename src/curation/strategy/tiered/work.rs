@@ -1,8 +1,8 @@
 //! The work at hand: the lines of a history, and the weights of the specifics in them.
 //!
-//! The paths, identifiers, options and numbers that the agent wrote in its calls and words, and the
-//! user in requests, are what the work is about. A specific weighs more the more often and the more
-//! recently it was written.
+//! Specifics are paths, identifiers, options and numbers. Those that the agent wrote in its calls
+//! and words, or the user in requests, tell what the work is about. A specific weighs more if it
+//! was written more often or more recently.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
@@ -27,8 +27,8 @@ const IN_QUERY: f64 = 1.0;
 /// Share of a specific's weight that remains once it was shown in the agent's words: the content
 /// that it names is in the results.
 const TOLD: f64 = 0.1;
-/// Number of lines that differ only in their numbers, from which on these numbers say nothing: what
-/// tools and their hosts add to each result, such as times and identifiers.
+/// Number of lines that differ only in their numbers, from which on these numbers are ignored. Such
+/// lines are added to each result by tools and their hosts, with times and identifiers.
 const REPEATED: usize = 4;
 /// Number of bytes that are read, from the newest message on. Beyond that, lines are not found.
 const READ: usize = 384 << 10;
@@ -79,15 +79,15 @@ pub(super) enum Place {
 pub(super) struct Work<'h> {
     /// Lines of the messages that are not shown whole, the newest message first.
     pub(super) lines: Vec<Line<'h>>,
-    /// Numbers of the specifics in [`Self::lines`].
+    /// Specifics in [`Self::lines`], as indices of [`Self::names`].
     mentions: Vec<u32>,
-    /// The specifics, whose numbers are their places here.
+    /// The specifics. The index of a specific is its number.
     names: StringInterner<StringBackend<SymbolU32>>,
     /// Weight of each specific.
     weights: Vec<f64>,
-    /// Share of each specific's weight that another line with it is still worth.
+    /// Share of its weight that each specific is still worth in a further line.
     worth: Vec<f64>,
-    /// Last message with the specific, so that a message counts once.
+    /// Last message in which each specific was counted, so that a message counts once.
     counted: Vec<usize>,
     /// True for specifics that are only numbers.
     is_number: Vec<bool>,
@@ -150,7 +150,7 @@ impl<'h> Work<'h> {
         }
     }
 
-    /// Forgets the numbers of lines that are repeated with other numbers.
+    /// Ignores the numbers in lines that are repeated with other numbers.
     fn forget_repeated(&mut self) {
         let hashed = |text: &str, digits: bool| {
             let mut hasher = DefaultHasher::new();
@@ -158,7 +158,7 @@ impl<'h> Work<'h> {
             bytes.for_each(|byte| hasher.write_u8(byte));
             hasher.finish()
         };
-        // The different lines of each form, by their hashes.
+        // For each form of a line, the hashes of the different lines of this form.
         let mut forms: HashMap<u64, Vec<u64>> = HashMap::new();
         let mut alike: Vec<(usize, u64)> = Vec::new();
         for (at, line) in self.lines.iter().enumerate() {
@@ -191,7 +191,7 @@ impl<'h> Work<'h> {
         number as u32
     }
 
-    /// Returns the weight of the specifics of a line, as far as they are not shown yet.
+    /// Returns the weight of those specifics of a line that are not shown yet.
     pub(super) fn value(&self, line: usize) -> f64 {
         let Line { ref mentions, role, .. } = self.lines[line];
         let mentions = &self.mentions[mentions.clone()];
@@ -219,7 +219,7 @@ fn without_number(line: &str) -> &str {
     rest.strip_prefix(['→', '\t']).unwrap_or(line)
 }
 
-/// Returns the share of a specific's weight that remains once a line of this role shows it.
+/// Returns the share of a specific's weight that remains once a line by this role shows it.
 fn left_by(role: Role) -> f64 {
     if role == Role::Tool { 0.0 } else { TOLD }
 }

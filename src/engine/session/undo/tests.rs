@@ -1,4 +1,4 @@
-//! Undo and redo of a session's view.
+//! Tests of undo and redo of a session's view.
 
 use super::*;
 use crate::context::change::Settings;
@@ -73,7 +73,7 @@ fn prunings_are_undone_and_redone_in_turn() {
     let next = |engine: &mut Engine, way| engine.next_session_step(id, way).unwrap();
     assert_eq!(next(&mut engine, Way::Undo).unwrap().revision, 1);
     assert_eq!(next(&mut engine, Way::Redo).unwrap().method, "prune-context");
-    // What is said meanwhile stays, and nothing can be redone any more.
+    // A message said meanwhile stays, and nothing can be redone any more.
     say(&mut engine, id, "three");
     assert_eq!(next(&mut engine, Way::Redo), None);
     undo(&mut engine, id).unwrap();
@@ -127,7 +127,7 @@ fn a_rollback_is_undone_and_redone_whichever_way() {
     prune(&mut engine, id, 2);
     engine.run_alone(|engine| engine.undo_rollback(id)).unwrap();
     check(&mut engine, id, &[2, 3, 4]);
-    // The rollback and what came after it are undone: before them is the first pruning.
+    // The rollback and everything after it are undone; the step before them is the first pruning.
     let next = engine.next_session_step(id, Way::Undo).unwrap().unwrap();
     assert_eq!((&*next.method, next.revision), ("prune-context", 1));
     redo(&mut engine, id).unwrap();
