@@ -43,7 +43,8 @@ pub(crate) struct Config {
     pub summarizer: Option<String>,
     /// Models to talk to. The first is the default.
     pub providers: Vec<Configured>,
-    /// File with the secret that clients must send unless they are known to be the same user.
+    /// File with a secret. Clients must send the secret unless they are known to belong to the same
+    /// user.
     pub secret_file: Option<PathBuf>,
     /// Each setting with its value and source, to be shown to the user.
     pub explained: Vec<Explained>,
@@ -60,7 +61,7 @@ pub(crate) struct Explained {
     pub source: &'static str,
 }
 
-/// The settings from one source. For a setting that is absent here, the next source counts.
+/// The settings from one source. If a setting is absent here, the next source applies.
 #[derive(Debug, Clone, Default, Deserialize, clap::Args)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Settings {

@@ -1,6 +1,6 @@
 //! Ids as clients write them: a prefix and a number, such as `ses-3`.
 //!
-//! Numbers are never reused. This module does not know the things that have ids.
+//! Numbers are never reused. This module knows nothing about the things that have ids.
 
 use std::fmt;
 use std::str::FromStr;

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-/// Allocator of the whole program: requests make many short-lived values, for which it is quicker
-/// than that of the C library.
+/// Allocator of the whole program. Requests make many short-lived values, which it allocates faster
+/// than the C library does.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,5 +1,5 @@
 //! Enums whose values have names, which clients write as keywords. This module knows nothing of
-//! data formats and of the client protocol.
+//! data formats or of the client protocol.
 
 /// Declares an enum whose variants have the names that clients use, with `ALL`, `name` and
 /// `from_name`. A value is displayed and serialized as its name.

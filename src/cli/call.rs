@@ -120,7 +120,7 @@ impl Call {
                 },
                 Err(error) => return Err(error.into()),
             };
-            // The owner may be starting or ending just now.
+            // The owner may be about to start or end.
             if attempts.next().is_none() {
                 return Err(refused);
             }

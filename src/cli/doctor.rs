@@ -75,7 +75,7 @@ fn findings(setup: &Setup) -> Vec<Finding> {
     findings
 }
 
-/// Returns what was found out about agents, by running what they are configured to start.
+/// Checks the agents by running the commands that they are configured to start.
 fn agents(setup: &Setup) -> impl Iterator<Item = Finding> {
     let home = &setup.folders.home;
     let folder = std::env::current_dir().ok().map(|folder| true_name(&folder));

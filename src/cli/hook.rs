@@ -37,7 +37,7 @@ const FIRST_WAIT: Duration = Duration::from_secs(8);
 /// Maximum time to wait for the server after a compaction, when the transcript is read first.
 const FACTS_WAIT: Duration = Duration::from_secs(10);
 
-/// Answer an event of an agent with the changes since its last one.
+/// Answer an agent's hook event with the changes since its last event.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Agents run this themselves, with the event as JSON on standard input; \
     contexture setup\nconfigures them to. It knows claude, codex and gemini. It always succeeds, \
@@ -49,7 +49,7 @@ pub(super) struct Hook {
     event: String,
 }
 
-/// An event, as far as it matters here.
+/// The parts of an event that the hook reads.
 #[derive(Deserialize)]
 struct Event {
     session_id: String,
@@ -74,7 +74,8 @@ impl Hook {
         let event = read_event()?;
         let named = agent.transcript(event.transcript_path.as_deref());
         let proxied = std::env::var_os(UNDER_ACP);
-        // The facts after a compaction are those of the transcript; the proxy may record it itself.
+        // After a compaction, the transcript is only read for facts. If the proxy records sessions,
+        // the transcript is not imported.
         let is_recorded = proxied.as_ref().is_some_and(|it| it == RECORDS);
         let is_compacted =
             self.event == "SessionStart" && event.source.as_deref() == Some("compact");
@@ -88,7 +89,8 @@ impl Hook {
             "BeforeAgent" => agent.name == "gemini",
             _ => false,
         };
-        // The event before an automatic compaction comes before every prompt.
+        // Gemini CLI announces an automatic compaction before every prompt, so only a manual one
+        // counts.
         if self.event == "PreCompress" && event.trigger.as_deref() == Some("manual") {
             let receipt = Receipt::of(&common.setup()?, agent.name, &event.session_id);
             return receipt.map_or(Ok(()), |receipt| receipt.forget());

@@ -41,7 +41,7 @@ impl Agents {
         let Ok(address) = self.listener.local_addr() else { return };
         let router = http::router(dial, address, self.token, ending.clone());
         let serving = axum::serve(self.listener, router);
-        // Serving ends only when it is told to.
+        // Serving ends only when `ending` is cancelled.
         let _ = serving.with_graceful_shutdown(ending.cancelled_owned()).await;
     }
 }

@@ -32,8 +32,8 @@ impl Receipt {
         std::fs::read_to_string(&self.0).ok()?.lines().next()?.parse().ok()
     }
 
-    /// Notes that the agent is about to forget what it was given. The next [`note`](Self::note) ends
-    /// that.
+    /// Notes that the agent is about to forget the items that it was given. The next
+    /// [`note`](Self::note) takes this back.
     pub(super) fn forget(&self) -> anyhow::Result<()> {
         match self.number() {
             Some(number) => self.write(&format!("{number}\n{FORGOTTEN}\n")),

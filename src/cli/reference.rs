@@ -71,7 +71,7 @@ impl Reference<'_> {
 
     fn types(&self) -> String {
         let shown = members(self.types).filter(|(_, of)| {
-            // The part of a type has no members of its own.
+            // A type that is only a part of another type has no section of its own.
             let is_part = of.get("x-part-of").is_some();
             of["properties"].is_object() && !is_part
         });
@@ -157,7 +157,7 @@ impl Reference<'_> {
 
     fn param(&self, param: &Param, schema: &Json) -> String {
         let Param { name, doc, .. } = param;
-        // A type of the reference says more than `plist`.
+        // A type from the reference says more than `plist` does.
         let own = self.kind(schema).replace(" or `nil`", "");
         let kind = if own.contains("](#") { &own } else { param.kind };
         let need = if param.required { ", required" } else { "" };

@@ -170,7 +170,8 @@ impl Serve {
             }
             let (input, output) = (stdio::input()?, stdio::output()?);
             let server = server.clone();
-            // A task of its own: if something else ends the server, the last answers still go out.
+            // This runs in a task of its own, so that the last answers are still sent if something
+            // else ends the server.
             let gone = stdio::output_gone();
             let serving = async move {
                 server.serve_until(input, output, Admission::Granted, gone).await;
@@ -186,8 +187,8 @@ impl Serve {
         }
     }
 
-    /// Returns whether the clients may as well be relayed to a server that owns the state folder
-    /// already. There is one way for them to come.
+    /// Returns whether clients can be relayed to another server that already owns the state folder.
+    /// They can if this server accepts clients in exactly one of these ways.
     fn may_join(&self) -> bool {
         let ways = [self.stdio, self.inferior, self.tcp.is_some()];
         let others = self.unix.is_some() || self.http.is_some();
@@ -222,7 +223,7 @@ impl Serve {
 #[derive(Default)]
 struct Doors {
     tcp: Option<TcpListener>,
-    /// For the Emacs that started this program.
+    /// Listener for the Emacs that started this program.
     inferior: Option<TcpListener>,
     /// Port that was picked, until it is printed.
     unsaid: Option<u16>,

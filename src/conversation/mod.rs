@@ -111,8 +111,8 @@ impl Conversation {
     }
 
     /// Creates a turn with a model. The turn begins when it is awaited for its reply, or when its
-    /// events are streamed. It shows the model a window within the budget, with the message, and
-    /// carries out the model's tool calls until an answer has none.
+    /// events are streamed. The turn shows the model a window within the budget, with the message,
+    /// and carries out the model's tool calls until an answer contains no calls.
     pub fn chat(&self, message: impl Into<Message>) -> Turn {
         Turn::new(self.clone(), message.into())
     }
@@ -124,9 +124,10 @@ impl Conversation {
         self.inner.services.approvals.answer(number, decision)
     }
 
-    /// Processes a user's turn for a program that calls the model itself: adds the message, finds
-    /// memories, and, as far as the settings allow, summarizes older turns if the messages in view
-    /// are too large, takes a checkpoint if one is due, or rolls back if the quality is too low.
+    /// Processes a user's turn for a program that calls the model itself. Adds the message and
+    /// finds memories. Then, as far as the settings allow, summarizes older turns if the messages
+    /// in view are too large, takes a checkpoint if one is due, or rolls back if the quality is too
+    /// low.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -205,8 +206,8 @@ impl Conversation {
     }
 
     /// Returns the report of the last window: the parts that were kept or left out, with the
-    /// reasons. Reports are only in memory, the last 64 of all conversations that share a state.
-    /// Returns `None` if none of them is of this conversation.
+    /// reasons. Only the last 64 reports of all conversations that share a state are kept, in
+    /// memory. Returns `None` if no report of this conversation is kept.
     ///
     /// # Errors
     /// [`Error::Closed`].

@@ -11,7 +11,7 @@ use crate::ids::ItemId;
 pub(super) struct Held(HashMap<ItemId, Caller>);
 
 impl Held {
-    /// Records the caller that gave this version of an item.
+    /// Records whether the caller has the text of this version of an item in an unsaved buffer.
     pub(super) fn note(&mut self, item: &Item, caller: Caller) {
         match caller {
             Caller::Connection(_) if item.live && item.is_unsaved() => {

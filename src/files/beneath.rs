@@ -1,6 +1,6 @@
 //! A folder from which only files inside the folder can be opened. A name from a model, a template
-//! or a project is resolved once, by the kernel, and exactly the resolved file is read. Must not
-//! know who asks.
+//! or a project is resolved once, by the kernel, and exactly the resolved file is read. This module
+//! must not know who asks.
 
 use std::ffi::OsStr;
 use std::io;
@@ -72,7 +72,8 @@ impl Beneath {
     /// [`FileError::Outside`], or the reason why a file within the folder cannot be opened.
     pub fn open(&self, name: &Path) -> Result<Opened, FileError> {
         let held = self.resolved(name)?;
-        // Needed however names are kept inside, so that the path is the same.
+        // This check is made even if the system keeps names inside, so that the path is always the
+        // same.
         let place = held.place().map_err(|_| self.outside(name))?;
         match place.strip_prefix(self.place()?) {
             Ok(below) => {
@@ -95,7 +96,7 @@ impl Beneath {
     fn resolved(&self, name: &Path) -> Result<Held, FileError> {
         if let Some(relative) = self.below(name).filter(|_| self.is_kept) {
             match self.folder.within(relative) {
-                // The name leads out, perhaps to come back in again.
+                // The name leads out of the folder, and may lead back in.
                 Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
                 Err(error) => return Err(refused(&self.named.join(relative), error)),
                 Ok(held) => return Ok(held),

@@ -1,17 +1,19 @@
-//! Finds the text of an item again in a file that has changed. Pure. Never guesses: if no place is
-//! likely, or several are, it says that it does not know.
+//! Finds the text of an item again in a file that has changed. Never guesses: if no place is
+//! likely, or if several are, the result is that the place is unknown. Pure.
 //!
 //! Texts are compared line by line, without white space and blank lines. The search begins with the
-//! whole text. If it occurs once between its old neighbours, or if they tell its copies apart, the
-//! place is found. Otherwise the lines of the new file are matched with those of the old one, of
-//! which the anchor keeps prints, in three steps: `matched` pairs the lines of both files, `body`
-//! chooses the pairs that show the place of the text, and `edges` decides where the text begins and
-//! ends among new lines. `doubts` then looks for reasons why the place may be wrong nevertheless,
-//! and `align` refuses it if little of the text is left there, or much of it is elsewhere.
+//! whole text. Its place is found if the text occurs once between its old neighbours, or if these
+//! neighbours tell its copies apart. Otherwise, the lines of the new file are matched with the
+//! lines of the old file, of which the anchor keeps prints (short hashes). This takes three steps:
+//! `matched` pairs the lines of both files, `body` chooses the pairs that show the place of the
+//! text, and `edges` decides which new lines at its beginning and end belong to the text. Then
+//! `doubts` looks for reasons why the place may still be wrong, and `align` refuses the place if
+//! little of the text is left there, or if much of the text is elsewhere.
 //!
-//! The *old file* is the file when the text was taken; the *new file* is the file now. An *outside
-//! line* was in the old file, but not in the text. A *telling line* says something about its place;
-//! a closing bracket does not.
+//! The *old file* is the file when the text was taken; the *new file* is the file now. The *old
+//! neighbours* are the lines around the text in the old file. An *outside line* was in the old
+//! file, but not in the text. A *telling line* says something about its place; a closing bracket
+//! does not.
 
 mod align;
 mod anchor;
@@ -35,7 +37,7 @@ use super::lines;
 use crate::names::names;
 
 names! {
-    /// The way in which a live item was found again in its file.
+    /// How a live item was found again in its file.
     #[cfg_attr(feature = "server", schemars(rename = "ItemFound"))]
     Found {
         /// The same text on the same lines.
@@ -70,10 +72,10 @@ pub(crate) enum Place {
         start: u64,
         /// Last line, included.
         end: u64,
-        /// Way in which it was found.
+        /// How the text was found.
         found: Found,
     },
-    /// The place is uncertain, for this reason, a readable phrase.
+    /// The place is uncertain. The reason is a readable phrase.
     Unsure(&'static str),
 }
 
@@ -144,7 +146,7 @@ fn whole(looked: &Looked<'_>) -> Option<Result<Range<usize>, &'static str>> {
     })
 }
 
-/// Returns the copy whose neighbours are clearly the old ones of the text.
+/// Returns the copy whose neighbours are clearly the old neighbours of the text.
 fn clearest(looked: &Looked<'_>, places: &[Range<usize>]) -> Option<Range<usize>> {
     let mut supported: Vec<(usize, &Range<usize>)> = places
         .iter()

@@ -193,7 +193,7 @@ fn load_bytes(path: &Path, file: File, size: u64, limit: u64) -> Result<Vec<u8>,
     Ok(bytes)
 }
 
-/// Opens a regular file, and waits for nothing if it has just become something else.
+/// Opens a regular file. Does not wait if the file has just become something else, such as a FIFO.
 pub(super) fn open(path: &Path) -> Result<File, FileError> {
     open_at_once(path).map_err(|source| refused(path, source))
 }

@@ -1,5 +1,5 @@
-//! Tools that clients such as Emacs offer to agents, besides the bridge's own. The server knows
-//! them, and their owner asks its user before a call changes anything.
+//! Tools that clients such as Emacs offer to agents, in addition to the bridge's own tools. The
+//! server lists them. The client that offers a tool asks its user before a call changes anything.
 
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ struct Called {
     failed: bool,
 }
 
-/// Returns the tools that clients offer to agents in the agent's project: none without a project,
-/// or without a server.
+/// Returns the tools that clients offer to agents in the agent's project; empty if there is no
+/// project or no server.
 pub(super) async fn offered(asked: &Asked<'_>) -> Vec<Tool> {
     let Some(project) = project(asked).await else { return Vec::new() };
     let params = json!({ "agent_project": project });

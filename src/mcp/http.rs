@@ -19,8 +19,8 @@ use crate::server::auth::SecretHash;
 /// Path at which agents are served.
 pub(crate) const PATH: &str = "/mcp";
 
-/// Returns the service for agents on an address of this machine. `dial` makes the way to the server
-/// for each agent; `ending` ends all of them.
+/// Returns the service for agents on an address of this machine. `dial` creates the connection to
+/// the server for each agent. Cancelling `ending` ends the service for all agents.
 pub(crate) fn router<D: Dial>(
     dial: impl Fn() -> D + Send + Sync + 'static,
     address: SocketAddr,
@@ -29,8 +29,8 @@ pub(crate) fn router<D: Dial>(
 ) -> Router {
     let given = Arc::new(Given::default());
     let bridge = move || Ok(Bridge::sharing(dial(), Projects::of_requests(), Arc::clone(&given)));
-    // A page of another host that has this address by now names its own host, and any page names
-    // its origin.
+    // If the name of another host now resolves to this address, its web pages name that host. All
+    // web pages name their origin.
     let hosts = ["127.0.0.1", "localhost"].map(|host| format!("{host}:{}", address.port()));
     let config = StreamableHttpServerConfig::default()
         .with_allowed_origins(hosts.iter().map(|host| format!("http://{host}")))

@@ -74,13 +74,13 @@ impl Link {
         Self { dial: Box::new(dial), open: Mutex::new(None), agent: OnceLock::new() }
     }
 
-    /// Names the agent, unless it is known. The server is told in each connection before its first
-    /// call.
+    /// Names the agent, unless its name is known. The server is told the name in each connection,
+    /// before the first call.
     pub(super) fn introduce(&self, agent: impl FnOnce() -> Agent) {
         self.agent.get_or_init(agent);
     }
 
-    /// Connects to the server, if that is still to be done.
+    /// Connects to the server if there is no connection yet.
     pub(crate) async fn connect(&self) -> Result<(), String> {
         let mut slot = self.open.lock().await;
         if slot.is_none() {
@@ -98,7 +98,8 @@ impl Link {
         let mut slot = self.open.lock().await;
         let mut reply = self.ask(&mut slot, method, &params).await?;
         if reply.error.as_ref().is_some_and(Refusal::is_of_the_ending) {
-            // The server did not run the call. Another server follows, perhaps in this process.
+            // The server did not run the call. Another server takes its place, perhaps in this
+            // process.
             *slot = None;
             reply = self.ask(&mut slot, method, &params).await?;
         }
@@ -130,7 +131,8 @@ impl Link {
         method: &str,
         params: &Json,
     ) -> Result<Reply, Trouble> {
-        // The connection is taken out, so that an abandoned call leaves no half-read one behind.
+        // The connection is taken out of its slot, so that an abandoned call leaves no half-read
+        // connection behind.
         let mut open = match slot.take().and_then(Open::if_alive) {
             Some(open) => open,
             None => Open::over(self.dial.dial().await.map_err(Trouble::Unreachable)?),

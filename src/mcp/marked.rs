@@ -37,7 +37,7 @@ pub(super) struct Now {
     pub(super) late_editors: u64,
 }
 
-/// Digests of what an agent is shown of items, by the items' ids.
+/// Digests of the items in the form in which an agent is shown them, by item id.
 pub(super) type Digests = BTreeMap<String, String>;
 
 /// An item in a record.

@@ -1,8 +1,9 @@
 //! The push to a session of an agent: what changed since the last push that the agent received.
 //!
 //! The server records a push before the agent gets it, and keeps the record before that one. The
-//! caller says which push the agent received last. So a push that was recorded and then lost is
-//! made again, and none is made twice, wherever the server or the caller is killed.
+//! caller says which push the agent received last. Therefore, a push that was recorded and then
+//! lost is made again, and no push is made twice, even if the server or the caller is killed at any
+//! point.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,8 +20,9 @@ use crate::visible::visible_lines;
 /// Maximum number of bytes of a hook's push, as JSON. Claude Code cuts off more than 10,000
 /// characters, and Codex more than 2,500 times 4 bytes.
 pub(crate) const ROOM_OF_A_HOOK: usize = 9_700;
-/// Maximum sizes of what is given back after a compaction, in tokens: of the statements, and of the
-/// commands, paths and figures, which agents' own summaries lose first.
+/// Maximum sizes, in tokens, of the facts that are given back after a compaction: first of the
+/// statements, then of the commands, paths and figures. Agents' own summaries lose the latter
+/// first.
 const GIVEN_BACK: [u64; 2] = [450, 1_500];
 /// Number of budgets that are tried for the items.
 const TRIES: u32 = 4;
@@ -43,7 +45,7 @@ pub(crate) struct AgentSession<'a> {
     pub(crate) room: usize,
 }
 
-/// What to give an agent.
+/// A push: the text to give an agent.
 pub(crate) struct Push {
     /// Number of the push; `None` if there is nothing to record.
     pub(crate) number: Option<u64>,
@@ -130,7 +132,7 @@ impl AgentSession<'_> {
         let project = Project::of(folder);
         let mut received = self.received;
         let pushed = match self.try_push(link, &project, &mut received).await {
-            // What was to go with this prompt may have gone with another one meanwhile.
+            // The items for this prompt may have gone with another prompt meanwhile.
             Err(Trouble::Lost | Trouble::Refused(_)) => {
                 self.try_push(link, &project, &mut received).await
             }
@@ -139,8 +141,9 @@ impl AgentSession<'_> {
         pushed.map_err(|trouble| trouble.to_string())
     }
 
-    /// Pushes once. `received` is the number of the last push that the agent received; if it is not
-    /// known, it becomes that of the latest one, since the push made here may be recorded and lost.
+    /// Pushes once. `received` is the number of the last push that the agent received. If it is not
+    /// known, it is set to the number of the latest push, since the push made here may be recorded
+    /// and then lost.
     async fn try_push(
         &self,
         link: &Link,

@@ -15,14 +15,14 @@ const ASKING: &[&str] = &[
     "now", "ok", "okay", "once", "question", "remember", "remind", "say", "show", "still", "tell",
     "thanks", "today", "want", "wonder", "yet",
 ];
-/// Minimum share of the words that a text adds which an earlier text must also add, for the text to
-/// be a repetition.
+/// Minimum share of the words added by a text that an earlier text must also add for the text to
+/// count as a repetition.
 const SAME: f64 = 0.9;
 /// Maximum number of words that the earlier text adds, relative to the number that the repetition
 /// adds.
 const LARGER: usize = 2;
-/// Minimum number of the query's words in a note that precedes other texts, relative to the number
-/// in the best match.
+/// Minimum number of the query's words that a note must have to precede other texts, relative to
+/// the number in the best match.
 const NOTED: f64 = 0.5;
 
 /// A memory that may answer a query.

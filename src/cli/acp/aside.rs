@@ -1,5 +1,6 @@
-//! Work on a separate thread: asks the server for pushes, and records which of them the agent
-//! received. The pipe waits only for a push, and only briefly.
+//! Does the slow work of the proxy on a separate thread: asks the server for pushes, and records
+//! which of them the agent received. The pipe between client and agent waits only for a push, and
+//! only briefly.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,10 +18,10 @@ use crate::mcp::{AgentSession, Link, Push, import};
 
 /// Maximum time that a prompt waits for its push.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// Maximum number of bytes of a push, as JSON.
+/// Maximum size of a push, in bytes of JSON.
 const ROOM: usize = 100_000;
 
-/// The thread beside the pipe.
+/// The thread that works beside the pipe.
 pub(super) struct Aside {
     reach: Arc<Reach>,
     jobs: UnboundedSender<Job>,
@@ -63,18 +64,18 @@ impl Aside {
 
     /// Notes that the agent received a push.
     pub(super) fn note(&self, place: Place, number: u64) {
-        // If the thread has ended, the push is only made again.
+        // If the thread has ended, the push is made again, which does no harm.
         let _ = self.jobs.send(Job::Received { place, number });
     }
 
-    /// Records something that passed.
+    /// Records a message that passed through the pipe.
     pub(super) fn record(&self, place: Place, said: &Said<'_>) {
         if let Some(recorder) = &self.recorder {
             recorder.note(place, said);
         }
     }
 
-    /// Ends the work, unless that takes too long.
+    /// Ends the work, unless ending it takes too long.
     pub(super) fn end(&self, patience: Duration) {
         if let Some(recorder) = &self.recorder {
             recorder.end(patience);
@@ -93,7 +94,7 @@ async fn work(reach: Arc<Reach>, mut todo: UnboundedReceiver<Job>) {
         match job {
             Job::Push { place, received, reply } => {
                 let reach = Arc::clone(&reach);
-                // The pipe may have gone on without the answer.
+                // The pipe may have continued without the answer.
                 tokio::spawn(async move { reply.send(pushed(reach, &place, received).await) });
             }
             Job::Received { place, number } => noted(&reach, &place, number),

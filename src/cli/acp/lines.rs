@@ -1,5 +1,5 @@
-//! Lines of a stream of bytes that loses none. The parts of a line that is too long to be read as a
-//! message are passed on as they come.
+//! Splits a stream of bytes into lines, and loses no byte. If a line is too long to be read as a
+//! message, its parts are passed on as they come.
 
 use std::io::{self, Read};
 

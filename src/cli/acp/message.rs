@@ -1,5 +1,5 @@
-//! Messages of the Agent Client Protocol, as far as the proxy reads them, and the places where it
-//! adds to them. All other bytes of a line stay as they are. Pure.
+//! The parts of Agent Client Protocol messages that the proxy reads, and the places where it adds
+//! to a message. All other bytes of a line stay as they are. Pure.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,8 @@ pub(super) struct Message<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// The parameters of the requests that are read. Which members there are depends on the method.
+/// The parameters of the requests that the proxy reads. The method of a request decides which of
+/// them it has.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Params<'a> {
@@ -48,7 +49,7 @@ pub(super) struct Update {
     session_update: String,
 }
 
-/// The results of the requests that are read.
+/// The results of the requests that the proxy reads.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Outcome {
@@ -139,7 +140,7 @@ impl Update {
         kinds.contains(&&*self.session_update)
     }
 
-    /// Returns whether a recording has it.
+    /// Returns whether recordings contain this update.
     pub(super) fn is_recorded(&self) -> bool {
         let kinds = ["agent_message_chunk", "tool_call", "tool_call_update", "usage_update"];
         kinds.contains(&&*self.session_update)

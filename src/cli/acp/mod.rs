@@ -1,6 +1,7 @@
 //! `contexture acp`: runs an agent that speaks the Agent Client Protocol, as a proxy between the
-//! agent and its client. All bytes pass unchanged, except that new sessions get our server and
-//! prompts get the changes. Whatever fails, agent and client continue as if there were no proxy.
+//! agent and its client. All bytes pass unchanged, with two exceptions: new sessions get our
+//! server, and prompts get the changes since the last prompt. Whatever fails, agent and client
+//! continue as if there were no proxy.
 
 mod aside;
 mod lines;
@@ -42,7 +43,7 @@ const RECORDINGS: &str = "acp";
 const LAST_OUTPUT: Duration = Duration::from_secs(1);
 /// Maximum time to wait for the work beside the pipe once the agent has ended.
 const LAST_WORK: Duration = Duration::from_secs(1);
-/// Signals that go on to the agent.
+/// Signals that are passed on to the agent.
 const SIGNALS: [Signal; 6] =
     [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT, Signal::USR1, Signal::USR2];
 
@@ -121,7 +122,7 @@ impl Acp {
     }
 }
 
-/// Passes what the client says to the agent.
+/// Passes the client's messages on to the agent.
 fn pass_up(mut to: ChildStdin, talk: Option<&Talk>) {
     let Ok(input) = io::stdin().as_fd().try_clone_to_owned() else { return };
     let mut lines = Lines::new(File::from(input));
@@ -134,14 +135,14 @@ fn pass_up(mut to: ChildStdin, talk: Option<&Talk>) {
             }
         };
         if passed.is_err() {
-            // The client learns that nobody reads what it says.
+            // The client learns that nobody reads its messages.
             let _ = File::open("/dev/null").map(rustix::stdio::dup2_stdin);
             return;
         }
     }
 }
 
-/// Passes what the agent says to the client.
+/// Passes the agent's messages on to the client.
 fn pass_down(from: ChildStdout, talk: Option<&Talk>, done: &Sender<()>) {
     // A failure means that the client has gone; the agent learns of it as its pipe is closed.
     let _ = copy_down(from, talk);
@@ -169,11 +170,11 @@ fn copy_down(mut from: ChildStdout, talk: Option<&Talk>) -> io::Result<()> {
     }
 }
 
-/// Passes the lines that end in these bytes to the talk. `line` has the earlier bytes of the first
-/// one.
+/// Passes the lines that end within `bytes` to `talk`. `line` has the bytes of the first line that
+/// came earlier.
 fn overhear(talk: &Talk, line: &mut Vec<u8>, bytes: &[u8]) {
     for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-        // A line that is too long keeps its length, so that its end is not read as a line.
+        // A line that is too long stays too long, so that its end is not read as a line of its own.
         if line.len() <= LONGEST_LINE {
             line.extend_from_slice(part);
         }
@@ -187,7 +188,8 @@ fn overhear(talk: &Talk, line: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// Passes signals on to the agent, on a thread of its own. They are caught once this returns.
+/// Starts a thread that passes signals on to the agent. When this function returns, the signals are
+/// caught.
 fn pass_signals(child: &Child) {
     let Ok(runtime) = runtime() else { return };
     let agent = Pid::from_child(child);

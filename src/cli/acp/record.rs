@@ -1,5 +1,5 @@
-//! Records the messages on a separate thread: a file of JSON lines for each session, which the
-//! server imports after each turn. The pipe never waits for it.
+//! Records messages on a separate thread, in one file of JSON lines for each session. The server
+//! imports the file after each turn. The pipe never waits for the recording.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -37,7 +37,7 @@ enum Job {
         members: String,
         ends_turn: bool,
     },
-    /// Dropped once all before it is written.
+    /// End the thread. The sender is dropped once all earlier records are written.
     End {
         _done: SyncSender<()>,
     },
@@ -72,7 +72,7 @@ impl Recorder {
         Self { jobs, waiting, dropped: AtomicU64::new(0) }
     }
 
-    /// Records something, unless too much waits to be written.
+    /// Records a message, unless too much waits to be written.
     pub(super) fn note(&self, place: Place, said: &Said<'_>) {
         let members = said.members();
         let bytes = members.len();
@@ -87,7 +87,7 @@ impl Recorder {
         let _ = self.jobs.send(Job::Write { place, dropped, members, ends_turn });
     }
 
-    /// Waits until all is written, unless that takes too long.
+    /// Waits until everything is written, unless that takes too long.
     pub(super) fn end(&self, patience: Duration) {
         let (done, ended) = sync_channel::<()>(0);
         if self.jobs.send(Job::End { _done: done }).is_ok() {
@@ -97,7 +97,8 @@ impl Recorder {
 }
 
 impl Said<'_> {
-    /// Returns the end of a turn by its outcome; `None` if it failed.
+    /// Returns the record of a turn's end, made from the outcome of its prompt; `None` if the
+    /// prompt failed.
     pub(super) fn stop(outcome: Option<Outcome>) -> Self {
         match outcome {
             Some(Outcome { stop_reason, usage, .. }) => {
@@ -166,7 +167,7 @@ fn open(folder: &Path, path: &Path, place: &Place) -> anyhow::Result<File> {
     Ok(file)
 }
 
-/// Returns the name of the recording of a session. Sessions of an agent never share one.
+/// Returns the file name of a session's recording. No two sessions of an agent share a recording.
 fn file_name(place: &Place) -> String {
     let hash = blake3::hash(format!("{}\0{}", place.agent, place.session).as_bytes()).to_hex();
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || *c == '-';

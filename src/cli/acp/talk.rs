@@ -12,8 +12,8 @@ use super::aside::Aside;
 use super::message::{Message, Outcome, Params};
 use super::record::{Place, Said};
 
-/// Maximum number of requests that are waited for, and of sessions. Messages beyond that pass
-/// unchanged.
+/// Maximum number of requests that wait for a response, and of sessions. Messages of further
+/// requests and sessions pass unchanged.
 const MOST: usize = 1000;
 /// Maximum length of the id of a session and of the name of an agent, in bytes.
 const LONGEST_NAME: usize = 200;
@@ -175,8 +175,8 @@ impl Known {
         Some(Place { agent: self.agent.clone(), session: id.to_owned(), folder })
     }
 
-    /// Returns the place of an update that belongs to a recording, and the update. Updates that an
-    /// agent repeats while it loads a session do not belong to one.
+    /// Returns an update that belongs to a recording, with its place. Updates that an agent repeats
+    /// while it loads a session belong to no recording.
     fn overheard<'a>(&self, params: &Params<'a>) -> Option<(Place, &'a str)> {
         let id = params.session_id.as_deref()?;
         let is_asked =
@@ -194,7 +194,8 @@ impl Known {
         }
     }
 
-    /// Handles a response. Returns the push that it shows to be received, if any.
+    /// Handles a response. Returns the push that the agent has received according to the response,
+    /// if any.
     fn answered(&mut self, message: &Message<'_>) -> Option<(Place, u64)> {
         let asked = self.asked.remove(&message.id()?)?;
         let outcome = message.outcome();

@@ -27,7 +27,8 @@ struct Document<'a> {
 /// differ. `is_same` tells whether two commands of hooks are the same hook.
 ///
 /// # Errors
-/// The reason in words, if the text does not parse, or something else stands where entries go.
+/// The reason in words, if the text does not parse, or if something else is in the place of the
+/// entries.
 pub(super) fn add(text: &str, wanted: &str, is_same: SameHook) -> Result<Edit, String> {
     let wanted = Document::parse(wanted)?;
     if text.trim().is_empty() {
@@ -290,7 +291,7 @@ impl<'a> Document<'a> {
             }
             splices.push(Splice { range: start..end, text: String::new() });
         }
-        // The comma before a run at the end goes, too, if none follows the run.
+        // If no comma follows removed children at the end, the comma before them is removed too.
         let kept = (0..all.len()).rev().find(|index| !gone.contains(index));
         if let Some(kept) = kept.filter(|kept| kept + 1 < all.len()) {
             let last = all.last().map_or(close, |last| last.end);

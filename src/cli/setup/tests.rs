@@ -1,4 +1,4 @@
-//! Edits of texts that users wrote, and of what others made of ours.
+//! Tests of editing files that users wrote, and of removing entries from files that others changed.
 
 use super::agent::same_hook;
 use super::{json, toml};
@@ -6,13 +6,15 @@ use super::{json, toml};
 const WANTED: &str = r#"{"servers": {"contexture": {"command": "/c", "args": ["mcp"]}}, "hooks": {
     "Start": [{"hooks": [{"type": "command", "command": "/b/contexture hook x Start"}]}]}}"#;
 
-/// Checks that a text becomes another one, which is complete, and that it comes back.
+/// Checks that adding the entries turns `before` into `expected`, that nothing is missing then, and
+/// that removing them restores `before`.
 #[track_caller]
 fn check(before: &str, expected: &str) {
     check_with(before, expected, before);
 }
 
-/// Checks the same where a trailing comma or the end of a line stays if others wrote the file.
+/// Like [`check`], for a removal that leaves `left`: if others wrote the file, a trailing comma or
+/// the end of a line stays.
 #[track_caller]
 fn check_with(before: &str, expected: &str, left: &str) {
     let edit = json::add(before, WANTED, &same_hook).unwrap();

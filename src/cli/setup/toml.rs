@@ -51,8 +51,8 @@ pub(super) fn remove(text: &str) -> Result<Edit, String> {
     if is_empty && servers.is_some_and(Table::is_implicit) {
         document.remove(SERVERS);
     }
-    // The document takes the comments above the entry along; its lines alone are better, if no other
-    // table is between them.
+    // Removing the entry from the document would also remove the comments above it. Removing only
+    // its lines is better, unless another table is between them.
     let whole = document.to_string();
     let after = without_lines(text).filter(|after| same_values(after, &whole));
     Ok(Edit::between(text, &after.unwrap_or(whole)))

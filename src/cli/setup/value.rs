@@ -77,7 +77,7 @@ pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// True if an array holds groups of hooks.
+/// Returns whether an array holds groups of hooks.
 pub(super) fn are_groups(groups: &Array<'_>) -> bool {
     groups.elements.iter().any(|group| commands(group).next().is_some())
 }

@@ -54,7 +54,7 @@ impl Engine {
     /// Redoes the change that was undone last.
     ///
     /// # Errors
-    /// [`EngineError::NoSessionRedo`] if nothing was undone, or the session has gone on since.
+    /// [`EngineError::NoSessionRedo`] if nothing was undone, or the session has continued since.
     pub(crate) fn redo_session(&mut self, id: u64) -> Result<(SessionStep, Undone), EngineError> {
         let Some(redo) = self.redo_of(id)? else {
             return Err(EngineError::NoSessionRedo { session: self.row(id)?.name });

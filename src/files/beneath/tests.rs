@@ -1,4 +1,5 @@
-//! Tries hostile names, and compares with what the kernel says of them.
+//! Tests of hostile names. The results are compared with the files that the kernel opens for these
+//! names.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -273,14 +274,14 @@ fn a_models_names_are_inside_only_if_the_kernel_says_so() {
             && file.held.metadata().unwrap().is_file()
         {
             assert_eq!(named.is_inside, tree.oracle(&path).is_some(), "{name:?}");
-            // The reported path leads to the same file.
+            // The reported path leads to the opened file.
             let called = fs::metadata(file.path()).unwrap();
             assert_eq!(identity(&called), identity(&file.held.metadata().unwrap()), "{name:?}");
         }
     }
 }
 
-/// Returns whether a model's name is inside, and the text or the error's kind.
+/// Checks whether a name from a model is inside, and the file's text or the error's kind.
 #[track_caller]
 fn check(tree: &Tree, name: &str, is_inside: bool, expected: Result<&str, &str>) {
     let named = resolve(name, Some(&tree.at("project"))).unwrap();

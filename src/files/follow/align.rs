@@ -11,9 +11,10 @@ use super::likeness::{LOST, likeness_to};
 use super::looked::Looked;
 use super::{GONE, SEVERAL, definition, edges};
 
-/// Minimum share of a text outside of its place that counts as another version of it.
+/// Minimum share of the text's lines which, outside of its place, count as another version of the
+/// text.
 const RIVALS: f64 = 0.3;
-/// The same for a place that has the whole text.
+/// The same share for a place that has the whole text.
 const COPIES: f64 = 0.5;
 /// Minimum share of a text that must be left between its old neighbours to tell it from another
 /// version elsewhere.
@@ -21,10 +22,11 @@ const CLEAR: f64 = 0.6;
 /// Divisor: at most one in this many telling lines may occur more often in the place than in the
 /// text.
 const FEW: usize = 4;
-/// The same for a place between the old neighbours, if another version of the text may be
+/// The same divisor for a place between the old neighbours, if another version of the text may be
 /// elsewhere.
 const RARE: usize = 8;
-/// Minimum length, in lines, that a text counts as having when half of it must be left.
+/// Length, in lines, that every shorter text counts as having in the rule that half of the text
+/// must be left.
 const FEWEST: usize = 3;
 /// Number of lines that may be inserted into any text. A longer text may get as many lines as it
 /// has.
@@ -104,7 +106,7 @@ pub(super) fn is_copy(looked: &Looked<'_>, at: &Range<usize>) -> bool {
 }
 
 /// Returns whether at least the share `part` of the text remains between its old neighbours,
-/// outside of the place.
+/// outside of the place `at`.
 fn is_left(looked: &Looked<'_>, at: &Range<usize>, part: f64) -> bool {
     let Some(was) = looked.matched().between() else { return false };
     let is_elsewhere = was.end <= at.start || at.end <= was.start;

@@ -25,11 +25,11 @@ pub(crate) struct Anchor {
     pub after: Vec<String>,
     /// Number of times that the text occurred in its file; 0 if unknown.
     pub copies: usize,
-    /// Prints of other lines of its file.
+    /// Prints of other lines of the text's file.
     pub known: Vec<Print>,
-    /// Number of these prints from before the text.
+    /// Number of these prints that are of lines before the text.
     pub above: usize,
-    /// True if the file began right before `before`, and true if it ended right after `after`.
+    /// Whether the file began right before `before`, and whether it ended right after `after`.
     pub is_whole: (bool, bool),
 }
 
@@ -78,12 +78,12 @@ impl Anchor {
         *self != Self::default()
     }
 
-    /// Returns whether the text began its file.
+    /// Returns whether the text was at the beginning of its file.
     pub(super) fn begins_file(&self) -> bool {
         self.is_whole.0
     }
 
-    /// Returns whether the text ended its file.
+    /// Returns whether the text was at the end of its file.
     pub(super) fn ends_file(&self) -> bool {
         self.is_whole.1
     }
@@ -106,8 +106,8 @@ impl Anchor {
         }
     }
 
-    /// Returns whether a line equals one of the anchor's. The anchor has only the beginning of a
-    /// long line.
+    /// Returns whether a line equals the line `kept` of an anchor. Of a long line, an anchor keeps
+    /// only the beginning.
     pub(super) fn is_line(kept: &str, line: &str) -> bool {
         kept == line || (kept.chars().count() == CHARS && line.starts_with(kept))
     }

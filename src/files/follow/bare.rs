@@ -6,7 +6,7 @@ use memchr::memmem;
 
 /// Maximum number of copies of a text to look for.
 const MAX_COPIES: usize = 64;
-/// Length, in bytes, up to which a line says nothing about its place, as `});`.
+/// Length, in bytes, up to which a line, such as `});`, says nothing about its place.
 const SHORT: usize = 3;
 
 /// The lines of a text that are not blank, without white space.

@@ -8,15 +8,15 @@ use super::matched::Pair;
 
 /// Number of outside lines that may always be between two groups of a text's lines.
 const STRANGE: usize = 2;
-/// Divisor: at most one in this many found lines of a text may be elsewhere, and between two groups
-/// there may be one outside line for this many lines of the largest group.
+/// Divisor for two limits. At most one in this many found lines of a text may be elsewhere. Between
+/// two groups, there may be one outside line for every this many lines of the largest group.
 const FEW: usize = 4;
 
-/// Number of lines, in addition to the length of a text, within which one of its lines counts as
-/// near.
+/// Number of lines within which a line of a text counts as near the rest, in addition to the length
+/// of the text.
 const NEAR: usize = 8;
-/// Minimum share of a text that must be together for one line to be elsewhere, however short the
-/// text is.
+/// Minimum share of a text that must be together before one line may be elsewhere, even in a short
+/// text.
 const MOST: f64 = 0.6;
 
 /// The known part of a text's place.
@@ -115,7 +115,7 @@ fn joined(looked: &Looked<'_>, groups: &[Vec<Pair>]) -> Option<Vec<Pair>> {
     let is_mixed = first < last && ordered(&kept) < kept.len();
     let elsewhere = all - kept.len();
     let is_most = kept.len() as f64 >= MOST * looked.item.len() as f64;
-    // A single line elsewhere is not part of the text, unless it is near.
+    // A single line elsewhere is not part of the text unless it is near the rest.
     let is_far = |pair: &Pair| {
         let near = looked.item.len() + NEAR;
         pair.at + near < kept[0].at || pair.at > kept[kept.len() - 1].at + near
@@ -127,8 +127,8 @@ fn joined(looked: &Looked<'_>, groups: &[Vec<Pair>]) -> Option<Vec<Pair>> {
 }
 
 /// Drops lines at both ends that are out of order and apart from the rest. Then drops lines until
-/// both ends are certain: an outermost line of the text beside its old neighbour, or a line chained
-/// to a telling one.
+/// both ends are certain. An end is certain if it is an outermost line of the text beside its old
+/// neighbour, or a line chained to a telling line.
 fn trimmed(looked: &Looked<'_>, mut body: Vec<Pair>) -> Vec<Pair> {
     while let [.., before, last] = body[..]
         && last.line < before.line

@@ -17,7 +17,7 @@ fn header<'a>(looked: &Looked<'a>) -> Option<(usize, &'a str)> {
     };
     let mut lines = looked.item.lines.iter().enumerate();
     let found = lines.find_map(|(at, line)| Some((at, named(line)?)))?;
-    // A name alone may also be a use of it.
+    // The name alone may also be a use of the definition.
     (found.1.len() > symbol.len()).then_some(found)
 }
 
@@ -38,7 +38,7 @@ pub(super) fn is_in(looked: &Looked<'_>, place: &Range<usize>) -> bool {
         .is_some_and(|(_, header)| named(looked, header).iter().any(|at| place.contains(at)))
 }
 
-/// Finds a definition of which only the first line and little else remain. Its name and its
+/// Finds a definition of which little more than the first line remains. Its name and its
 /// indentation tell where it is, if it ends with its last bracket. None of its lines may be
 /// elsewhere.
 pub(super) fn form(looked: &Looked<'_>) -> Option<Range<usize>> {

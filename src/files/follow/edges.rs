@@ -1,4 +1,4 @@
-//! Decides where an edited text begins and ends. At each edge, lines are listed outwards: the
+//! Decides where an edited text begins and ends. At each edge, lines are listed outwards: the line
 //! nearest to the text comes first.
 
 use std::ops::Range;
@@ -27,9 +27,9 @@ pub(super) struct Edge<'a> {
     outside: Vec<&'a str>,
     /// Lost lines of the text.
     own: Vec<&'a str>,
-    /// Old distance from the text of the line that now follows the new ones, if it was near.
+    /// How far the line after the new lines was from the text in the old file, if it was near.
     far: Option<usize>,
-    /// The line that now follows the new ones.
+    /// The line after the new lines.
     beyond: Option<&'a str>,
 }
 
@@ -66,8 +66,8 @@ pub(super) fn place(looked: &Looked<'_>, body: &[Pair]) -> Option<Range<usize>> 
 }
 
 impl Span {
-    /// Extends `own` by the lines next to the span that equal lost ones, and returns their number.
-    /// The file would look the same if they had stayed and equal ones were gone.
+    /// Extends `own` by the lines next to the span that equal lost lines, and returns their number.
+    /// The file would look the same if these lines had stayed and the equal lines were gone.
     fn equal(&mut self, looked: &Looked<'_>, is_start: bool) -> usize {
         let own = lost(looked, &self.own, is_start);
         let file = looked.beside(&self.at, is_start, own.len());
@@ -89,7 +89,7 @@ impl Span {
     }
 }
 
-/// Returns the lines of the text beyond the found ones, on one side, outwards.
+/// Returns the lines of the text beyond the found lines, on one side, outwards.
 fn lost<'a>(looked: &Looked<'a>, own: &Range<usize>, is_start: bool) -> Vec<&'a str> {
     let lines = &looked.item.lines;
     match is_start {
@@ -174,14 +174,14 @@ impl<'a> Edge<'a> {
         alignment(&self.own, &self.new[..inner]) + alignment(&self.outside, &self.new[inner..])
     }
 
-    /// Returns whether the edge is clear if `inner` new lines belong to the text: there are none,
-    /// the old neighbour follows, or the outermost of them is telling.
+    /// Returns whether the edge is clear if `inner` new lines belong to the text. It is clear if
+    /// `inner` is 0, if the old neighbour follows, or if the outermost of these lines is telling.
     fn is_told(&self, inner: usize) -> bool {
         inner == 0 || self.is_closed() || is_telling(self.new[inner - 1])
     }
 
-    /// Returns the number of new lines, from the nearest on, that are lost lines of the text in
-    /// another order, or edited versions of lost lines.
+    /// Counts, from the nearest on, the new lines that are lost lines of the text in another order,
+    /// or edited versions of lost lines.
     fn reordered(&self, lost: &[&str]) -> usize {
         let is_edited = |line: &str| {
             let own = likeness_to(line, lost);

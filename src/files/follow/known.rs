@@ -11,11 +11,11 @@ pub(super) const NEAR: usize = 256;
 /// them once in two thousand times.
 const DIGITS: usize = 5;
 
-/// Print of a line, by which the line is recognized.
+/// A print: a short hash of a line, by which the line is recognized.
 pub(super) type Print = u32;
 
-/// Returns the prints of lines before and after a text: of the lines near it, and of telling lines
-/// farther away that also occur in the text.
+/// Returns the prints of lines before and after a text. These are the lines near the text, and
+/// telling lines farther away that also occur in the text.
 pub(super) fn prints(file: &Bare, text: &Range<usize>) -> (Vec<Print>, Vec<Print>) {
     let own: HashSet<&String> = file.lines[text.clone()].iter().collect();
     let near = text.start.saturating_sub(NEAR)..text.end + NEAR;
@@ -56,7 +56,7 @@ pub(super) fn written(prints: &[Print]) -> String {
     prints.iter().map(|print| format!("{print:0DIGITS$x}")).collect()
 }
 
-/// Reads prints from a text; none if the text has another form.
+/// Reads prints from a text. Returns no prints if the text has another form.
 pub(super) fn read(text: &str) -> Vec<Print> {
     let digits: Vec<char> = text.chars().collect();
     let print = |digits: &[char]| Print::from_str_radix(&digits.iter().collect::<String>(), 16);

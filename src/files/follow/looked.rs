@@ -91,13 +91,12 @@ impl<'a> Looked<'a> {
         }
     }
 
-    /// Returns the old distance from the text, on one side, of the line that is now at a place.
+    /// Returns how far the line that is now at `at` was from the text in the old file, on one side.
     pub(super) fn distance(&self, at: usize, is_start: bool) -> Option<usize> {
         if is_start { self.matched().before(at) } else { self.matched().after(at) }
     }
 
-    /// Returns the old distance of the text from the beginning or the end of the file, if it was
-    /// near.
+    /// Returns how far the text was from the beginning or the end of the old file, if it was near.
     pub(super) fn end_distance(&self, is_start: bool) -> Option<usize> {
         let Anchor { before, after, .. } = self.around;
         match is_start {
@@ -106,7 +105,7 @@ impl<'a> Looked<'a> {
         }
     }
 
-    /// Returns whether the line at this old distance from the text is gone.
+    /// Returns whether the line that was this far from the text in the old file is gone.
     pub(super) fn is_gone(&self, far: usize, is_start: bool) -> bool {
         let matched = self.matched();
         if is_start { matched.is_lost_before(far) } else { matched.is_lost_after(far) }

@@ -38,7 +38,7 @@ pub(super) struct Matched {
     was: Vec<Option<usize>>,
     /// Number of occurrences of each print.
     counts: HashMap<Print, Count>,
-    /// True if the prints reach the beginning of the old file, and true if they reach its end.
+    /// Whether the prints reach the beginning of the old file, and whether they reach its end.
     is_whole: (bool, bool),
     /// For each line of the new file, true if it is telling.
     telling: Vec<bool>,
@@ -114,8 +114,8 @@ impl Matched {
         }
     }
 
-    /// Unpairs a line of the text from an equal one elsewhere, if one other line is now between its
-    /// old neighbours.
+    /// Unpairs a line of the text from an equal line elsewhere, if one other line is now between
+    /// its old neighbours.
     fn unpair_replaced(&mut self) {
         for old in self.own.clone() {
             let before = old.checked_sub(1).and_then(|at| self.now[at]);
@@ -134,7 +134,7 @@ impl Matched {
         (self.now[old], self.was[new]) = (Some(new), Some(old));
     }
 
-    /// Pairs the telling lines that occur once in both files: those of the text, or else those
+    /// Pairs the telling lines that occur once in both files: either those of the text or those
     /// outside of it.
     fn pair_single(&mut self, of_text: bool) {
         let places: HashMap<Print, usize> =
@@ -181,7 +181,8 @@ impl Matched {
         }
     }
 
-    /// Fills the gaps between pairs that have some of these lines of the old file.
+    /// Pairs lines in the gaps between pairs. Skips gaps that have none of the lines `among` of the
+    /// old file.
     fn fill(&mut self, among: &Range<usize>) {
         let mut last: Option<usize> = None;
         for new in 0..=self.new.len() {
@@ -232,8 +233,8 @@ impl Matched {
         self.was[at].is_some_and(|was| !self.own.contains(&was))
     }
 
-    /// Returns whether a line of the new file is an outside line. An unmatched line is, if it is
-    /// telling, does not occur in the text, and occurs no more often than it did outside.
+    /// Returns whether a line of the new file is an outside line. An unmatched line counts as one
+    /// if it is telling, does not occur in the text, and occurs no more often than it did outside.
     pub(super) fn is_foreign(&self, at: usize) -> bool {
         match self.was[at] {
             Some(_) => self.is_other(at),
@@ -244,23 +245,24 @@ impl Matched {
         }
     }
 
-    /// Returns the old distance before the text of the line that is now at a place; 1 means next to
-    /// it.
+    /// Returns how far before the text the line that is now at `at` was in the old file; 1 means
+    /// next to the text.
     pub(super) fn before(&self, at: usize) -> Option<usize> {
         self.own.start.checked_sub(self.was[at]?).filter(|far| *far > 0)
     }
 
-    /// Returns the old distance after the text of the line that is now at a place.
+    /// Returns how far after the text the line that is now at `at` was in the old file.
     pub(super) fn after(&self, at: usize) -> Option<usize> {
         (self.was[at]? + 1).checked_sub(self.own.end).filter(|far| *far > 0)
     }
 
-    /// Returns whether the line at this old distance before the text is gone; 1 means next to it.
+    /// Returns whether the line that was this far before the text is gone; 1 means next to the
+    /// text.
     pub(super) fn is_lost_before(&self, far: usize) -> bool {
         self.own.start.checked_sub(far).is_none_or(|at| self.now[at].is_none())
     }
 
-    /// Returns whether the line at this old distance after the text is gone.
+    /// Returns whether the line that was this far after the text is gone.
     pub(super) fn is_lost_after(&self, far: usize) -> bool {
         self.now.get(self.own.end + far - 1).is_none_or(Option::is_none)
     }

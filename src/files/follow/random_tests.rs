@@ -61,7 +61,7 @@ const FOUND_AGAIN: u64 = 97;
 /// none in 2,500 cases.
 const WRONG: usize = 1;
 
-/// Random-looking numbers that are the same every time.
+/// Generates the same random-looking numbers every time.
 struct Dice(u64);
 
 impl Dice {
@@ -399,7 +399,7 @@ impl Edited {
             || ends.is_some_and(|ends| ends == (found.start, found.end)) && found.len() > 1;
         let overlaps = body.iter().any(|at| found.contains(at));
         if now == old {
-            // Brackets alone read like any others.
+            // Brackets alone look like any other brackets.
             let telling = self.item.clone().filter(|was| says_something(&self.old[*was])).count();
             let kept = body
                 .iter()

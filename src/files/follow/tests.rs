@@ -1,4 +1,4 @@
-//! Finds texts in edited files.
+//! Tests of finding texts in edited files.
 
 use super::*;
 use crate::context::item::Metadata;
@@ -113,7 +113,7 @@ const FORMER: [(&str, &str); 3] = [
     ("after", "fnthree(){\nprintln!(\"three\");\n}"),
     ("known", "7603d72b543e1375eb300aa6e"),
 ];
-/// The same in the form that 0.1 stores.
+/// The same anchor in the form that 0.1 stores.
 const STORED: [(&str, &str); 3] = [
     ("before", "usea::b;\nfnone(x:u8)->u8{\nlety=x+1;\ny*2\n}"),
     ("after", "fnthree(){\nprintln!(\"three\");\n}"),

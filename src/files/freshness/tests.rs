@@ -1,4 +1,4 @@
-//! Compares items with real files.
+//! Tests that compare items with real files.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Refreshes items from real files.
+//! Tests of refreshing items from real files.
 
 use std::fs;
 

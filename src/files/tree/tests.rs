@@ -1,4 +1,4 @@
-//! Walks real trees.
+//! Tests of walking real trees.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -87,7 +87,7 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
     if !shown.ids.is_empty() || !sent.is_nothing() {
         match session.record(asked.link, &project, &pushed, shown, &sent).await {
             Ok(number) => drop(asked.given.recorded().insert((agent, id), number)),
-            // It went with another prompt meanwhile.
+            // The items went with another prompt meanwhile.
             Err(Trouble::Refused(_)) if !sent.is_nothing() => sent = Sent::default(),
             Err(trouble) => return Err(trouble),
         }
@@ -223,12 +223,12 @@ impl Given {
         }
     }
 
-    /// Locks the answers. A panic cannot leave them inconsistent: each change is one step.
+    /// Locks the answers. A panic cannot leave the answers inconsistent: each change is one step.
     fn answers(&self) -> MutexGuard<'_, VecDeque<Answer>> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the numbers of the recorded answers, like the answers.
+    /// Locks the numbers of the recorded answers. A panic cannot leave these inconsistent either.
     fn recorded(&self) -> MutexGuard<'_, HashMap<(String, String), u64>> {
         self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
