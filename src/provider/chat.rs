@@ -114,7 +114,7 @@ pub enum Stop {
     Length,
     /// The model waits for the results of its tool calls.
     Calls,
-    /// The provider stopped the answer, such as by a content filter.
+    /// The provider stopped the answer, for example by a content filter.
     Refused,
     /// Any other reason, in the provider's words.
     Other(String),

@@ -19,7 +19,7 @@ names! {
         QuotaExhausted => "quota-exhausted",
         /// The request has more tokens than the model accepts.
         ContextTooLong => "context-too-long",
-        /// The provider rejects the request, such as for an unknown model.
+        /// The provider rejects the request, for example because of an unknown model.
         BadRequest => "bad-request",
         /// The provider cannot be reached, takes too long, or failed.
         Unavailable => "unavailable",

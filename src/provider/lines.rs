@@ -39,7 +39,7 @@ impl Unframer {
     ) -> Result<(), String> {
         if std::mem::take(&mut self.returned) {
             bytes = bytes.strip_prefix(b"\n").unwrap_or_else(|| {
-                // An empty chunk does not tell what follows.
+                // After an empty chunk, it is still unknown whether a line feed follows.
                 self.returned = bytes.is_empty();
                 bytes
             });
@@ -123,7 +123,8 @@ mod tests {
         Ok(found)
     }
 
-    /// In one piece, byte by byte, and split in two at every place.
+    /// Checks the texts of a stream that arrives in one piece, byte by byte, and split in two at
+    /// every place.
     #[track_caller]
     fn check(framing: Framing, text: &str, expected: &[&str]) {
         let bytes = text.as_bytes();

@@ -70,7 +70,7 @@ struct Cost {
     amount: f64,
 }
 
-/// The agent's text in a turn so far, to which it may add.
+/// The agent's text so far in a turn; the agent may add to it.
 #[derive(Default)]
 pub(super) struct Turn {
     said: String,
@@ -96,7 +96,7 @@ struct Begun {
 }
 
 impl Turn {
-    /// Returns whether later records can only begin something new.
+    /// Returns whether the turn is over, so that later records can only begin something new.
     pub(super) fn is_over(&self) -> bool {
         self.said.is_empty() && self.calls.is_empty()
     }

@@ -39,7 +39,7 @@ const FUNCTIONS: [&str; 14] = [
     "agent-q-get-session-info",
 ];
 
-/// The turn that agent-q's package asked for last; it waits for one answer at a time.
+/// The turn that agent-q's package asked for last. The package waits for one answer at a time.
 #[derive(Default)]
 pub(super) struct Asked {
     current: Mutex<CancellationToken>,
@@ -68,7 +68,8 @@ pub(super) async fn call(shared: &Shared, name: &str, arguments: Vec<Value>) -> 
     let given = |name: &str| keywords.get(name).cloned().unwrap_or_default();
     match name {
         "agent-q-send" => send(shared, &first, given("include-context") != Value::Nil).await,
-        // Sent for the package, which tells nobody that its user cancelled.
+        // Our own Emacs package sends this, because agent-q's package tells nobody that its user
+        // cancelled.
         "cancel" => {
             shared.asked.cancel();
             Ok(Value::Bool(true))
@@ -275,9 +276,10 @@ fn universal(time: &Value) -> Value {
     }
 }
 
-/// Runs a turn in the connection's session, and returns its complete output. What went wrong is
-/// returned as text, which the package shows. A new turn cancels the one before, whose call then
-/// fails: the package would take its answer for that of the new turn.
+/// Runs a turn in the connection's session, and returns its complete output. Errors are returned as
+/// text, which the package shows. A new turn cancels the previous turn, and the call of the
+/// previous turn fails: otherwise, the package would take its answer for the answer of the new
+/// turn.
 async fn send(shared: &Shared, message: &Value, with_items: bool) -> Outcome {
     let cancelled = shared.asked.next();
     let _turn = shared.asked.turns.lock().await;

@@ -130,15 +130,15 @@ impl Repls {
         })
     }
 
-    /// Returns what an mREPL's prompt needs, and the values of a function that it calls. Only those
-    /// that set the directory do something here.
+    /// Returns what an mREPL's prompt needs, and the values of the function that the mREPL calls.
+    /// Only functions that set the directory have an effect here.
     fn for_mrepl(&self, channel: &Value, function: &Value, arguments: &[Value]) -> Value {
         let given = match name_of(function).unwrap_or_default() {
             name if name.ends_with("sync-package-and-default-directory") => {
                 let at = arguments.iter().position(|it| *it == keyword("directory"));
                 at.and_then(|at| arguments.get(at + 1)).and_then(name_of)
             }
-            // The argument is a form that makes a pathname of the name.
+            // The argument is a form that turns the name into a pathname.
             name if name.ends_with("set-default-directory") => match arguments.first() {
                 Some(Value::List(form)) => form.last().and_then(name_of),
                 given => given.and_then(name_of),

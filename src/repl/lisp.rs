@@ -57,8 +57,8 @@ pub(super) fn refusal(message: impl AsRef<str>) -> WireError {
     WireError::new(WireError::INVALID_REQUEST, message)
 }
 
-/// Makes the error for a form that only a Lisp image could evaluate. It was sent by mistake: to the
-/// wrong connection.
+/// Makes the error for a form that only a Lisp image could evaluate. Clients send such forms by
+/// mistake, to the wrong connection.
 pub(super) fn no_lisp(form: &str) -> WireError {
     refusal(format!(
         "this is the connection to Contexture, where no Lisp evaluates {form}; C-c C-x n goes to \

@@ -60,7 +60,7 @@ struct Shared {
     /// Directory to which file names are relative.
     directory: Mutex<PathBuf>,
     questions: Questions,
-    /// What agent-q's package asked for.
+    /// What agent-q's package has asked for.
     asked: agent_q::Asked,
     /// Place of the connection's session.
     place: Arc<Place>,

@@ -1,4 +1,5 @@
-//! The last question of a REPL, and asking it again in place of its answer.
+//! Remembers the last question of a REPL, and asks it again so that the new answer replaces the old
+//! one.
 
 use super::Shared;
 use super::lisp::{items, list, refusal, string_at, text};
@@ -38,8 +39,8 @@ pub(super) async fn before(
     })
 }
 
-/// Goes back to the place before the question, which is returned to be asked again. The items of the
-/// context stay as they are.
+/// Goes back to the checkpoint before the question, and returns the question to be asked again. The
+/// items of the context stay as they are.
 pub(super) async fn again(shared: &Shared, asked: Option<Asked>) -> Result<Asked, WireError> {
     let asked = asked.ok_or_else(|| refusal("nothing was asked here yet"))?;
     if asked.checkpoint == Value::Nil {

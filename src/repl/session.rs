@@ -46,7 +46,7 @@ impl Place {
         locked(&self.known).clone()
     }
 
-    /// Returns the name to show of the session; that of the package if there is none yet.
+    /// Returns the session's name, to show it; the package's name if there is no session yet.
     pub(super) fn shown_name(&self) -> String {
         self.known().map_or_else(|| PACKAGE.to_owned(), |session| session.name)
     }

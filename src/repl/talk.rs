@@ -10,8 +10,8 @@ use crate::wire::message::WireError;
 
 type Said = Result<String, WireError>;
 
-/// Lists the sessions, the one with the latest message first, or switches to one, which begins if
-/// there is none with this name.
+/// Lists the sessions, the one with the latest message first, or switches to the session with this
+/// name, which is created if it does not exist.
 pub(super) async fn session(shared: &Shared, place: &Place, name: &str) -> Said {
     if name.is_empty() {
         let here = place.known().map(|session| session.id);
@@ -31,7 +31,7 @@ pub(super) async fn session(shared: &Shared, place: &Place, name: &str) -> Said 
     Ok(format!("; the session {} begins\n", visible(name)))
 }
 
-/// Shows the items of another place, a file or folder, in place of those of the directory.
+/// Shows the items of another place, a file or folder, instead of the items of the directory.
 pub(super) async fn place(shared: &Shared, session: Session, named: &str) -> Said {
     let of_session = ("session", text(session.name));
     if !named.is_empty() {
@@ -83,7 +83,7 @@ pub(super) async fn model(shared: &Shared, session: Session, name: &str) -> Said
     Ok(format!("; this session uses {} now\n", visible(name)))
 }
 
-/// Lists the templates, or has one take notes; `off` ends that.
+/// Lists the templates, or chooses the template for note-taking; `off` turns note-taking off.
 pub(super) async fn template(shared: &Shared, session: Session, name: &str) -> Said {
     let of_session = ("session", text(&*session.name));
     match name {
@@ -112,7 +112,7 @@ pub(super) async fn template(shared: &Shared, session: Session, name: &str) -> S
     }
 }
 
-/// Lists the tools that models may call, or changes which.
+/// Lists the tools that models may call, or changes which tools these are.
 pub(super) async fn tools(shared: &Shared, session: Session, text_given: &str) -> Said {
     let settings = settings(shared, &session).await?;
     let allowed: Vec<String> = names(&settings, "allowed-tools");

@@ -116,7 +116,8 @@ mod tests {
     use super::super::words::stems;
     use super::*;
 
-    /// Compares the scores with those of a scan, of documents of one text and then of two.
+    /// Compares the scores with those of a scan, first with one text in each document and then with
+    /// two.
     #[track_caller]
     fn check(texts: &[&str], query: &str) {
         let (query, mut index) = (stems(query), Index::default());

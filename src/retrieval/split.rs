@@ -29,8 +29,8 @@ const fn classes() -> [u8; 256] {
     classes
 }
 
-/// Passes the words of a text to `take`, in order. Each comes as the pieces that it is joined from.
-/// ASCII letters are as they were written, all others in lower case.
+/// Passes the words of a text to `take`, in order. Each word comes as the pieces that it is joined
+/// from. ASCII letters keep their case; all others are in lower case.
 pub(super) fn each_word(text: &str, mut take: impl FnMut(&[&str])) {
     let bytes = text.as_bytes();
     let mut parts = Vec::new();
@@ -56,7 +56,8 @@ pub(super) fn each_word(text: &str, mut take: impl FnMut(&[&str])) {
 }
 
 /// Passes on the words of a run of bytes that are not ASCII separators, or of a piece of such a
-/// run. `seen` holds the classes of the whole run's bytes. `parts` is for their parts.
+/// run. `seen` holds the classes of the whole run's bytes. `parts` is a buffer for the parts of
+/// words.
 fn each_of<'t>(run: &'t str, seen: u8, parts: &mut Vec<&'t str>, take: &mut impl FnMut(&[&str])) {
     let capital = || run.bytes().skip(1).all(|byte| byte.is_ascii_lowercase());
     match seen {

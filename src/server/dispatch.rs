@@ -234,10 +234,10 @@ struct Beside {
 }
 
 impl Beside {
-    /// Starts a call. A call that must wait for its turn begins in its turn, except a call with
-    /// [`Pace::Aside`] that waits only for calls like itself, such as a directory walk behind other
-    /// walks: it begins at once and takes effect in its turn. Tokio polls tasks in the order in
-    /// which they are spawned, so these calls take their permits in that order.
+    /// Starts a call. A call that must wait for its turn begins in its turn. An exception is a call
+    /// with [`Pace::Aside`] that waits only for calls like itself, such as a directory walk behind
+    /// other walks: it begins at once, and takes effect in its turn. Tokio polls tasks in the order
+    /// in which they are spawned, so these calls take their permits in that order.
     async fn run(&self, place: Option<Place>, begun: Begun) {
         let Begun { method, mut call, params, mut reply } = begun;
         let (server, gone) = (self.server.clone(), self.gone.clone());
@@ -273,7 +273,8 @@ impl Beside {
                 step = reply.unless_given_up(place.wait()).await.and(step);
             }
             if matches!(step, Ok(Step::Await(_) | Step::AwaitEnd(_))) {
-                // Freed first, so that a waiting call does not keep other calls from working.
+                // The room is freed first, so that a waiting call does not keep other calls from
+                // working.
                 drop(room);
                 room = room_in(&elsewhere, &reply).await;
                 step = room.as_ref().map_err(Clone::clone).and(step);

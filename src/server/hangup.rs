@@ -96,7 +96,7 @@ mod tests {
         let gone = hung_up(&near);
         tokio::pin!(gone);
         assert!(timeout(A_MOMENT, &mut gone).await.is_err());
-        // Closing a socket with unread data resets the connection.
+        // Closing a socket that has unread data resets the connection.
         io::Write::write_all(&mut near, b"x").unwrap();
         while far.peek(&mut [0]).unwrap() == 0 {}
         drop(far);

@@ -102,10 +102,11 @@ pub async fn serve_tcp(listener: TcpListener, server: Server, secret: Option<Sec
     }
 }
 
-/// Serves a TCP client that has come.
+/// Serves a TCP client that has connected.
 pub(crate) fn serve_stream(server: &Server, (stream, peer): Arrived, secret: Option<&SecretHash>) {
     let Ok(local) = stream.local_addr() else { return };
-    // Without it an answer may wait 40 ms for the client's acknowledgement of the previous one.
+    // Without this option, an answer may wait 40 ms for the client's acknowledgement of the
+    // previous answer.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!("{peer}: cannot set TCP_NODELAY: {error}");
     }
@@ -118,11 +119,12 @@ pub(crate) fn serve_stream(server: &Server, (stream, peer): Arrived, secret: Opt
     tokio::spawn(async move { server.serve_until(reader, writer, admission, gone).await });
 }
 
-/// A TCP client that has come.
+/// A TCP client that has connected.
 pub(crate) type Arrived = (TcpStream, SocketAddr);
 
-/// Relays TCP clients of the same user to the server that listens on a Unix socket; `first` is one
-/// that has come already. Returns the first client for which that server does not answer.
+/// Relays TCP clients of the same user to the server that listens on a Unix socket. `first` is a
+/// client that has connected already. Returns the first client for which that server does not
+/// answer.
 pub(crate) async fn relay_tcp(
     listener: &TcpListener,
     socket: &Path,
@@ -158,7 +160,7 @@ async fn relay(mut stream: TcpStream, peer: SocketAddr, mut server: UnixStream) 
     let gone = hung_up(&stream);
     server.write_all(RELAYED).await?;
     tokio::select! {
-        // Polled first, so that data sent before the hang-up is still carried.
+        // The data are polled first, so that data sent before the hang-up are still relayed.
         biased;
         copied = tokio::io::copy_bidirectional(&mut stream, &mut server) => copied.map(drop),
         () = gone => Ok(()),

@@ -60,7 +60,7 @@ pub(crate) fn notifications(burst: &Burst, wanted: &Subscription) -> Vec<Outgoin
 }
 
 /// Keeps only the last event of each kind and subject, in the order in which these pairs first
-/// appeared. Each comes with whether it was the only event of its pair.
+/// appeared. Returns with each event whether it was the only event of its pair.
 fn latest<'a>(
     events: impl IntoIterator<Item = &'a Event>,
 ) -> impl Iterator<Item = (&'a Event, bool)> {

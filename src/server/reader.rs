@@ -33,7 +33,7 @@ pub(super) const ROOM_UNIT: usize = 1 << 10;
 /// client may have sent these calls before it could know of the shutdown.
 const LAST_WORDS: Duration = Duration::from_millis(50);
 
-/// What reads one client's messages.
+/// The reader of one client's messages.
 pub(super) struct Reader {
     pub(super) server: Server,
     pub(super) outbox: Outbox,
@@ -46,7 +46,7 @@ pub(super) struct Reader {
     pub(super) gone: CancellationToken,
 }
 
-/// Reads messages until the client leaves, must go, or the server ends.
+/// Reads messages until the client leaves or must be disconnected, or the server ends.
 pub(super) async fn read<R: AsyncRead + Unpin>(
     mut reader: Reader,
     mut frames: FramedRead<R, GuardedDecoder>,
@@ -101,7 +101,7 @@ async fn last_words<R: AsyncRead + Unpin>(
             && reader.frame(frame).await
         {}
     };
-    // Until the time has passed, unless the client leaves before.
+    // Waits until the time has passed or the client has left.
     let _ = tokio::time::timeout(LAST_WORDS, heard).await;
 }
 

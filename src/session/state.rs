@@ -32,8 +32,8 @@ pub struct State {
     /// rollback to undo.
     #[serde(default)]
     pub before_rollback: Option<Moment>,
-    /// Undone change to which `redo-session` returns, unless the session has gone on since. `None`
-    /// if there is none.
+    /// Undone change that `redo-session` redoes, unless the session has continued since. `None` if
+    /// there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redo: Option<Redo>,
 }

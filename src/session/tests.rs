@@ -1,4 +1,4 @@
-//! The visible part of a session of numbered messages.
+//! Tests of the visible part of a session of numbered messages.
 
 use std::sync::Arc;
 

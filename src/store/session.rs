@@ -275,7 +275,7 @@ pub struct PhaseUsage {
     pub cost: f64,
 }
 
-/// The items that a session of an agent has after a push.
+/// The items that an agent's session has after a push.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushState {
     /// Number of the push; 0 before the first.
@@ -284,7 +284,7 @@ pub struct PushState {
     pub items: String,
 }
 
-/// The record of what a session of an agent was given.
+/// The record of the pushes to an agent's session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushRow {
     /// Name of the agent.
@@ -345,7 +345,7 @@ impl Default for PushState {
 }
 
 impl PushRow {
-    /// Returns the state after the push with this number. An unknown number gives an empty state.
+    /// Returns the state after push `number`. An unknown number gives an empty state.
     pub fn at(&self, number: u64) -> PushState {
         [&self.latest, &self.earlier]
             .into_iter()

@@ -102,8 +102,8 @@ impl Placed {
     }
 }
 
-/// Returns whether a value is a non-empty text or a list. A length or the result of a test shows
-/// nothing of its origin.
+/// Returns whether a value is a non-empty text or a list. A length or the result of a test does not
+/// show the fields from which it was made.
 fn shows_something(value: &Value) -> bool {
     match value.as_str() {
         Some(text) => !text.trim().is_empty(),

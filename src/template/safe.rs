@@ -199,9 +199,9 @@ impl Reader {
             }
             // A recursive loop writes into a text without a limit.
             Token::Ident("recursive") if self.is("for") => Some("a recursive loop".to_owned()),
-            // The slice would be kept, though no filter counted it.
+            // No filter would count the slice, but the slice would be kept.
             Token::Colon if self.is("set") => Some("a slice in {% set %}".to_owned()),
-            // Without a value it is a block, which keeps everything written in it.
+            // Without a value, the tag begins a block, which keeps everything written in it.
             token if self.tokens == 2 && self.is("set") && !matches!(token, Token::Assign) => {
                 Some("{% set %} of anything but a name and its value".to_owned())
             }

@@ -1,4 +1,4 @@
-//! Rules of templates, and the templates that come with the program.
+//! Tests of the rules of templates, and of the templates that come with the program.
 
 use super::*;
 
@@ -82,7 +82,8 @@ fn a_template_cannot_become_large() {
     assert_eq!(render(&four, &fields).unwrap().len(), 4_000_005);
 }
 
-/// One step can read a whole list, or compare each character of one text with each of another.
+/// Stops a template in which one step reads a whole list, or compares each character of one text
+/// with each of another.
 #[test]
 fn a_template_cannot_stall_in_few_steps() {
     let many = "x".repeat(50_000);
@@ -221,8 +222,8 @@ fn names_cannot_leave_the_folder() {
     assert_eq!(bare_name("x.md"), "x");
 }
 
-/// A project's template is stopped before it keeps much more than the conversation it was given,
-/// however long that is.
+/// A project's template is stopped before it keeps much more than the conversation that it was
+/// given, even if the conversation is long.
 #[test]
 fn a_template_can_keep_only_so_much() {
     let long = "a line of the conversation\n".repeat(40_000);

@@ -75,7 +75,7 @@ impl Iterator for Items {
         }
         self.has_ended = true;
         let problem = format!("it reads more than {MAX_ITEMS} list items");
-        // The engine reports it as an error of the operation that reads the item.
+        // The engine reports this value as an error of the operation that reads the item.
         Some(Value::from(Error::new(ErrorKind::InvalidOperation, problem)))
     }
 

@@ -1,5 +1,5 @@
-//! The known models, as far as a window depends on them: their limits, and the ratio of their token
-//! counts to the counts of a public vocabulary.
+//! The known models, with the data that a window depends on: their limits, and the ratio of their
+//! token counts to the counts of a public vocabulary.
 //!
 //! A model is found by the longest prefix of its name, since names continue with dates and
 //! variants. This module reads no configuration: the user's own values come in as [`Override`]s.

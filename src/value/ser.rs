@@ -27,7 +27,8 @@ pub(super) struct ListBuilder {
     items: Vec<Value>,
 }
 
-/// Room for the entries of a map whose length serde does not know: a struct with flattened fields.
+/// Number of entries reserved for a map whose length serde does not know: a struct with flattened
+/// fields.
 const FLATTENED_FIELDS: usize = 16;
 
 /// The entries of a map so far, the key that waits for its value, and the variant that will hold

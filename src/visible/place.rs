@@ -14,9 +14,10 @@ const BLACK_FLAG: char = '\u{1f3f4}';
 const CANCEL_TAG: char = '\u{e007f}';
 
 /// Returns whether the hidden character `c` serves its purpose between `before` and `after`, which
-/// is to change the look of ordinary text: a joiner where letters join or after a virama (RFC 5892,
-/// A.1 and A.2), a joiner or a selector in an emoji (UTS 51), or a selector after a character that
-/// has variants. Anywhere else, a hidden character only makes one name look like another.
+/// is to change the look of ordinary text. A joiner does so where letters join or after a virama
+/// (RFC 5892, A.1 and A.2), a joiner or a selector in an emoji (UTS 51), and a selector after a
+/// character that has variants. Anywhere else, a hidden character only makes one name look like
+/// another.
 pub(super) fn is_right(c: char, before: &str, after: &str) -> bool {
     let Some(base) = before.chars().next_back() else { return false };
     let next = after.chars().next();

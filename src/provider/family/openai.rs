@@ -289,7 +289,7 @@ mod tests {
             &[json!({"reasoning_content": "a"}), json!({"reasoning_content": "b"})],
             &json!({"reasoning_content": "ab"}),
         );
-        // Sent under both names, it is kept once.
+        // Reasoning that is sent under both names is kept once.
         check(
             &[json!({"reasoning_content": "a", "reasoning": "a"})],
             &json!({"reasoning_content": "a"}),

@@ -25,7 +25,7 @@ fn request(messages: Vec<ChatMessage>, stable: usize) -> Request {
     Request { messages, stable, ..Request::default() }
 }
 
-/// Lines such as `user: text`, with the places of the calls in place of their ids.
+/// Formats the messages as lines such as `user: text`. Instead of its id, a call shows its place.
 fn lines(request: &Request) -> Vec<String> {
     let mut ids: Vec<&str> = Vec::new();
     let mut lines = Vec::new();

@@ -63,8 +63,8 @@ enum End {
     After,
 }
 
-/// Reads the lines of a block. `end_at` says of each line outside of fences whether the block ends
-/// there.
+/// Reads the lines of a block. For each line outside of fences, `end_at` tells whether the block
+/// ends there.
 fn block(text: &str, end_at: impl Fn(&str, &Block<'_>) -> End) -> Block<'_> {
     let mut block = Block { outside: Vec::new(), fences: Vec::new(), read: 0 };
     let mut is_open = false;

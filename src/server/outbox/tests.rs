@@ -30,7 +30,7 @@ async fn who_waits_for_room_loses_nothing() {
     let (writer, outbox) = Writer::new(near, 64 << 20);
     let told = fill(&outbox);
     assert!((ROOM_LIMIT / 2..=ROOM_LIMIT + 2 * PIECE).contains(&(told * PIECE)), "{told}");
-    // The same holds after the writer has taken everything while the client still does not read.
+    // The same is true after the writer has taken everything while the client still does not read.
     let writing = tokio::spawn(writer.run());
     for _ in 0..100 {
         tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! The files of a store with a log in front.
+//! The files of a store that has a log in front of it.
 
 use super::super::folder::marks::{Mark, Marks};
 use super::super::log::Log;

@@ -64,7 +64,8 @@ pub(super) fn set_slots(db: &Connection, manager: i64, change: &Change) -> Resul
         let sql = "UPDATE manager SET max_items = ?2 WHERE id = ?1";
         db.change(sql, params![manager, after.max_items])?;
     }
-    // A change in the log of an earlier release has no version. Nobody has seen one by then.
+    // A change in the log of an earlier release has no version. Versions did not exist then, so
+    // nobody has seen one.
     if change.version > 0 {
         let sql = "UPDATE manager SET version = ?2 WHERE id = ?1";
         db.change(sql, params![manager, change.version])?;
@@ -146,15 +147,16 @@ pub(super) fn next_step(
     resolved(db, db.value(&sql, params![manager, Change::FOLLOW])?)
 }
 
-/// Returns a mark of the change that the next undo is about: a hash, since numbers of changes are
-/// given again after an undo. Changes name the versions of items, so that no two are the same.
+/// Returns a mark of the change that the next undo is about. The mark is a hash, since numbers of
+/// changes are reused after an undo. Changes name the versions of items, so that no two are the
+/// same.
 pub(super) fn step_mark(db: &Connection, manager: i64) -> Result<u64, StoreError> {
     let sql = "SELECT seq || change FROM journal
                WHERE manager = ?1 AND json_extract(change, '$.method') <> ?2
                ORDER BY seq DESC LIMIT 1";
     let text: Option<String> = db.value(sql, params![manager, Change::FOLLOW])?;
     let hash = text.map_or([0; 32], |text| *blake3::hash(text.as_bytes()).as_bytes());
-    // What SQLite keeps is signed.
+    // SQLite's integers are signed.
     Ok(u64::from_le_bytes(hash.first_chunk().copied().unwrap_or_default()) >> 1)
 }
 

@@ -31,8 +31,9 @@ const SCHEMA: &[&str] = &[
     include_str!("../schema/010.sql"),
     include_str!("../schema/011.sql"),
 ];
-/// Database that the migrations make of nothing, compressed by zstd. A new store in memory is a copy of
-/// it, because the migrations would take most of a server's start. A test compares the two.
+/// Database that the migrations create from nothing, compressed by zstd. A new store in memory is a
+/// copy of this database, because the migrations would take up most of a server's start. A test
+/// compares the two.
 const EMPTY: &[u8] = include_bytes!("../schema/empty.db.zst");
 /// Size of the write-ahead log, in bytes, above which a checkpoint follows the commit: 1000 pages,
 /// SQLite's own default.

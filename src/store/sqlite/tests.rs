@@ -39,7 +39,7 @@ fn fill_first_format(store: &mut SqliteStore) {
     store.remember("key", "outcome").unwrap();
 }
 
-/// Returns all that a database has: its format, its tables, and their rows.
+/// Returns everything in a database: its format, its tables, and their rows.
 fn all_of(db: &Connection) -> Vec<String> {
     let rows = |sql: &str| -> Vec<String> {
         let mut statement = db.prepare(sql).unwrap();
@@ -59,7 +59,8 @@ fn all_of(db: &Connection) -> Vec<String> {
     all
 }
 
-/// With `CONTEXTURE_WRITE_EMPTY` in its environment, makes the file anew: after a new migration.
+/// With `CONTEXTURE_WRITE_EMPTY` in the environment, this test writes the file anew, which is
+/// needed after a new migration.
 #[test]
 fn an_empty_store_is_what_the_migrations_make() {
     let migrated = Connection::open_in_memory().unwrap();
@@ -85,7 +86,7 @@ fn the_first_format_is_brought_up_to_date_with_its_data() {
     drop(db);
     let mut in_memory = SqliteStore::in_memory().unwrap();
     in_memory.db = Connection::open(&path).unwrap();
-    // Of this table only the name is needed to write with the code of today.
+    // Today's code needs only the name of this table to write.
     in_memory.db.execute_batch("CREATE TEMP TABLE undone (manager, seq, change)").unwrap();
     fill_first_format(&mut in_memory);
     let counters = Counters { next_item: 2, next_version: 2, last_timestamp: 5, burst: 3 };

@@ -1,5 +1,5 @@
-//! Rows for the items that sessions of agents were given, and for wishes to send items with their
-//! next prompts.
+//! Rows for the items that were given to sessions of agents, and for wishes to send items with an
+//! agent's next prompt.
 
 use rusqlite::{Row, params};
 
@@ -21,13 +21,13 @@ columns!(NextPush { number, manager, item, agent, session, project, at, change }
 columns!(TakenPush { agent, session, item, at });
 
 impl Reading<'_> {
-    /// Returns the record of what a session of an agent was given, if there is one.
+    /// Returns the record of the pushes to an agent's session, if there is one.
     pub fn push(&self, agent: &str, session: &str) -> Result<Option<PushRow>, StoreError> {
         let sql = format!("{PUSH} WHERE agent = ?1 AND session = ?2");
         self.db.row(&sql, [agent, session], push_of)
     }
 
-    /// Returns the records of what the sessions of agents were given, latest first.
+    /// Returns the records of the pushes to the sessions of agents, latest first.
     pub fn pushes(&self, limit: u64) -> Result<Vec<PushRow>, StoreError> {
         self.db.rows(&format!("{PUSH} ORDER BY rowid DESC LIMIT ?1"), [limit], push_of)
     }
@@ -39,9 +39,9 @@ impl Reading<'_> {
         self.db.rows(&sql, [], NextPush::of)
     }
 
-    /// Returns the wishes to fulfil with the next prompt of a session that received the push
-    /// `received` last: those that wait for it, and those of later pushes, which it did not
-    /// receive.
+    /// Returns the wishes to fulfil with the next prompt of a session, of which `received` is the
+    /// last push that it received. These are the wishes that wait for the session, and those of
+    /// later pushes, which the session did not receive.
     pub fn due_pushes(
         &self,
         agent: &str,
@@ -80,8 +80,8 @@ fn push_of(row: &Row<'_>) -> rusqlite::Result<PushRow> {
 }
 
 impl Writing<'_> {
-    /// Records what a session of an agent was given, and forgets the sessions whose last push is
-    /// the oldest.
+    /// Records the latest push to an agent's session. Forgets the sessions whose last push is the
+    /// oldest.
     pub fn note_push(&self, row: &PushRow) -> Result<(), StoreError> {
         let sql = "INSERT OR REPLACE INTO push
                    (agent, session, number, items, earlier_number, earlier_items, at, project, tokens)

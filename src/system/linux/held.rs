@@ -41,7 +41,7 @@ impl Held {
     }
 
     /// Resolves a relative name that may not lead out of this folder at any step. Fails with
-    /// [`CrossesDevices`](io::ErrorKind::CrossesDevices) if it does, perhaps to come back.
+    /// [`CrossesDevices`](io::ErrorKind::CrossesDevices) if it does, even if it leads back in.
     pub(crate) fn within(&self, name: &Path) -> io::Result<Self> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         for _ in 0..MAX_TRIES {

@@ -1,4 +1,4 @@
-//! The ways that only Linux has.
+//! Implementations that work only on Linux.
 
 pub(super) mod held;
 #[cfg(feature = "server")]

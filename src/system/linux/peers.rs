@@ -1,4 +1,4 @@
-//! The other ends of connections.
+//! Finds out about the other ends of connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// The interest with which [`hang_up`] watches. There is never priority data to read; errors and
-/// hang-ups are reported whatever is asked for.
+/// The interest with which [`hang_up`] watches. There is never priority data to read. Errors and
+/// hang-ups are reported whatever the interest is.
 pub(crate) const HANG_UP: Interest = Interest::PRIORITY;
 
 /// Resolves when the peer stops reading.

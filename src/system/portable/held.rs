@@ -1,4 +1,4 @@
-//! Files and folders that are held open, and compared with what is at their path. Special files are
+//! Files and folders that are held open and compared with the file at their path. Special files are
 //! not opened.
 
 use std::fs::{File, Metadata};
@@ -23,7 +23,7 @@ pub(crate) struct Held {
 impl Held {
     /// Resolves a path, wherever it leads.
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
-        // The kernel and the library have to agree on what the name means.
+        // The kernel and the library must agree on the meaning of the name.
         let named = path.metadata()?;
         let place = path.canonicalize()?;
         let metadata = place.symlink_metadata()?;
@@ -104,7 +104,7 @@ impl Held {
     }
 }
 
-/// Says that [`Held::within`] works.
+/// Returns true: [`Held::within`] always works.
 pub(crate) fn keeps_inside() -> bool {
     true
 }

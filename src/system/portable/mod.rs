@@ -1,4 +1,4 @@
-//! The ways of any Unix.
+//! Implementations that work on any Unix.
 
 pub(super) mod held;
 #[cfg(feature = "server")]

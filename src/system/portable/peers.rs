@@ -1,4 +1,4 @@
-//! The other ends of connections.
+//! Finds out about the other ends of connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +10,8 @@ use tokio::io::unix::AsyncFd;
 /// The readiness that [`hang_up`] waits for.
 pub(crate) const HANG_UP: Interest = Interest::WRITABLE;
 
-/// Resolves when the peer stops reading. Wakes up whenever there is room to write, too.
+/// Resolves when the peer stops reading. Also wakes up, without resolving, whenever there is room
+/// to write.
 pub(crate) async fn hang_up(watched: &AsyncFd<OwnedFd>) -> io::Result<()> {
     loop {
         let mut guard = watched.ready(HANG_UP).await?;

@@ -183,8 +183,8 @@ enum Under {
 }
 
 /// The visitor that tells the digits of a number from a datum that a client wrote. It asks for a
-/// newtype: serde_json hands over a datum in the text as a newtype, but the digits, which it keeps
-/// in a plain `String`, as a string.
+/// newtype. For a datum in the text, serde_json then calls the visitor with a newtype. For the
+/// digits, which it keeps in a plain `String`, it calls the visitor with a string.
 struct UnderNumberKey;
 
 impl<'de> DeserializeSeed<'de> for UnderNumberKey {

@@ -79,8 +79,8 @@ fn plist_entries(items: &[Value]) -> impl Iterator<Item = (Cow<'_, str>, &Value)
     })
 }
 
-/// Writes an object. Of several entries with equal names, only the first is written, as `plist-get`
-/// finds the first; a reader of JSON would take the last.
+/// Writes an object. Of several entries with equal names, only the first is written, because
+/// `plist-get` finds the first but a reader of JSON would take the last.
 fn write_object<'a>(entries: impl Iterator<Item = (Cow<'a, str>, &'a Value)>, out: &mut Vec<u8>) {
     let mut seen = HashSet::new();
     out.push(b'{');

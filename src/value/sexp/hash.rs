@@ -12,7 +12,7 @@ use crate::value::Value;
 const LONGEST_QUOTE: usize = 40;
 
 impl Reader<'_> {
-    /// Reads what begins with a `#`. Returns the value of an atom, and `None` when a list was
+    /// Reads a datum that begins with `#`. Returns the value of an atom, and `None` when a list was
     /// opened or a line skipped.
     pub(super) fn read_hash(&mut self) -> Result<Option<Value>, Fault> {
         let next = self.bytes.get(self.at + 1).copied();

@@ -14,8 +14,8 @@ use crate::value::json::to_json;
 use crate::value::sexp::print_into;
 use crate::value::{Value, kebab};
 
-/// A notation for messages. `Native` and `Json` have one message per line; `Epc` and `Slynk` put
-/// the length of each message before it.
+/// A notation of messages. `Native` and `Json` have one message per line; `Epc` and `Slynk` put the
+/// length of each message before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// Property lists: `(:id 1 :method ping)`.
