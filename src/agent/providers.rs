@@ -25,7 +25,7 @@ pub struct Configured {
     pub max_tokens: Option<u64>,
     /// Price of a million tokens of input and of output, if known.
     pub price: Option<(f64, f64)>,
-    /// Where the answers come from, and where the API key was found.
+    /// Sources of the answers and of the API key.
     pub from: Origin,
     /// Token limits of the provider's models, as the server reported or revealed them.
     pub rooms: Rooms,

@@ -37,7 +37,7 @@ use super::lines;
 use crate::names::names;
 
 names! {
-    /// How a live item was found again in its file.
+    /// The way in which a live item was found again in its file.
     #[cfg_attr(feature = "server", schemars(rename = "ItemFound"))]
     Found {
         /// The same text on the same lines.
@@ -72,7 +72,7 @@ pub(crate) enum Place {
         start: u64,
         /// Last line, included.
         end: u64,
-        /// How the text was found.
+        /// Way in which the text was found.
         found: Found,
     },
     /// The place is uncertain. The reason is a readable phrase.

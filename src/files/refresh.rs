@@ -51,7 +51,7 @@ pub(crate) struct Followed {
     pub lines: (u64, u64),
     /// Lines around the text, by which it can be found again.
     pub anchor: Anchor,
-    /// How the text was found.
+    /// Way in which the text was found.
     pub found: follow::Found,
 }
 

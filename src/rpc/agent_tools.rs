@@ -1,4 +1,4 @@
-//! The method by which agents that are not the server's own call tools of clients.
+//! The method with which other agents, which are not the server's own, call tools of clients.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use crate::wire::message::WireError;
 pub(super) struct CallTool {
     /// Name of the tool.
     tool: Short,
-    /// Arguments, a JSON object as JSON; defaults to one without members.
+    /// Arguments: the JSON text of an object; defaults to an empty object.
     arguments: Option<String>,
     /// Folder of the agent's project.
     project: Short,
@@ -27,7 +27,7 @@ pub(super) struct CallTool {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "AgentToolResult")]
 pub(super) struct CalledForAgent {
-    /// Result, or the reason why there is none, for the model.
+    /// Result, or the reason why there is no result, for the model.
     content: String,
     /// True if the tool was refused or failed.
     failed: bool,

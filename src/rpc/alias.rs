@@ -1,4 +1,4 @@
-//! Earlier names of methods, which go on working.
+//! Earlier names of methods, which still work.
 
 use super::error::param_error;
 use super::params::KEY;

@@ -105,7 +105,7 @@ const NO_MODEL: &str = "no model is configured, so nobody answers; a [[providers
 struct TurnParams<'a> {
     session: &'a str,
     content: &'a str,
-    /// No managers, if no items are to be sent; those of the session if left out.
+    /// Empty if no items are to be sent; `None` for the session's managers.
     #[serde(skip_serializing_if = "Option::is_none")]
     managers: Option<[&'a str; 0]>,
 }
@@ -163,7 +163,7 @@ const SHOWN_AT_ONCE: usize = 4 << 10;
 /// A piece of a chat's progress.
 enum Piece {
     Text(String),
-    /// What happens beside the answer, for lines of its own.
+    /// A note on the turn, to be shown on lines of its own.
     Note(String),
     /// A request for permission to use a tool.
     Question(Value, Approval),
@@ -209,7 +209,7 @@ fn question(params: &Value, phrase: &str) -> Piece {
     let number = params.get("approval").cloned().unwrap_or_default();
     let details = [format!("Tool: {}", said("tool")), format!("Arguments: {}", said("arguments"))];
     let details = details.iter().map(|line| visible(line).into_owned()).collect();
-    // The phrase contains the file name that the model gave, which may be that of a link.
+    // The phrase contains the file name that the model gave, which may be the name of a link.
     let place = match said("outside") {
         place if place.is_empty() => place,
         place => format!(" (outside the project: {})", visible(&place)),
@@ -218,7 +218,7 @@ fn question(params: &Value, phrase: &str) -> Piece {
     Piece::Question(number, Approval { title, details })
 }
 
-/// What a listener was told so far.
+/// The progress of showing an answer to a listener.
 #[derive(Default)]
 struct Shown {
     /// Number of bytes for which nobody has waited yet.

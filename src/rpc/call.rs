@@ -22,7 +22,7 @@ use crate::tokens::Counter;
 use crate::wire::dialect::Dialect;
 use crate::wire::message::Id;
 
-/// Number of imports that may go on after their calls at a time.
+/// Maximum number of imports that run at the same time after their calls have ended.
 const IMPORTS_BESIDE: usize = 4;
 
 /// Everything that calls share, including the [`Services`] for turns with models.
@@ -41,7 +41,7 @@ pub struct Tools {
     pub editors: Editors,
     /// Agents that are connected now.
     pub agents: Agents,
-    /// Room for imports that go on after their calls.
+    /// Permits for imports that continue after their calls have ended.
     pub imports: Arc<Semaphore>,
     /// Tools that clients bring.
     pub client_tools: ClientTools,
@@ -191,8 +191,8 @@ names! {
         ProvidersChanged => "providers-changed",
         /// A chat waits for an approval, or no longer does.
         ApprovalsChanged => "approvals-changed",
-        /// An agent connected, disconnected or was given something, or an item began or stopped
-        /// waiting for its next prompt.
+        /// An agent connected, disconnected or was given items, or an item began or stopped waiting
+        /// for its next prompt.
         AgentsChanged => "agents-changed",
         /// Somebody wants the unsaved text of editors. Subscribers answer with `give-text`.
         TextWanted => "text-wanted",

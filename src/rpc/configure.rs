@@ -22,7 +22,7 @@ use crate::wire::message::WireError;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Configure {
     session: Option<InSession>,
-    /// Model that windows are built for; `""` for the server's.
+    /// Model that windows are built for; `""` for the server's model.
     model: Option<Short>,
     /// Strategy for choosing messages.
     #[schemars(extend("enum" = strategy::names()))]
@@ -50,7 +50,7 @@ pub(super) struct Configure {
     /// Maximum number of memories for a turn; defaults to 5.
     #[schemars(with = "Option<u64>")]
     grounding_memories: Option<Value>,
-    /// Number of recent turns that no automatic summary takes; defaults to 3.
+    /// Number of recent turns that automatic summaries leave unchanged; defaults to 3.
     #[schemars(with = "Option<u64>")]
     recent_turns_to_keep: Option<Value>,
     /// Summarize in `process-turn`; defaults to `t`.
@@ -73,13 +73,13 @@ pub(super) struct Configure {
     passthrough_runs: Option<i64>,
     /// Same as in `take-notes`; -1 stands for the template's value.
     token_threshold: Option<i64>,
-    /// Tools that the model may call in `chat`: `t` all of the server's, `nil` none; defaults to
-    /// `nil`. Tools that clients bring are offered besides.
+    /// Tools that the model may call in `chat`: `t` means all of the server's tools, `nil` none;
+    /// defaults to `nil`. Tools that clients bring are offered in addition.
     #[serde(default)]
     tools: ToolNames,
-    /// Tools that the model may call without asking; defaults to `nil`. `t` means the server's; a
-    /// client's tool must be named, and stays allowed until its client goes: a tool of another
-    /// client with that name is not meant.
+    /// Tools that the model may call without asking; defaults to `nil`. `t` means the server's
+    /// tools. A client's tool must be named, and stays allowed until its client disconnects; this
+    /// does not allow another client's tool with the same name.
     #[serde(default)]
     allowed_tools: ToolNames,
     /// Managers whose items the session shows before those of its own manager, from the general to
@@ -208,7 +208,7 @@ fn setting_error(name: &str, message: &str) -> WireError {
 pub(super) struct SettingsResult<'a> {
     /// Name of the session.
     session: &'a str,
-    /// Model that windows are built for; `nil` for the server's.
+    /// Model that windows are built for; `nil` for the server's model.
     model: Option<&'a str>,
     /// Strategy for choosing messages.
     strategy: Keyword<&'a str>,

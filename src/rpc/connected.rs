@@ -18,16 +18,17 @@ pub struct Agents(Mutex<Vec<(Weak<Client>, ConnectedAgent)>>);
 /// An agent that is connected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(super) struct ConnectedAgent {
-    /// Name of the agent, as it told it.
+    /// Name of the agent, as the agent gave it.
     pub(super) name: String,
-    /// Version of the agent; empty if it told none.
+    /// Version of the agent; empty if the agent gave none.
     pub(super) version: String,
     /// Folder of the agent's project; empty if unknown.
     pub(super) project: String,
 }
 
 impl Agents {
-    /// Records the agent of a connection, and announces that. Returns the number of agents now.
+    /// Records the agent of a connection, and announces this with an event. Returns the number of
+    /// agents now.
     pub(super) fn note(
         &self,
         engine: &mut Engine,
@@ -42,7 +43,7 @@ impl Agents {
         agents.len()
     }
 
-    /// Forgets the agent of a connection that has ended, and announces that.
+    /// Forgets the agent of a connection that has ended, and announces this with an event.
     pub(crate) fn forget(&self, engine: &mut Engine, client: &Arc<Client>) {
         let client = Arc::downgrade(client);
         let mut agents = self.known();
@@ -59,7 +60,7 @@ impl Agents {
         alive.map(|(_, agent)| agent.clone()).collect()
     }
 
-    /// Locks the state. A panic cannot leave it inconsistent: each change is one step.
+    /// Locks the state. A panic cannot leave the state inconsistent: each change is one step.
     fn known(&self) -> MutexGuard<'_, Vec<(Weak<Client>, ConnectedAgent)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

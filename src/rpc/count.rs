@@ -21,16 +21,16 @@ use crate::wire::message::WireError;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct CountParams {
     session: Option<InSession>,
-    /// Message that is being typed; nothing by default.
+    /// Message that is being typed; defaults to none.
     content: Option<String>,
     /// Phase of the work.
     phase: Option<Phase>,
     /// Name of the provider; defaults to the first configured.
     provider: Option<Name>,
-    /// Model, or the name of a provider; defaults to the session's, else to the provider's.
+    /// Model, or the name of a provider; defaults to the session's model, else to the provider's.
     model: Option<Name>,
-    /// Tools that the model may call: `t` all, `nil` none; defaults to the session's setting, and
-    /// the tools that clients bring for the session.
+    /// Tools that the model may call: `t` means all, `nil` none. Defaults to the session's setting,
+    /// and the tools that clients bring for the session.
     #[serde(default)]
     tools: ToolNames,
     /// Texts to include with the conversation, as in `build-window`.
@@ -82,7 +82,7 @@ pub(super) struct CountedWindow<'a> {
     limit_from: LimitFrom,
     /// Maximum number of tokens in the window.
     max_tokens: u64,
-    /// Tokens of all that was offered for the window.
+    /// Tokens of everything that was offered for the window.
     offered: u64,
     /// True if the counts are the model's own rather than estimates.
     exact: bool,

@@ -89,13 +89,13 @@ impl Editors {
                 text = text.take().or(answer);
             }
         };
-        // Those that are late are counted below.
+        // Late editors are counted below.
         let _ = timeout(PATIENCE, all).await;
         let late = self.known().questions.get(&number).map_or(0, |question| question.asked.len());
         Ok(Heard { text, asked, late })
     }
 
-    /// Answers a question. Returns whether it waited for this editor.
+    /// Answers a question. Returns whether the question was waiting for this editor.
     pub(super) fn answer(&self, client: &Arc<Client>, number: u64, text: Option<String>) -> bool {
         let client = Arc::downgrade(client);
         let mut known = self.known();
@@ -134,7 +134,7 @@ impl Editors {
         Some((number, count, receiver))
     }
 
-    /// Locks the state. A panic cannot leave it inconsistent: each change is one step.
+    /// Locks the state. A panic cannot leave the state inconsistent: each change is one step.
     fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

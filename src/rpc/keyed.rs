@@ -139,12 +139,12 @@ impl Keyed {
         kind.await.map_err(engine_error)
     }
 
-    /// Stores the outcome of a turn: its answer, or that the turn was cancelled. Stores only the
-    /// kind of another failure, since the call may be tried again.
+    /// Stores the outcome of a turn: its answer, or that the turn was cancelled. Of any other
+    /// failure, stores only the kind, since the call may be tried again.
     pub(super) async fn end(&self, engine: &Handle, outcome: &Result<Value, WireError>, end: End) {
         let record = match outcome {
             Ok(value) => (self.name.clone(), format!("{} {}", self.hash, print_value(value))),
-            // Before the question was in the log, nothing has happened.
+            // If the question is not in the log, nothing has happened.
             Err(error) if error.data.get("question").is_none() => return,
             Err(error) if end == End::Cancelled => {
                 let stored = StoredError { message: &error.message, data: &error.data };
@@ -212,7 +212,8 @@ impl Keyed {
                 Some(Known::Refused(error)) => return Ok(Finish::Refused(error)),
                 None => {}
             }
-            // Does work for later now, so that the answer is stored in the same step as the change.
+            // Does the work that was left for later now, so that the answer is stored in the same
+            // step as the change.
             let answer = match operation(engine)? {
                 Finish::Now(value) => Ok(value),
                 Finish::Later(work) => work(),
@@ -316,7 +317,7 @@ fn feed_entries(hasher: &mut Hasher, map: &Value, counts: impl Fn(&str) -> bool)
         Value::List(items) => items.chunks_exact(2).filter_map(entry_of).collect(),
         _ => Vec::new(),
     };
-    // Of equal names the first counts; sorting keeps their order.
+    // If names are equal, the first one counts; sorting keeps their order.
     entries.sort_by(|one, other| one.0.cmp(&other.0));
     entries.dedup_by(|later, first| later.0 == first.0);
     let is_given = |value: &Value| !matches!(value, Value::Nil | Value::Bool(false));

@@ -21,9 +21,10 @@ pub(super) struct SessionLedgerCall {
     session: Option<InSession>,
     #[schemars(description = format!("Maximum number of tokens; defaults to {DEFAULT_TOKENS}."))]
     max_tokens: Option<i64>,
-    /// Maximum number of tokens of a further text, `:used`: the commands, paths and figures that
-    /// the work used, which `:ledger` then leaves out, except figures. What `:ledger` leaves of
-    /// `:max-tokens` is added to it. Without it, there is none.
+    /// Maximum number of tokens of a second text, `:used`, with the commands, paths and figures
+    /// that the work used. `:ledger` then leaves out the commands and the paths. Tokens of
+    /// `:max-tokens` that `:ledger` does not use are added to this number. Without this parameter,
+    /// there is no `:used`.
     used_tokens: Option<i64>,
 }
 
@@ -43,8 +44,8 @@ pub(super) struct LedgerShown {
     tokens: u64,
     /// Number of entries that did not fit.
     left_out: u64,
-    /// Commands, paths and figures that the work used, those used often and lately first, as
-    /// Markdown; only with `:used-tokens`.
+    /// Commands, paths and figures that the work used, as Markdown, those that were used often and
+    /// recently first; only with `:used-tokens`.
     #[serde(skip_serializing_if = "Option::is_none")]
     used: Option<String>,
 }

@@ -89,14 +89,14 @@ pub(crate) struct ProvidersChanged<'a> {
     pub(crate) provider: &'a str,
 }
 
-/// An agent connected or disconnected, a session of an agent was given something, or an item began
-/// or stopped waiting for a prompt. `list-agents` returns the current state.
+/// An agent connected or disconnected, an agent's session was given items, or an item began or
+/// stopped waiting for a prompt. `list-agents` returns the current state.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct AgentsChanged<'a> {
     /// Method that made the change; `introduce-agent` if an agent connected or disconnected.
     pub(crate) method: &'a str,
-    /// Name of the agent; empty if it is not one only.
+    /// Name of the agent; empty if the change is not about a single agent.
     pub(crate) agent: &'a str,
     /// Id of the agent's session; empty if the change is not about a single session.
     pub(crate) agent_session: &'a str,

@@ -103,7 +103,7 @@ pub(super) fn schema(paged: &Paged, whole: Json) -> Json {
     page
 }
 
-/// Adds to the schema of a list's entry the member that entries have that were cut to fit a page.
+/// Adds to the schema of a list's entry the member that marks an entry as cut to fit a page.
 pub(super) fn mark_as_cut(entry: &mut Json) {
     entry["properties"][cut::TRUNCATED] = json!({
         "type": "boolean",
@@ -271,7 +271,8 @@ impl Rest {
         most_bytes: usize,
     ) -> Value {
         let room = max_bytes.saturating_sub(FRAME_BYTES + dialect.length_of(&page));
-        // The first page of a result that is no list has its other members; later ones do not.
+        // If a result is not a list itself, its first page also has the other members; later pages
+        // do not.
         let has_all_room = matches!(&page, Value::Map(entries) if entries.len() <= 1);
         let taken =
             cut::fill(&mut self.lists, room, has_all_room, self.page, self.newest_last, dialect);

@@ -93,7 +93,8 @@ texts! {
     /// Name or id of the session, `ses-N`; defaults to the current session.
     #[schemars(extend("x-current-session" = true))]
     InSession: 1..=MAX_NAME_BYTES;
-    /// Model whose limit and token counts apply; defaults to the session's, else to the server's.
+    /// Model whose limit and token counts apply; defaults to the session's model, else to the
+    /// server's.
     ModelName: 0..=usize::MAX;
     /// Key that identifies this call, at most 1,024 bytes. A repeated call with the same key gets
     /// the first answer and changes nothing.

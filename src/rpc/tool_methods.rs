@@ -56,7 +56,7 @@ pub(super) struct Listed {
     description: String,
     /// JSON Schema of the arguments, as JSON.
     schema: String,
-    /// Effect of a call: one that changes something needs approval.
+    /// Effect of calls; calls that change something need approval.
     effect: Effect,
     /// What calls can reach; empty if the client did not say.
     touches: String,
@@ -133,7 +133,7 @@ pub(super) fn give_result(call: Call, given: GiveResult) -> Result<Step, WireErr
         (None, Some(error)) => Err(error),
         _ => return Err(param_error("content", "or error must be given, and not both")),
     };
-    // In the engine, so that it comes after what the tool changed there.
+    // This runs in the engine, so that it comes after the changes that the tool made there.
     Step::state(move |_| {
         let taken = call.tools.client_tools.answer(&call.client, given.call, result);
         Ok(Taken { taken })

@@ -21,7 +21,7 @@ pub(super) enum ToolNames {
 }
 
 impl ToolNames {
-    /// Returns the names of tools to offer in a turn; all of them may be clients' tools.
+    /// Returns the names of tools to offer in a turn. "All tools" includes the tools of clients.
     ///
     /// # Errors
     /// The error of the parameter, if a tool does not exist.
@@ -36,7 +36,7 @@ impl ToolNames {
         }
     }
 
-    /// Returns the names in the form in which settings have them: all tools are those of the
+    /// Returns the names of tools for a session's settings. "All tools" means only the tools of the
     /// server.
     ///
     /// # Errors

@@ -59,8 +59,8 @@ impl Method {
             return Subject::Everything;
         }
         if takes("items") {
-            // What a client has in its buffers depends on no earlier call, nor need it wait for
-            // one.
+            // The text in a client's buffers does not depend on earlier calls, so the call need not
+            // wait for any.
             return Subject::Nothing;
         }
         // Sets belong to no manager, and some methods read several managers.

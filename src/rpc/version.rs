@@ -98,7 +98,7 @@ impl Versions {
         beside: Beside,
         params: &mut Value,
     ) -> Result<Option<Self>, WireError> {
-        // A following page shows its list as it was.
+        // A later page shows its list as it was when the first page was made.
         if !lacks(params, "cursor") {
             return Ok(None);
         }
@@ -275,7 +275,7 @@ fn stamp(schema: &mut Json, types: &mut Map<String, Json>, is_always: bool) {
         None => Some(schema),
     };
     let Some(object) = object.filter(|object| object["properties"].is_object()) else { return };
-    // A following page shows its list as it was.
+    // A later page shows its list as it was when the first page was made.
     let is_page = object["properties"].get("next").is_some();
     object["properties"][VERSION] = json!({
         "type": "integer",

@@ -38,7 +38,7 @@ pub(super) struct SectionTexts {
     design_document: Option<String>,
     /// Definitions of types.
     type_definitions: Option<String>,
-    /// Unit of code in work.
+    /// Unit of code in progress.
     current_unit: Option<String>,
     /// Tests about that unit.
     relevant_tests: Option<String>,
@@ -60,7 +60,7 @@ struct FailureText {
     error: Option<String>,
     /// Value that the test expected.
     expected: Option<String>,
-    /// Value that it got.
+    /// Value that the test got instead.
     received: Option<String>,
     /// Stack trace.
     stack: Option<String>,

@@ -29,7 +29,7 @@ pub(crate) struct Anchor {
     pub known: Vec<Print>,
     /// Number of these prints that are of lines before the text.
     pub above: usize,
-    /// Whether the file began right before `before`, and whether it ended right after `after`.
+    /// True if the file began right before `before`; true if it ended right after `after`.
     pub is_whole: (bool, bool),
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Edge<'a> {
     outside: Vec<&'a str>,
     /// Lost lines of the text.
     own: Vec<&'a str>,
-    /// How far the line after the new lines was from the text in the old file, if it was near.
+    /// Distance from the text, in the old file, of the line after the new lines, if it was near.
     far: Option<usize>,
     /// The line after the new lines.
     beyond: Option<&'a str>,

@@ -38,7 +38,7 @@ pub(super) struct Matched {
     was: Vec<Option<usize>>,
     /// Number of occurrences of each print.
     counts: HashMap<Print, Count>,
-    /// Whether the prints reach the beginning of the old file, and whether they reach its end.
+    /// True if the prints reach the beginning of the old file; true if they reach its end.
     is_whole: (bool, bool),
     /// For each line of the new file, true if it is telling.
     telling: Vec<bool>,

@@ -33,7 +33,7 @@ pub(super) struct ListAgents {
 pub(super) struct AgentsListed {
     /// Agents that are connected now.
     connected: Vec<ConnectedAgent>,
-    /// Sessions that were given something, the latest first.
+    /// Sessions that were given items, the latest first.
     sessions: Vec<AgentSession>,
     /// Items that these sessions were shown, each with the session that was shown it last.
     sent: Vec<SentItem>,
@@ -72,7 +72,7 @@ struct ShownItem {
     at: i64,
 }
 
-/// An item, and the session of an agent that was shown it last.
+/// An item, and the agent's session that was shown the item last.
 #[derive(Serialize, JsonSchema)]
 struct SentItem {
     /// Id of the item.
@@ -100,7 +100,7 @@ struct WaitingItem {
     agent_session: String,
     /// Folder of the project; empty for any.
     project: String,
-    /// Time since which the item waits, in Unix seconds.
+    /// Time since which the item has been waiting, in Unix seconds.
     at: i64,
 }
 

@@ -15,7 +15,7 @@ pub(super) use self::table::METHODS;
 
 use super::params::Short;
 
-/// Returns a text, or an empty one.
+/// Returns the given text, or an empty text.
 fn text(given: Option<Short>) -> String {
     given.map_or_else(String::new, |given| given.0)
 }

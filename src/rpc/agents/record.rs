@@ -76,8 +76,8 @@ pub(super) struct Pushed {
     /// The marked items of the project; only if the call asks for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     marked: Option<Marked>,
-    /// True if the recording will be imported, false if too many others are; only if the call names
-    /// one.
+    /// True if the recording will be imported, false if too many other recordings are waiting for
+    /// that; only if the call names a recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     importing: Option<bool>,
 }
@@ -129,8 +129,8 @@ pub(super) struct RecordPush {
     shown: Option<Vec<String>>,
     /// Tokens of the items that this push shows.
     tokens: Option<i64>,
-    /// Numbers from `:next` of `pushed-context` whose items this push has. No other push gets them,
-    /// unless this one is not received.
+    /// Numbers from `:next` of `pushed-context` of the items that this push contains. No other push
+    /// gets these items, unless this push is not received.
     next: Option<Vec<u64>>,
 }
 

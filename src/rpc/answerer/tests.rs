@@ -1,4 +1,4 @@
-//! A model's words and questions, as they reach a person.
+//! Tests of how a model's words and questions reach a person.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -39,7 +39,7 @@ pub(super) struct ChatParams {
     pub(super) phase: Option<Phase>,
     /// Name of the provider; defaults to the first configured.
     pub(super) provider: Option<Name>,
-    /// Model, or the name of a provider; defaults to the session's, else to the provider's.
+    /// Model, or the name of a provider; defaults to the session's model, else to the provider's.
     pub(super) model: Option<Name>,
     /// Replace the history with notes in this turn; defaults to the session's setting.
     #[serde(default)]
@@ -47,12 +47,12 @@ pub(super) struct ChatParams {
     /// Template to use; implies `:manage t`. A first line `@context-helper NAME` in the message
     /// does the same.
     pub(super) template: Option<Name>,
-    /// Tools that the model may call in this turn: `t` all, `nil` none; defaults to the session's
-    /// setting, and the tools that clients bring for the session.
+    /// Tools that the model may call in this turn: `t` means all, `nil` none. Defaults to the
+    /// session's setting, and the tools that clients bring for the session.
     #[serde(default)]
     pub(super) tools: ToolNames,
-    /// Tools that the model may call without asking. `t` means the server's; a client's tool must be
-    /// named.
+    /// Tools that the model may call without asking. `t` means the server's tools; a client's tool
+    /// must be named.
     #[serde(default)]
     pub(super) allow: ToolNames,
     /// Texts to include with the conversation, as in `build-window`.

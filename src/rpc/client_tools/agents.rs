@@ -11,7 +11,8 @@ const PATIENCE: u64 = 600;
 /// A call by an agent.
 pub(in crate::rpc) struct AgentCall {
     request: Request,
-    /// Maximum time, in seconds. The owner may ask first.
+    /// Maximum time of the call, in seconds. Includes the time that the owner may need to ask its
+    /// user.
     longest: u64,
 }
 
@@ -19,7 +20,7 @@ impl AgentCall {
     /// Calls the tool for an agent in a project, and waits for the result.
     ///
     /// # Errors
-    /// The reason why there is none, as text for the model.
+    /// The reason why there is no result, as text for the model.
     pub(in crate::rpc) async fn result(
         &self,
         agent: &str,
@@ -45,7 +46,8 @@ impl ClientTools {
         Ok(AgentCall { request: remote.request(arguments)?, longest })
     }
 
-    /// Returns the tools that agents may call in a project, those of each name that came first.
+    /// Returns the tools that agents may call in a project. If several tools have the same name,
+    /// returns only the one that came first.
     pub(in crate::rpc) fn for_agents(&self, project: &str) -> Vec<Arc<Brought>> {
         let mut offered: Vec<Arc<Brought>> = Vec::new();
         for brought in self.here() {

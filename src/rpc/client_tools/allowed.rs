@@ -1,5 +1,5 @@
-//! Tools of clients that the user allowed in sessions. What is allowed is the tool of one
-//! connection: another tool with the same name is asked about again.
+//! Tools of clients that the user allowed in sessions. A permission is for the tool of one
+//! connection: the user is asked again about another tool with the same name.
 
 use std::sync::{Arc, Weak};
 
@@ -46,7 +46,8 @@ impl ClientTools {
     }
 
     /// Allows the tools with these names in a session, and no others. A name that is allowed
-    /// already stays with its tool; any other means the tool that turns of this client would call.
+    /// already stays with its tool; any other name means the tool that turns of this client would
+    /// call.
     pub(in crate::rpc) fn allow_only(
         &self,
         client: &Arc<Client>,

@@ -28,12 +28,12 @@ pub(in crate::rpc) const MAX_TOOL_SECONDS: u64 = 3600;
 const DEFAULT_TOOL_SECONDS: u64 = 60;
 
 names! {
-    /// What calls of a client's tool do.
+    /// The effect of calls of a client's tool.
     #[schemars(rename = "ToolEffect")]
     Effect {
-        /// They only read, and need no approval.
+        /// Calls only read, and need no approval.
         Reads => "reads",
-        /// They may change something, and need approval.
+        /// Calls may change something, and need approval.
         Changes => "changes",
     }
 }
@@ -46,9 +46,10 @@ pub(in crate::rpc) struct Given {
     name: String,
     /// Description for the model.
     description: String,
-    /// JSON Schema of the arguments, an object, as JSON text; defaults to one without properties.
+    /// JSON Schema of the arguments, which are an object, as JSON text; defaults to an object
+    /// without properties.
     schema: Option<String>,
-    /// Effect of a call: one that changes something needs approval.
+    /// Effect of calls; calls that change something need approval.
     effect: Effect,
     /// What calls can reach, as a phrase for the person who allows them.
     touches: Option<Short>,
@@ -60,11 +61,11 @@ pub(in crate::rpc) struct Given {
     projects: Option<Vec<Short>>,
     /// Offer the tool in all sessions.
     everywhere: Option<bool>,
-    /// Folders of the projects in which other agents may call the tool, by `call-tool`. A client
-    /// that offers a tool that changes something asks its user itself before such a call.
+    /// Folders of the projects in which other agents may call the tool, by `call-tool`. If the tool
+    /// changes something, the client itself must ask its user before such a call.
     agent_projects: Option<Vec<Short>>,
-    /// Offer the tool to other agents in all projects. Without any of the five, it is offered
-    /// nowhere.
+    /// Offer the tool to other agents in all projects. Without any of these five parameters, the
+    /// tool is offered nowhere.
     agents: Option<bool>,
 }
 

@@ -1,4 +1,5 @@
-//! Tools that clients bring: which connection has which, and the calls that wait for results.
+//! Tools that clients bring: which connection brought which tool, and the calls that wait for
+//! results.
 
 mod agents;
 mod allowed;
@@ -28,7 +29,7 @@ const CALLED: &str = "tool-called";
 /// Notification that nobody waits for a call's result any more.
 const CANCELLED: &str = "tool-cancelled";
 
-/// The tools of all connections. Clones share them.
+/// The tools of all connections. Clones share the tools.
 #[derive(Clone, Default)]
 pub struct ClientTools(Arc<Mutex<Known>>);
 
@@ -77,15 +78,15 @@ impl ClientTools {
         known.tools.extend(tools.into_iter().map(brought));
     }
 
-    /// Returns the tools of the connections that are here, in the order in which they came.
+    /// Returns the tools of the connections that are open, in the order in which they came.
     pub(super) fn here(&self) -> Vec<Arc<Brought>> {
         let mut known = self.known();
         known.tools.retain(|tool| tool.owner.is_here());
         known.tools.clone()
     }
 
-    /// Forgets the tools of a connection that sends nothing more, also that they were allowed, and
-    /// ends their calls.
+    /// Forgets the tools of a connection that sends nothing more, and the permissions for these
+    /// tools. Ends their calls.
     pub(crate) fn forget(&self, client: &Arc<Client>) {
         let client = Arc::downgrade(client);
         let mut known = self.known();
@@ -103,7 +104,7 @@ impl ClientTools {
     }
 
     /// Returns all tools for a turn that this client asks for: the server's, the client's own, and
-    /// those of others. Of tools with one name, the first is offered.
+    /// those of others. If several tools have the same name, the first is offered.
     pub(super) fn toolbox(&self, client: &Arc<Client>) -> Vec<Arc<dyn OfferedTool>> {
         let remote =
             |brought| Arc::new(Remote { brought, tools: self.clone() }) as Arc<dyn OfferedTool>;
@@ -111,7 +112,7 @@ impl ClientTools {
         context::toolbox().into_iter().chain(here).collect()
     }
 
-    /// Returns the tools of the connections that are here, those of this client first.
+    /// Returns the tools of the connections that are open, those of this client first.
     fn own_first(&self, client: &Arc<Client>) -> Vec<Arc<Brought>> {
         let client = Arc::downgrade(client);
         let mut here = self.here();
@@ -129,7 +130,7 @@ impl ClientTools {
         (number, receiver)
     }
 
-    /// Withdraws a call. Returns whether it waited.
+    /// Withdraws a call. Returns whether the call was still waiting.
     fn withdraw(&self, number: u64) -> bool {
         self.known().calls.remove(&number).is_some()
     }
@@ -149,7 +150,7 @@ impl ClientTools {
         known.calls.remove(&number).is_some_and(|call| call.result.send(result).is_ok())
     }
 
-    /// Locks the state. A panic cannot leave it inconsistent: each change is one step.
+    /// Locks the state. A panic cannot leave the state inconsistent: each change is one step.
     fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

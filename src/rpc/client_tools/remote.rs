@@ -26,7 +26,7 @@ pub(super) struct ToolCalled<'a> {
     call: u64,
     /// Name of the tool.
     tool: &'a str,
-    /// Arguments, a JSON object as JSON.
+    /// Arguments: the JSON text of an object.
     arguments: &'a str,
     /// Name of the session; `nil` if another agent calls.
     session: Option<&'a str>,
@@ -40,7 +40,7 @@ pub(super) struct ToolCalled<'a> {
     agent: Option<&'a str>,
 }
 
-/// Who makes a call.
+/// The caller of a client's tool.
 #[derive(Clone, Copy)]
 pub(super) enum CalledBy<'a> {
     Session(&'a SessionRow),
@@ -157,7 +157,7 @@ impl ToolRequest for Request {
 }
 
 impl Request {
-    /// Calls the tool, and waits for its result at most this long.
+    /// Calls the tool, and waits for its result at most this number of seconds.
     pub(super) async fn result(&self, by: CalledBy<'_>, seconds: u64) -> Result<String, String> {
         let Brought { owner, tool } = &*self.brought;
         let gone = || format!("the client that has the tool {} went away", tool.name);

@@ -96,7 +96,7 @@ pub(super) struct UpdateContext {
     content: Option<String>,
     /// New type.
     r#type: Option<Kind>,
-    /// New metadata, replacing all of the old.
+    /// New metadata, which replaces all of the old metadata.
     #[schemars(with = "Option<KnownMetadata>")]
     metadata: Option<Value>,
     /// Follow the file: bring the item up to date whenever it is shown.

@@ -212,7 +212,7 @@ impl Spot {
         Ok(layers)
     }
 
-    /// Compares the items of managers of an earlier version with the layers.
+    /// Compares the items of managers that were named by an earlier version with the layers.
     fn compared(&self, found: Vec<Found>) -> Vec<Former> {
         let mut names = TrueNames::default();
         let compared = found.into_iter().map(|Found { manager, items, is_named }| {
@@ -294,7 +294,7 @@ fn former_managers(
     }
 }
 
-/// True names of files; asks the disk once for each.
+/// True names of files. Asks the disk only once for each file.
 #[derive(Default)]
 struct TrueNames {
     known: HashMap<String, PathBuf>,
@@ -307,7 +307,7 @@ impl TrueNames {
     }
 }
 
-/// Returns the true name of a file or folder of this machine, and any other name as it is.
+/// Returns the true name of a file or folder of this machine, and any other name unchanged.
 fn true_name(name: &Short) -> PathBuf {
     match files::absolute(name) {
         Ok(path) => files::true_name(&path),

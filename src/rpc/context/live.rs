@@ -24,8 +24,8 @@ use crate::wire::message::WireError;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct UpdateItems {
     /// The items: for each its `:id`, its `:content` if that changed, and in `:metadata` the
-    /// entries that changed; `nil` removes an entry. `:manager` is the item's manager if it is not
-    /// the one of the call.
+    /// entries that changed; `nil` removes an entry. `:manager` is the item's manager, if that is
+    /// not the manager of the call.
     #[serde(deserialize_with = "required_list")]
     items: Vec<ItemUpdate>,
     manager: Option<ManagerName>,
@@ -39,7 +39,7 @@ struct ItemUpdate {
     manager: Option<ManagerName>,
     /// New text.
     content: Option<String>,
-    /// Entries of the metadata that changed; `nil` removes one.
+    /// Entries of the metadata that changed; `nil` removes an entry.
     #[schemars(with = "Option<KnownMetadata>")]
     metadata: Option<Value>,
 }

@@ -39,7 +39,7 @@ pub(super) struct GetContext {
     /// Return only the items with these ids.
     #[serde(default, deserialize_with = "given_list")]
     ids: Option<HashSet<ItemId>>,
-    /// Include only live items of these files; if the call names no manager, those in all managers.
+    /// Include only live items of these files. If the call names no manager, looks in all managers.
     #[serde(default, deserialize_with = "given_list")]
     filenames: Option<HashSet<String>>,
     /// Leave the content out of the result.
@@ -221,7 +221,7 @@ fn all(call: &Call, views: Vec<View>, format: Format) -> String {
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Summary {
     manager: Option<ManagerName>,
-    /// Several managers instead of one, from the general to the special. An item that a later one
+    /// Several managers instead of one, from the general to the special. An item that a later item
     /// repeats is not counted.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,

@@ -1,4 +1,5 @@
-//! The method that reads a file within a folder, as an editor has it if that is known.
+//! The method that reads a file within a folder. Returns the text that an editor has of the file,
+//! if an editor has it unsaved.
 
 use std::path::{Path, PathBuf};
 

@@ -24,7 +24,7 @@ pub(super) struct SearchItems {
     /// Words to find.
     query: Short,
     manager: Option<ManagerName>,
-    /// Several managers instead of one, from the general to the special. An item that a later one
+    /// Several managers instead of one, from the general to the special. An item that a later item
     /// repeats is not searched.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,

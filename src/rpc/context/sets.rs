@@ -24,7 +24,7 @@ pub(super) struct Saved {
     name: String,
     /// Number of items in the set.
     count: u64,
-    /// True if a set with this name was replaced; `undo` restores it.
+    /// True if a set with this name was replaced; `undo` restores that set.
     replaced: bool,
 }
 

@@ -51,7 +51,7 @@ pub(super) struct TextGiven {
 
 pub(super) fn give_text(call: Call, given: GiveText) -> Result<Step, WireError> {
     let (tools, client) = (Arc::clone(&call.tools), Arc::clone(&call.client));
-    // In the engine, so that it comes after the editor's earlier `update-items`.
+    // This runs in the engine, so that it comes after the editor's earlier `update-items`.
     Step::state(move |_| {
         let taken = tools.editors.answer(&client, given.question, given.content);
         Ok(TextGiven { taken })

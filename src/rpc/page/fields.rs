@@ -114,7 +114,7 @@ fn items(list: &Json) -> &Json {
     forms(list).into_iter().find_map(|form| form.get("items")).unwrap_or(&Json::Null)
 }
 
-/// Returns the names of the members of an object, those first that are always there.
+/// Returns the names of an object's members, those that are always present first.
 fn members(object: &Json) -> Vec<String> {
     let forms = forms(object);
     let required = forms.iter().filter_map(|form| form["required"].as_array()).flatten();

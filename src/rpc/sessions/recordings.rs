@@ -76,7 +76,7 @@ pub(in crate::rpc) fn import_after(call: &Call, recording: Short) -> bool {
     let Ok(room) = call.tools.imports.clone().try_acquire_owned() else { return false };
     let call = Call { cancelled: Arc::default(), id: None, ..call.clone() };
     tokio::spawn(async move {
-        // Whoever left may still be ending; that is not to be slowed down.
+        // The client may still be ending, and the import must not slow that down.
         let _ = tokio::time::timeout(PATIENCE, call.hung_up.cancelled()).await;
         tokio::task::spawn_blocking(move || {
             let given = ImportAll { paths: vec![recording], project: None, dry_run: None };
@@ -116,7 +116,7 @@ fn import_all(call: &Call, given: &ImportAll) -> Result<ImportedAll, WireError> 
 }
 
 impl ImportAll {
-    /// Returns the files that may be recordings, each with true if it was named itself.
+    /// Returns the files that may be recordings, each with true if the call names the file itself.
     fn files(&self) -> Result<Vec<(PathBuf, bool)>, WireError> {
         let mut paths = Vec::new();
         for Short(path) in &self.paths {

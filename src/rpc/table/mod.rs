@@ -73,8 +73,8 @@ pub fn methods() -> impl Iterator<Item = &'static Method> + Clone {
     .flatten()
 }
 
-/// Finds the method with this name. If it is an earlier one, changes the parameters to what the
-/// method takes now.
+/// Finds the method with this name. If the name is an earlier one, changes the parameters to what
+/// the method takes now.
 ///
 /// # Errors
 /// −32601 with the nearest names, −32602 if the parameters contradict each other.
@@ -97,7 +97,7 @@ pub(crate) fn spelled(error: WireError, dialect: Dialect, method: Option<&Method
 
 fn unknown(name: &str) -> WireError {
     let asked = name.to_lowercase();
-    // Of each method, the nearest of its names.
+    // Compares the nearest name of each method.
     let nearness = |known: &'static str| (strsim::jaro_winkler(&asked, known), known);
     let nearest = |method: &'static Method| {
         let names = method.earlier_names().chain([method.name]).map(nearness);

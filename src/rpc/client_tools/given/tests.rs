@@ -1,10 +1,10 @@
-//! Tests of what clients may say of their tools.
+//! Tests of what clients may say about their tools.
 
 use super::*;
 
 fn given(more: &str) -> Given {
     let text = format!(r#"{{"name":"look","description":"Looks.","effect":"reads"{more}}}"#);
-    // As a value, in which later members replace earlier ones.
+    // Parsed as a value, in which later members replace earlier ones.
     let whole: Json = serde_json::from_str(&text).unwrap();
     serde_json::from_value(whole).unwrap()
 }

@@ -19,7 +19,7 @@ use crate::value::{Keyword, Value};
 use crate::visible::visible;
 use crate::wire::message::WireError;
 
-/// Size of a portion in bytes: what the engine appends at once, while other requests wait.
+/// Size of a portion, in bytes. The engine appends a portion at once, while other requests wait.
 const PORTION: usize = 512 << 10;
 /// Size of a portion in bytes at which it ends even within a unit.
 const LARGEST_PORTION: usize = 8 << 20;
