@@ -181,7 +181,10 @@ fn read_event() -> anyhow::Result<Event> {
     let is_plain = |c: char| c.is_ascii_graphic();
     let id = &event.session_id;
     let is_valid = (1..=LONGEST_ID).contains(&id.len()) && id.chars().all(is_plain);
-    ensure!(is_valid, "the session_id is empty, too long or not plain");
+    ensure!(
+        is_valid,
+        "the session_id is empty, too long, or has other characters than visible ASCII"
+    );
     Ok(event)
 }
 

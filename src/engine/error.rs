@@ -37,7 +37,7 @@ pub enum EngineError {
         manager: String,
     },
     /// The manager has no undone change to redo.
-    #[error("nothing to redo in {manager:?}: nothing was undone, or it was changed since")]
+    #[error("nothing to redo in {manager:?}: nothing was undone, or the manager was changed since")]
     NothingToRedo {
         /// Name of the manager.
         manager: String,
@@ -128,7 +128,9 @@ pub enum EngineError {
         session: String,
     },
     /// The view of the session has no undone change to redo.
-    #[error("nothing to redo in session {session:?}: nothing was undone, or it has gone on since")]
+    #[error(
+        "nothing to redo in session {session:?}: nothing was undone, or the session has continued since"
+    )]
     NoSessionRedo {
         /// Name of the session.
         session: String,

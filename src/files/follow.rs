@@ -87,7 +87,7 @@ const CLEAR_MARGIN: usize = 2;
 
 const SEVERAL: &str = "its text is in the file more than once";
 const GONE: &str = "its text is no longer in the file";
-const RIVAL: &str = "its text is in the file, and an edited version of it where it was";
+const RIVAL: &str = "its text is in the file, but an edited version is where the text was";
 const EMPTY: &str = "it is empty, so it cannot be found again";
 
 /// Takes the anchor of the text on these lines of a file, which must be unified.

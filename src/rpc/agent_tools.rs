@@ -58,7 +58,7 @@ pub(super) fn call_tool(call: Call, given: CallTool) -> Result<Step, WireError> 
             Ok(calling) => tokio::select! {
                 biased;
                 () = ending.cancelled() => Err("the server ends".to_owned()),
-                () = hung_up.cancelled() => Err("the agent went away".to_owned()),
+                () = hung_up.cancelled() => Err("the agent has disconnected".to_owned()),
                 result = calling.result(&given.agent.0, &project) => result,
             },
         };

@@ -108,9 +108,10 @@ impl Versions {
         let (since, if_version) = (version("since")?, version("if-version")?);
         let given = since.map(|_| "since").or(if_version.map(|_| "if-version"));
         match (subject(about, params), given) {
-            (None | Some(Subject::New), Some(given)) => {
-                Err(param_error(given, "is for calls that name one manager or session"))
-            }
+            (None | Some(Subject::New), Some(given)) => Err(param_error(
+                given,
+                "is only for calls that name exactly one manager or session",
+            )),
             (subject, _) => Ok(subject.map(|subject| Self { subject, beside, since, if_version })),
         }
     }

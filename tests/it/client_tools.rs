@@ -170,7 +170,7 @@ fn a_client_that_goes_away_is_told_of() {
     stage.tools.close();
     let answer = stage.chat.reply(id).unwrap();
     let sent = text(&answer["content"]);
-    assert!(sent.contains("the client that has the tool look went away"), "{sent}");
+    assert!(sent.contains("the client that brought the tool look has disconnected"), "{sent}");
     assert_eq!(stage.chat.ok("list-tools", "nil"), Json::Null);
 }
 
@@ -359,7 +359,7 @@ fn other_agents_call_what_is_offered_to_them() {
     stage.tools.notification("tool-called");
     stage.tools.close();
     let result = stage.chat.reply(id).unwrap();
-    assert_eq!(text(&result["content"]), "the client that has the tool look went away");
+    assert_eq!(text(&result["content"]), "the client that brought the tool look has disconnected");
     let mut over_tcp = stage.server.tcp(Dialect::Native);
     assert_eq!(over_tcp.fails("call-tool", &call("look", "/srv/app", "")).kind(), "not-allowed");
 }

@@ -160,7 +160,7 @@ impl Request {
     /// Calls the tool, and waits for its result at most this number of seconds.
     pub(super) async fn result(&self, by: CalledBy<'_>, seconds: u64) -> Result<String, String> {
         let Brought { owner, tool } = &*self.brought;
-        let gone = || format!("the client that has the tool {} went away", tool.name);
+        let gone = || format!("the client that brought the tool {} has disconnected", tool.name);
         let (number, result) = self.tools.open(owner);
         let _open = Open { request: self, number };
         tokio::select! {
