@@ -102,7 +102,7 @@ impl Approvals {
 impl Question {
     /// Waits for the answer.
     pub(crate) async fn answered(&mut self) -> Decision {
-        // Only this question itself can drop the other end.
+        // The other end is dropped only when this question is dropped.
         (&mut self.answer).await.unwrap_or(Decision::Refuse)
     }
 }

@@ -147,7 +147,7 @@ impl Providers {
         Ok(at)
     }
 
-    /// Removes a provider and returns it. Turns that use the provider go on.
+    /// Removes a provider and returns it. Turns that use the provider continue.
     ///
     /// # Errors
     /// [`AgentError::NoSuchProvider`].

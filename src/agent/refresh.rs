@@ -154,7 +154,7 @@ fn marked(item: &Arc<Item>, reason: Option<&str>) -> Arc<Item> {
     kept(item, now)
 }
 
-/// Returns the old version if the new one is the same.
+/// Returns the old version if the new version is equal to it.
 fn kept(old: &Arc<Item>, new: Item) -> Arc<Item> {
     if **old == new { Arc::clone(old) } else { Arc::new(new) }
 }

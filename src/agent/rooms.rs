@@ -1,5 +1,5 @@
 //! Token limits of a provider's models, as the model server reports them or reveals them in
-//! refusals. Kept in memory until this server ends or the provider is configured anew, since a
+//! refusals. Kept in memory until this server ends or the provider is configured again, since a
 //! model server may be restarted with another window.
 
 use std::collections::HashMap;
@@ -165,8 +165,8 @@ mod tests {
         rooms.told("m", told(8000, false));
         rooms.compared("m", 1000, 2000);
         check(&rooms, None, (4000, LimitFrom::Server));
-        // A count below ours does not permit more tokens than the limit, and a small window tells
-        // nothing.
+        // A count below ours does not permit more tokens than the limit, and a small window is no
+        // evidence.
         rooms.compared("m", 1000, 500);
         check(&rooms, None, (8000, LimitFrom::Server));
         rooms.compared("m", 10, 90);

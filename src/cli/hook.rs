@@ -1,5 +1,6 @@
-//! `contexture hook`: answers an event of an agent with what changed since the last push to its
-//! session, and records its transcript. Whatever fails, the agent goes on as if there were no hook.
+//! `contexture hook`: answers a hook event of an agent with the changes since the last push to its
+//! session, and records the session's transcript. Whatever fails, the agent continues as if there
+//! were no hook.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -89,8 +90,8 @@ impl Hook {
             "BeforeAgent" => agent.name == "gemini",
             _ => false,
         };
-        // Gemini CLI announces an automatic compaction before every prompt, so only a manual one
-        // counts.
+        // Gemini CLI announces an automatic compaction before every prompt, so only manual
+        // compactions count.
         if self.event == "PreCompress" && event.trigger.as_deref() == Some("manual") {
             let receipt = Receipt::of(&common.setup()?, agent.name, &event.session_id);
             return receipt.map_or(Ok(()), |receipt| receipt.forget());
@@ -209,8 +210,8 @@ impl Way {
         Ok(Self { runtime: runtime()?, link: Link::new(Shared(reach.clone())), reach })
     }
 
-    /// Asks the server for a push. The project is that of the folder in which the agent runs hooks,
-    /// whatever the event says.
+    /// Asks the server for a push for the project of the folder in which the agent runs hooks. A
+    /// folder in the event is ignored.
     fn push(&self, session: AgentSession<'_>) -> anyhow::Result<Push> {
         let folder = std::env::current_dir().context("cannot find the current folder")?;
         let wait = wait_of(&session);

@@ -66,7 +66,8 @@ pub struct Change {
 }
 
 impl Change {
-    /// Method of a change by which items follow their sources. `undo` does not count it as a step.
+    /// Method of changes in which items follow their sources. `undo` does not count such a change
+    /// as a step.
     pub const FOLLOW: &str = "refresh";
 
     /// Creates an empty change, made by `method`.

@@ -94,8 +94,8 @@ impl<'a> Place<'a> {
         without.iter().chain(&folder).map(Self::manager).collect()
     }
 
-    /// Returns whether both places are at the same spot, whatever their remotes. Two buffers are at
-    /// the same spot if they have the same name.
+    /// Returns whether both places are at the same spot, even if their remotes differ. Two buffers
+    /// are at the same spot if they have the same name.
     pub(crate) fn is_at(&self, other: &Self) -> bool {
         self.kind == other.kind && self.spot() == other.spot()
     }
@@ -128,7 +128,8 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Returns the name of a buffer as a [`Place`] has it. The number tells buffers of one name apart.
+/// Returns the name of a buffer as a [`Place`] has it. The number distinguishes buffers with the
+/// same name.
 pub(crate) fn numbered(buffer: &str, number: &str) -> String {
     format!("{buffer}{NUMBER}{number}")
 }
@@ -148,8 +149,9 @@ pub(crate) fn session_manager(session: u64) -> String {
     format!("{SESSION}{session}*")
 }
 
-/// Returns the capacity of a manager that nobody configured, given that of other managers. A place
-/// and a session get the largest one, so that a new item there hardly ever evicts an earlier one.
+/// Returns the capacity of a manager that nobody configured. A place and a session get the largest
+/// capacity, so that a new item there hardly ever evicts an earlier one. All other managers get
+/// `others`.
 pub(crate) fn capacity(manager: &str, others: usize) -> usize {
     let has_room = Place::of(manager).is_some() || manager.starts_with(SESSION);
     if has_room { others.max(MAX_CAPACITY) } else { others }

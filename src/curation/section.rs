@@ -55,7 +55,7 @@ impl Counted {
     }
 }
 
-/// The texts that a window can have besides the conversation. An empty text counts as none.
+/// The texts that a window can have besides the conversation. An empty text counts as absent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sections {
     /// The available tools, as they are sent.

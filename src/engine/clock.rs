@@ -4,8 +4,8 @@
 /// a day.
 const MAX_AHEAD: i64 = 24 * 60 * 60;
 
-/// Returns a stored time as a lower bound for later ones, or `now` if the stored time is so far
-/// ahead that a clock or a client must have been wrong.
+/// Returns a stored time as a lower bound for later times. Returns `now` if the stored time is so
+/// far ahead that a clock or a client must have been wrong.
 pub(super) fn not_ahead(stored: i64, now: i64) -> i64 {
     if stored > now.saturating_add(MAX_AHEAD) { now } else { stored }
 }

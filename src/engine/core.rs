@@ -26,7 +26,7 @@ use crate::store::{Counters, Reading, Store, StoreError, Way};
 /// Name of the manager for calls that name none.
 pub(crate) const SHARED_MANAGER: &str = place::SHARED;
 
-/// Number of managers in memory above which empty ones are dropped.
+/// Number of managers in memory above which empty managers are dropped.
 const MANAGERS_KEPT: usize = 1024;
 
 /// A clock that returns the time in Unix milliseconds.
@@ -103,8 +103,7 @@ impl Engine {
         })
     }
 
-    /// Ends the loop after the requests that are running; later ones fail with
-    /// [`EngineError::Ended`].
+    /// Ends the loop after the running requests; later requests fail with [`EngineError::Ended`].
     pub fn end(&mut self) {
         self.has_ended = true;
     }
@@ -120,8 +119,8 @@ impl Engine {
     }
 
     /// Runs `operation`, unless a request with this method and key was answered before; in that
-    /// case, returns the earlier outcome. Clients can thus safely repeat a call whose answer they
-    /// lost.
+    /// case, returns the earlier outcome. Clients can therefore safely repeat a call if its answer
+    /// was lost.
     ///
     /// # Errors
     /// Those of the operation and [`EngineError::Store`].

@@ -152,8 +152,8 @@ impl Engine {
         Ok((ids.iter().filter_map(|id| rows.remove(id)).collect(), all))
     }
 
-    /// Returns the best matches by words, best first, and whether there are no further ones. Notes
-    /// are also searched by themselves, so that no number of messages hides them.
+    /// Returns the best matches by words, best first, and whether there are no further matches.
+    /// Notes are also searched separately, so that many matching messages cannot hide them.
     fn found_by_words(
         &mut self,
         query: &Query,

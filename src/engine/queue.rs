@@ -1,7 +1,7 @@
 //! Queue of requests, and the choice of those to run next.
 //!
 //! A burst is the requests of one commit: the quick requests, which go first, or a single long one.
-//! Callers take turns with long requests: nobody waits for more than one long request of each other
+//! Callers take turns with long requests: a caller waits for at most one long request of each other
 //! caller. Requests of one caller keep their order.
 
 use std::collections::{HashMap, HashSet, VecDeque};

@@ -82,7 +82,7 @@ impl Engine {
         self.copies(set)
     }
 
-    /// Copies a stored set's items as new ones.
+    /// Copies a stored set's items as new items.
     pub(super) fn copies(&mut self, set: u64) -> Result<Vec<NewItem>, EngineError> {
         Ok(self.store.read().read_set(set)?.into_iter().map(copy).collect())
     }

@@ -83,7 +83,7 @@ fn is_text_of_a_file(item: &Item) -> bool {
     }
 }
 
-/// The kind of thing at a path, as far as it is known without opening anything.
+/// The kind of thing at a path, determined without opening anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Look {
     /// Nothing is there.

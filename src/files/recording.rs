@@ -16,7 +16,8 @@ pub(crate) const LARGEST_RECORDING: u64 = 4 << 30;
 pub(crate) const MOST_RECORDINGS: usize = 20_000;
 /// Maximum depth of folders that are searched for recordings.
 const DEEPEST: usize = 12;
-/// Number of bytes at the beginning, and of bytes before an offset, by which a file is recognized.
+/// Number of bytes at the beginning of a file, and before an offset, from which the file is
+/// recognized.
 const END_BYTES: u64 = 4096;
 /// Size of the buffer for reading.
 const BUFFER: usize = 256 << 10;

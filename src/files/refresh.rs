@@ -22,7 +22,7 @@ pub(crate) const LEADS_OUT: &str = "leads-out";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refreshed {
     /// The item has no file, or still matches its file. This is also the result for a listing whose
-    /// folder exists; [`walk`](super::walk) and [`listing`](super::listing()) make a listing anew.
+    /// folder exists; [`walk`](super::walk) and [`listing`](super::listing()) make a new listing.
     Unchanged,
     /// The whole file was read again.
     Updated(FileText),
@@ -42,14 +42,14 @@ pub(crate) enum Refreshed {
     Missing,
 }
 
-/// The text of a live item as it is in its file now.
+/// The current text of a live item in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Followed {
     /// New text; `None` if the text is unchanged.
     pub text: Option<String>,
     /// First and last line of the text.
     pub lines: (u64, u64),
-    /// Lines around the text, by which it can be found again.
+    /// Lines around the text, with which the text can be found again.
     pub anchor: Anchor,
     /// Way in which the text was found.
     pub found: follow::Found,

@@ -31,8 +31,8 @@ names! {
 /// Entries left out of a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Skipped {
-    /// Number of entries left out for each reason. An ignored folder counts once, whatever it
-    /// contains.
+    /// Number of entries left out for each reason. An ignored folder counts once, even if it
+    /// contains much.
     pub total: BTreeMap<SkipReason, u64>,
     /// Paths of the first [`MAX_NAMED_SKIPS`] entries left out, relative to the root, with the
     /// reasons. Folders end with a slash; names that are not UTF-8 are lossy.

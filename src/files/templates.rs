@@ -122,8 +122,8 @@ impl TemplateFolders {
         }
     }
 
-    /// Lists all templates by name: for each name the one that [`TemplateFolders::find`] returns,
-    /// followed by the project's own if it is not trusted.
+    /// Lists all templates by name: for each name the template that [`TemplateFolders::find`]
+    /// returns, followed by the project's own template if the project is not trusted.
     pub fn list(&self) -> Vec<Listed> {
         let built_in = BUILT_IN.iter().map(|built_in| (built_in.name.to_owned(), Source::BuiltIn));
         let mut found: BTreeMap<String, Source> = built_in.collect();

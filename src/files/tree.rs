@@ -311,7 +311,7 @@ fn relative(root: &Path, path: &Path) -> String {
     path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
 }
 
-/// Returns the path that an error of the walk is about, and whether it is a loop of links.
+/// Returns the path that an error of the walk is about, and true if the error is a loop of links.
 fn place(error: &ignore::Error) -> Option<(&Path, bool)> {
     match error {
         ignore::Error::Loop { child, .. } => Some((child, true)),

@@ -106,8 +106,8 @@ impl Link {
         reply.result()
     }
 
-    /// Calls a method over a connection of its own, so that other calls go on meanwhile. Waits for
-    /// the reply as long as the server does, or until the agent gives up.
+    /// Calls a method over a connection of its own, so that other calls continue meanwhile. Waits
+    /// for the reply as long as the server does, or until the agent gives up.
     pub(super) async fn call_apart<T: DeserializeOwned>(
         &self,
         method: &str,

@@ -20,9 +20,9 @@ use crate::visible::visible_lines;
 /// Maximum number of bytes of a hook's push, as JSON. Claude Code cuts off more than 10,000
 /// characters, and Codex more than 2,500 times 4 bytes.
 pub(crate) const ROOM_OF_A_HOOK: usize = 9_700;
-/// Maximum sizes, in tokens, of the facts that are given back after a compaction: first of the
-/// statements, then of the commands, paths and figures. Agents' own summaries lose the latter
-/// first.
+/// Maximum sizes, in tokens, of the facts that are given back after a compaction: first that of the
+/// statements, then that of the commands, paths and figures. Agents' own summaries lose commands,
+/// paths and figures first.
 const GIVEN_BACK: [u64; 2] = [450, 1_500];
 /// Number of budgets that are tried for the items.
 const TRIES: u32 = 4;

@@ -1,7 +1,8 @@
 //! Chooses, from ranked memories, those that answer a query.
 //!
 //! A text is worth the words that it adds to the query. An earlier message that only asks the same
-//! adds nothing, however well it matches. Of several texts that add the same words, one is enough.
+//! adds nothing, even if it matches well. If several texts add the same words, one of them is
+//! enough.
 
 use std::collections::BTreeSet;
 
@@ -118,8 +119,8 @@ impl Said {
         }
     }
 
-    /// Returns whether an earlier text says nearly all that this one does, and not much more. The
-    /// earlier text must have every number that this one adds.
+    /// Returns whether an earlier text says nearly everything that this text says, and not much
+    /// more. The earlier text must have every number that this text adds.
     fn repeats(&self, earlier: &Self) -> bool {
         let both = self.adds.intersection(&earlier.adds).count();
         let number = |term: &&String| term.starts_with(|c: char| c.is_ascii_digit());

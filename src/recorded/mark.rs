@@ -38,7 +38,8 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Returns whether the agent only appends to the recording. SpecStory writes its files anew.
+    /// Returns whether the agent only appends to the recording. SpecStory, in contrast, rewrites
+    /// its files.
     pub fn only_grows(&self) -> bool {
         self.format != Some(Format::Specstory)
     }

@@ -329,7 +329,7 @@ fn a_recording_that_grew_is_read_on_wherever_it_was_cut() {
             parts.map(str::to_owned).filter(|it| !left.contains(&&**it)).collect()
         };
         let expected = ids(&all.iter().map(line).collect::<Vec<_>>());
-        // Where there are messages, each cut keeps all that is said, in the same order.
+        // For each cut that leaves messages, all texts are kept, in the same order.
         for cut in (whole.len() / 2..whole.len()).filter(|cut| whole.is_char_boundary(*cut)) {
             let (mut said, rest) = twice(&whole[..cut], whole, false);
             said.extend(rest);

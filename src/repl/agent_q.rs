@@ -1,5 +1,5 @@
-//! The calls by which agent-q's Emacs package talks to its server. The answers have the form that
-//! the package expects, so that users of agent-q can keep their front end.
+//! The calls that agent-q's Emacs package makes to its server. The answers have the form that the
+//! package expects, so that users of agent-q can keep their front end.
 
 use std::sync::Mutex;
 
@@ -127,7 +127,7 @@ pub(super) async fn call(shared: &Shared, name: &str, arguments: Vec<Value>) -> 
     }
 }
 
-/// Evaluates the forms by which agent-q's package looks for its server. Refuses all other forms.
+/// Evaluates the forms with which agent-q's package looks for its server. Refuses all other forms.
 pub(super) fn common_lisp(name: &str, arguments: Vec<Value>) -> Outcome {
     let mut arguments = arguments.into_iter();
     let mut next = || arguments.next().unwrap_or_default();

@@ -114,7 +114,7 @@ impl Client {
         Self { repls: Repls::new(Arc::new(Notes(notes)), caller, settings), told }
     }
 
-    /// Sends a message. Returns whether the connection goes on.
+    /// Sends a message. Returns whether the connection continues.
     fn say(&mut self, message: &str) -> bool {
         match Dialect::Slynk.decode(message.as_bytes()) {
             Incoming::Talk(talk) => self.repls.take(talk),

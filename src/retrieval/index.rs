@@ -1,9 +1,9 @@
 //! An index of the words of texts that are searched again and again, such as the messages of a
 //! session.
 //!
-//! Words are kept as they are, not as stems, so that only words that begin like a word of a query
-//! need to be stemmed. A query reads the places of its words and nothing else. A place costs 8 to 16
-//! bytes, however often a text has the word there.
+//! Words are kept whole, not as stems, so that only words that begin like a word of a query need to
+//! be stemmed. A query reads the places of its words and nothing else. A place costs 8 to 16 bytes,
+//! even if a text has the word many times.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -22,7 +22,7 @@ const MOST_PLACES: usize = 8 << 20;
 /// Stands for a text that belongs to no document.
 const NOWHERE: u32 = u32::MAX;
 
-/// The words of texts, each known by a number.
+/// The words of texts. Each text is known by a number.
 #[derive(Default)]
 pub struct Index {
     vocabulary: StringInterner<StringBackend<SymbolU32>>,

@@ -248,7 +248,7 @@ impl Shown {
 }
 
 /// Shows a piece, with the pieces of text that are ready behind it. If a piece is a question,
-/// passes the person's decision on to the turn, or withdraws the question if the turn goes on
+/// passes the person's decision on to the turn, or withdraws the question if the turn continues
 /// without the decision.
 async fn pass_on(
     heard: Piece,

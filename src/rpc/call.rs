@@ -161,7 +161,7 @@ impl Call {
 pub struct Subscription {
     /// Topics.
     pub topics: Vec<Topic>,
-    /// Managers to be told of; `None` for all.
+    /// Managers to notify about; `None` for all.
     pub managers: Option<Vec<String>>,
     /// Names or ids of the sessions to notify about; `None` for all.
     pub sessions: Option<Vec<String>>,

@@ -25,7 +25,7 @@ pub(super) struct Rest {
     pub(super) newest_last: bool,
     /// Maximum number of entries in a page.
     pub(super) page: Option<usize>,
-    /// True if the handler returned as many entries as it ever does, so that there may be more.
+    /// True if the handler returned its maximum number of entries, so that there may be more.
     pub(super) is_clamped: bool,
     /// Approximate size in memory, in bytes.
     pub(super) bytes: usize,

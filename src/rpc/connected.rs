@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::client::Client;
 use crate::engine::Engine;
 
-/// Method by which an agent's bridge introduces the agent.
+/// Method with which an agent's bridge introduces the agent.
 const INTRODUCE: &str = "introduce-agent";
 
 /// The connections of agents, in the order in which they came.

@@ -255,7 +255,7 @@ impl Method {
         self.change != Change::Nothing
     }
 
-    /// Returns the names that the method had before, which go on working.
+    /// Returns the earlier names of the method, which still work.
     pub fn earlier_names(&self) -> impl Iterator<Item = &'static str> {
         earlier_names(self.name)
     }

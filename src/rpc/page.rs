@@ -51,7 +51,8 @@ pub(super) struct Paged {
     /// Members that `:brief` leaves out; empty if the method has no such parameter, or one with
     /// another meaning.
     pub(super) brief: &'static [&'static str],
-    /// True if the newest entries are last. The first page has these, and later pages older ones.
+    /// True if the newest entries are last. The first page has the newest entries, and later pages
+    /// have older entries.
     pub(super) newest_last: bool,
     /// Number of entries in a page unless the call has a `:limit`; `None` for as many as fit.
     pub(super) page: Option<usize>,

@@ -24,7 +24,7 @@ pub struct Param {
     pub required: bool,
     /// Meaning, and the default if the parameter is absent.
     pub doc: &'static str,
-    /// Earlier name, which goes on working.
+    /// Earlier name, which still works.
     pub earlier: Option<&'static str>,
     /// Allowed values, if they are a closed list.
     pub values: Vec<&'static str>,

@@ -1,4 +1,4 @@
-//! The methods by which clients bring tools and answer their calls.
+//! The methods with which clients bring tools and answer their calls.
 
 use std::sync::Arc;
 

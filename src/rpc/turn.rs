@@ -277,7 +277,6 @@ pub(super) struct LearnedResult<'a> {
     ratio: f64,
     /// Number of reports from which the ratio is made.
     reports: u64,
-    /// Factor by which counts are multiplied: the ratio with a margin, once there are enough
-    /// reports.
+    /// Factor for counts: the ratio with a margin, once there are enough reports.
     factor: f64,
 }

@@ -153,7 +153,8 @@ struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Begins a call, and waits for its end unless the call runs beside the client's other calls.
+    /// Begins a call, and waits for its end unless the call runs alongside the client's other
+    /// calls.
     async fn run(&mut self, next: Waiting) {
         let Waiting { request, answer_to, peer, access, dialect, cancelled, bytes, room } = next;
         let Request { id, method, mut params } = request;
@@ -225,7 +226,7 @@ struct Begun {
     reply: Reply,
 }
 
-/// The state of the calls that run beside the client's other calls.
+/// The state of the calls that run alongside the client's other calls.
 struct Beside {
     server: Server,
     gone: CancellationToken,

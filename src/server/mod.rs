@@ -35,7 +35,8 @@ use crate::agent;
 use crate::engine::{self, Caller, Engine, Handle};
 use crate::rpc::{self, Tools};
 
-/// Number of commits by which a subscriber may lag behind before it misses their events.
+/// Number of commits that a subscriber may lag behind. If it lags further behind, it misses their
+/// events.
 const EVENT_BACKLOG: usize = 256;
 /// Buffer size of an in-process connection in each direction, in bytes.
 const MEMORY_BUFFER: usize = 1 << 20;

@@ -1,5 +1,5 @@
 //! Order of one client's changes. Some changes, such as directory walks, begin with long work
-//! beside the client's other calls, but still take effect in the order in which the client sent
+//! alongside the client's other calls, but still take effect in the order in which the client sent
 //! them.
 
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -21,8 +21,8 @@ struct Open {
     effective: CancellationToken,
 }
 
-/// A call's place in the order. Later calls about the same manager or session go on when the call
-/// has taken effect or its place is dropped.
+/// A call's place in the order. Later calls about the same manager or session continue when the
+/// call has taken effect or its place is dropped.
 pub(super) struct Place {
     before: Vec<CancellationToken>,
     /// True if the call begins before its turn has come. Such a call may hold one of the permits

@@ -170,7 +170,7 @@ impl State {
     }
 
     /// Adapts the state of another session to a log of `length` messages, for a session that has no
-    /// checkpoints yet and nothing to go back to. The result is valid whatever the state was.
+    /// checkpoints yet and nothing to go back to. The result is valid for any state.
     #[must_use]
     pub fn of_log(self, length: u64) -> Self {
         let within = |spans: &Spans| spans.within(length);

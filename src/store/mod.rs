@@ -63,7 +63,7 @@ pub struct Extent {
     pub epoch: u64,
     /// Checksum over the page checksums as of the last checkpoint.
     pub digest: u64,
-    /// Salt of the write-ahead log: a number that grows by one whenever the log begins anew.
+    /// Salt of the write-ahead log: a number that grows by one whenever the log starts over.
     pub salt: u32,
 }
 
@@ -215,7 +215,8 @@ pub trait Store: Send {
         false
     }
 
-    /// Does part of the work of [`settle`](Self::settle), as much as brings the store up to date.
+    /// Does as much of the work of [`settle`](Self::settle) as is needed to bring the store up to
+    /// date.
     fn catch_up(&mut self) -> Result<(), StoreError> {
         Ok(())
     }

@@ -71,7 +71,8 @@ impl std::fmt::Display for Owner {
 
 const LOCK: &str = "lock";
 const NOTE: &str = "server";
-/// Flag that refuses symbolic links: whoever planted a link could choose the file that is written.
+/// Flag that refuses symbolic links: somebody who planted a link could choose the file that is
+/// written.
 const NO_LINKS: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 impl Owned {

@@ -280,7 +280,7 @@ pub struct PhaseUsage {
 pub struct PushState {
     /// Number of the push; 0 before the first.
     pub number: u64,
-    /// The items, as JSON of the caller's.
+    /// The items, as JSON in the caller's format.
     pub items: String,
 }
 

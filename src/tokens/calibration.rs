@@ -4,8 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Weight of a new report against all earlier ones. A changed tokenizer is learned within a dozen
-/// reports, and a single odd report changes little.
+/// Weight of a new report, compared with all earlier reports. A changed tokenizer is learned within
+/// a dozen reports, and a single odd report changes little.
 pub(crate) const SMOOTHING: f64 = 0.2;
 
 /// Smallest ratio that a calibration gives.

@@ -220,8 +220,8 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
     forward_to_deserialize_any! { bytes byte_buf identifier }
 }
 
-/// Returns the entries of a map with keys in kebab-case. Of equal keys the first counts, as in
-/// `plist-get`.
+/// Returns the entries of a map with keys in kebab-case. If keys are equal, the first one counts,
+/// as in `plist-get`.
 fn entries_of(value: Value) -> Result<Vec<(Box<str>, Value)>, Error> {
     let mut entries = match value {
         Value::Nil => Vec::new(),

@@ -26,9 +26,9 @@ pub(crate) use error::Error;
 pub(crate) use key::Key;
 pub(crate) use ser::Keyword;
 
-/// Maximum number of data in a text, where each atom and each list counts as one. A decoded datum
-/// takes up to a hundred bytes. A call with the largest number of messages that is allowed has
-/// fewer than half as many data.
+/// Maximum number of data in a text. Each atom and each list counts as one. A decoded datum takes
+/// up to a hundred bytes. A call with the largest allowed number of messages has fewer than half as
+/// many data.
 pub(crate) const MAX_DATA: usize = 2_000_000;
 
 /// A datum.
@@ -85,8 +85,8 @@ impl Value {
     /// Converts the datum to `T`. Texts move over without being copied.
     ///
     /// Structs are filled from maps and property lists. Keys may be in kebab-case or snake_case,
-    /// and of two equal keys the first counts. `nil` is also the empty map, the empty list, false
-    /// and `None`. Symbols, keywords and strings name the variants of an enum.
+    /// and if two keys are equal, the first one counts. `nil` is also the empty map, the empty
+    /// list, false and `None`. Symbols, keywords and strings name the variants of an enum.
     ///
     /// # Errors
     /// [`Error`], with the place of a datum that does not fit.

@@ -1,5 +1,5 @@
-//! Access to values by name, in maps and in property lists, which are the maps of Lisp. Of several
-//! values with equal names, the first counts.
+//! Access to values by name, in maps and in property lists, which are the maps of Lisp. If several
+//! values have equal names, the first one counts.
 
 use std::borrow::Cow;
 
@@ -59,7 +59,7 @@ impl Value {
     }
 
     /// Puts a name with its value in front of a map or property list; `nil` counts as an empty map.
-    /// Any other datum stays as it is.
+    /// Leaves any other datum unchanged.
     pub(crate) fn put_first(&mut self, name: &'static str, value: Self) {
         match self {
             Self::Nil => *self = Self::Map(vec![(name.into(), value)]),

@@ -295,7 +295,7 @@ fn a_result_is_one_struct_with_all_that_data_have() {
         #[serde(skip_serializing_if = "Option::is_none")]
         last_line: Option<u64>,
     }
-    // Flattening makes a map of the struct around it, whose keys stay as they are.
+    // Flattening makes a map of the surrounding struct, and the keys of this map stay unchanged.
     #[derive(Serialize)]
     #[serde(rename_all = "kebab-case")]
     struct Shown<'a> {

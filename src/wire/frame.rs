@@ -67,7 +67,7 @@ enum State {
 
 /// Number of bytes without a newline at which a line counts as long.
 const LONG_LINE: usize = 4 << 10;
-/// Minimum number of bytes by which the buffer of a long line grows. If the line is longer than
+/// Minimum number of bytes that the buffer of a long line grows by. If the line is longer than
 /// this, its buffer is doubled.
 const READ_AHEAD: usize = 64 << 10;
 
@@ -103,7 +103,7 @@ impl LineDecoder {
                 false => self.too_long(length as u64, Ends::of(&line)),
             });
         }
-        // One more byte may turn out to be half of the line's end.
+        // The next byte may turn out to be half of the line's end.
         let may_fit = source.len() <= self.max_bytes.saturating_add(1);
         self.state = if may_fit {
             let searched = source.len();

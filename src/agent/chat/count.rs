@@ -21,7 +21,7 @@ pub(crate) struct Count {
     pub model: Option<String>,
     /// Tokens that would be sent.
     pub tokens: u64,
-    /// Tokens of all that was offered for the window.
+    /// Tokens of everything that was offered for the window.
     pub offered: u64,
     /// Maximum number of tokens in the window.
     pub max_tokens: u64,

@@ -69,7 +69,7 @@ pub(crate) struct ChatRequest {
     pub allow: Vec<String>,
     /// Managers whose items to include; by default those of the session.
     pub managers: Option<Vec<String>>,
-    /// Key by which a repeated request is recognized.
+    /// Key that identifies a repeated request.
     pub key: Option<String>,
     /// Version that the session must have when the question is logged.
     pub if_version: Option<u64>,

@@ -12,7 +12,7 @@ pub(crate) const MAX_RESULT_BYTES: usize = 64 << 10;
 
 /// A tool that a model can call.
 pub(crate) trait OfferedTool: Send + Sync {
-    /// Returns the name by which models call the tool.
+    /// Returns the name that models use to call the tool.
     fn name(&self) -> &str;
 
     /// Returns the description of the tool for a provider.

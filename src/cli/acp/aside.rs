@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Maximum size of a push, in bytes of JSON.
 const ROOM: usize = 100_000;
 
-/// The thread that works beside the pipe.
+/// The thread that works alongside the pipe.
 pub(super) struct Aside {
     reach: Arc<Reach>,
     jobs: UnboundedSender<Job>,

@@ -26,8 +26,8 @@ pub(super) struct Message<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// The parameters of the requests that the proxy reads. The method of a request decides which of
-/// them it has.
+/// The parameters of the requests that the proxy reads. Each method has only some of these
+/// parameters.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Params<'a> {

@@ -31,7 +31,7 @@ use super::host::runtime;
 use super::serve::log_to_stderr;
 use super::{Common, complain};
 
-/// Environment variable by which hooks know that the proxy already gives the agent the changes. Its
+/// Environment variable that tells hooks that the proxy already gives the agent the changes. Its
 /// value is [`RECORDS`] if the proxy also records sessions.
 pub(super) const UNDER_ACP: &str = "CONTEXTURE_ACP";
 /// Value of the variable if the proxy records sessions.
@@ -41,7 +41,7 @@ const RECORDINGS: &str = "acp";
 /// Maximum time to wait for the last output once the agent has ended. A process that the agent
 /// started may hold the pipe open.
 const LAST_OUTPUT: Duration = Duration::from_secs(1);
-/// Maximum time to wait for the work beside the pipe once the agent has ended.
+/// Maximum time to wait for the work alongside the pipe once the agent has ended.
 const LAST_WORK: Duration = Duration::from_secs(1);
 /// Signals that are passed on to the agent.
 const SIGNALS: [Signal; 6] =

@@ -171,7 +171,7 @@ impl Scratch {
         let status = running.child.wait()?;
         let said = running.last_words();
         ensure!(status.success(), "it failed ({status}): {said}");
-        // A hook that fails lets the agent go on, and says why.
+        // A hook that fails lets the agent continue, and prints the reason.
         ensure!(!said.contains(&format!("hook {} {event}: ", agent.name())), "{said}");
         let answer = serde_json::from_str::<Json>(&output);
         let is_valid = answer.is_ok_and(|it| it["hookSpecificOutput"]["hookEventName"] == event);

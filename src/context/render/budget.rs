@@ -232,8 +232,8 @@ impl<'a> Draft<'a> {
         Around { before, after }
     }
 
-    /// Reports the outcome for each piece if the first `kept` ones of [`Draft::keeping`] are whole
-    /// in the text, and the first `shown` ones at least in part.
+    /// Reports the outcome for each piece. The first `kept` pieces of [`Draft::keeping`] are whole
+    /// in the text, and the first `shown` pieces are there at least in part.
     fn report(&mut self, kept: usize, shown: usize, budget: Option<u64>) -> Vec<ItemVerdict> {
         let mut is_kept = vec![false; self.pieces.len()];
         for index in &self.keeping[..kept] {

@@ -18,16 +18,16 @@ pub struct ItemVerdict {
 /// The part of an item that is in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ItemFate {
-    /// All of it, verbatim.
+    /// The whole item, verbatim.
     Kept,
-    /// Its beginning, and a line that says how much is missing.
+    /// The beginning of the item, and a line that says how much is missing.
     Cut {
-        /// Number of whole lines; 0 if even the first one had to be cut.
+        /// Number of whole lines; 0 if even the first line had to be cut.
         lines_kept: u64,
         /// Number of lines of the item.
         lines_total: u64,
     },
-    /// No part of it.
+    /// No part of the item.
     Dropped,
 }
 

@@ -113,9 +113,9 @@ impl Book {
         self.choices.push((slot, choice));
     }
 
-    /// Returns whether a sentence gives a different answer to a question that was decided, in
-    /// whatever words. Such a sentence says that something changes, or is as short as "SQLite for
-    /// the parser part 7".
+    /// Returns whether a sentence gives a different answer to a question that was already decided.
+    /// Such a sentence says that something changes, or is as short as "SQLite for the parser part
+    /// 7".
     pub(super) fn decides_anew(&self, sentence: &str) -> bool {
         let decided = |slot: usize| {
             let stated = [Kind::Decision, Kind::Constraint, Kind::Request];

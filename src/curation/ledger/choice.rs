@@ -10,8 +10,8 @@ use super::phrases::phrases;
 use super::subject::key;
 use crate::retrieval::words::stems;
 
-/// Minimum number of words in a name by which two choices are compared. A single word may mean many
-/// things.
+/// Minimum number of words in a name with which two choices are compared. A single word may mean
+/// many things.
 const FEWEST_WORDS: usize = 2;
 
 /// Maximum number of names in a choice. A sentence with more names says more than a choice.

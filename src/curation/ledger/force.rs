@@ -1,9 +1,9 @@
 //! Judges how binding a person's sentence is.
 //!
 //! People state rules in endless ways, and no list of phrases is ever complete. But people write
-//! little compared with models and tools, so nearly all that they write can be kept. This module
-//! only judges how binding a sentence is, by the small words of obligation, prohibition,
-//! generality, exception and preference. Every language has only a few such words.
+//! little compared with models and tools, so nearly everything that they write can be kept. This
+//! module only judges how binding a sentence is. It looks at the small words of obligation,
+//! prohibition, generality, exception and preference, of which every language has only a few.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;

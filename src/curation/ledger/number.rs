@@ -203,7 +203,7 @@ impl Number {
         Some(Self { start: at, end, text, has_unit, named, glued: name.is_some() })
     }
 
-    /// Returns whether the words before the number say that it no longer holds.
+    /// Returns whether the words before the number say that the number no longer holds.
     fn is_former(&self, words: &[Word<'_>]) -> bool {
         let before = |back: usize| self.start.checked_sub(back).map(|at| &words[at]);
         let Some(last) = before(1) else { return false };

@@ -85,8 +85,8 @@ fn by_meaning(
     Some(own.into_iter().zip(passage).collect())
 }
 
-/// Returns values relative to the best, with the mean in place of those that are missing; `None` if
-/// all are missing.
+/// Returns values relative to the best value. Missing values become the mean of the others. Returns
+/// `None` if all values are missing.
 fn relative(values: impl Iterator<Item = Option<f64>> + Clone) -> Option<Vec<f64>> {
     let best = values.clone().flatten().fold(f64::MIN_POSITIVE, f64::max);
     let known = values.clone().flatten().map(|value| value.max(0.0) / best);

@@ -69,7 +69,7 @@ fn a_session_that_is_opened_aside_moves_nobody() {
     assert_eq!(current(&mut engine).as_deref(), Some("mine"));
     assert_eq!(aside(&mut engine, "first"), Opened { id: first.id, created: false });
     assert_eq!(current(&mut engine).as_deref(), Some("mine"));
-    // The same holds if that session was only the one with the latest message.
+    // The same is true if that session was current only because it had the latest message.
     engine.run_alone(|engine| engine.delete_session("mine")).unwrap();
     assert_eq!(current(&mut engine).as_deref(), Some("second"));
     let third = aside(&mut engine, "third");

@@ -57,7 +57,7 @@ pub struct TurnDone {
     pub not_summarized: Option<String>,
     /// Number of the checkpoint, if one was taken.
     pub checkpoint: Option<u64>,
-    /// Rollback, if the quality was so low that one was made.
+    /// Rollback, if one was made because the quality was too low.
     pub rolled_back: Option<RolledBack>,
     /// Reason why there was no rollback although the quality is too low.
     #[serde(default)]

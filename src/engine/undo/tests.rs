@@ -140,7 +140,7 @@ fn a_move_is_redone_on_both_sides() {
     assert_eq!(redo(&mut engine, "a").unwrap(), "transfer-items");
     check(&mut engine, "a", &[]);
     check(&mut engine, "b", &["y", "x"]);
-    // The side that the item came from has changed: it moves from there all the same.
+    // The manager that the item came from has changed, but the item is still moved back.
     let b = add(&mut engine, "a", "z");
     undo(&mut engine, "b").unwrap();
     check(&mut engine, "a", &["z", "x"]);

@@ -11,10 +11,10 @@ use super::likeness::{LOST, likeness_to};
 use super::looked::Looked;
 use super::{GONE, SEVERAL, definition, edges};
 
-/// Minimum share of the text's lines which, outside of its place, count as another version of the
-/// text.
+/// Minimum share of the text's lines that, found outside of its place, counts as another version of
+/// the text.
 const RIVALS: f64 = 0.3;
-/// The same share for a place that has the whole text.
+/// Minimum share like [`RIVALS`], for a place that has the whole text.
 const COPIES: f64 = 0.5;
 /// Minimum share of a text that must be left between its old neighbours to tell it from another
 /// version elsewhere.
@@ -22,8 +22,8 @@ const CLEAR: f64 = 0.6;
 /// Divisor: at most one in this many telling lines may occur more often in the place than in the
 /// text.
 const FEW: usize = 4;
-/// The same divisor for a place between the old neighbours, if another version of the text may be
-/// elsewhere.
+/// Divisor like [`FEW`], for a place between the old neighbours, if another version of the text may
+/// be elsewhere.
 const RARE: usize = 8;
 /// Length, in lines, that every shorter text counts as having in the rule that half of the text
 /// must be left.

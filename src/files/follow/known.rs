@@ -11,7 +11,7 @@ pub(super) const NEAR: usize = 256;
 /// them once in two thousand times.
 const DIGITS: usize = 5;
 
-/// A print: a short hash of a line, by which the line is recognized.
+/// A print: a short hash of a line, to recognize the line.
 pub(super) type Print = u32;
 
 /// Returns the prints of lines before and after a text. These are the lines near the text, and

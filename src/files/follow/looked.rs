@@ -1,4 +1,4 @@
-//! A text and the file that is searched for it, with all that is known of both.
+//! A text and the file that is searched for it, with everything that is known of both.
 
 use std::cell::OnceCell;
 use std::ops::Range;

@@ -29,7 +29,7 @@ pub(super) struct Pair {
 pub(super) struct Matched {
     /// Lines of the text in the old file.
     own: Range<usize>,
-    /// Prints of the old file, as far as they are known.
+    /// Those prints of the old file that are known.
     old: Vec<Print>,
     new: Vec<Print>,
     /// For each line of the old file, its match in the new one.

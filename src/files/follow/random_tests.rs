@@ -232,7 +232,7 @@ impl Edited {
         }
     }
 
-    /// Changes a word of a line, but not one that closes a block: like a bracket, it stays as it is.
+    /// Changes a word of a line. A line that closes a block stays unchanged, like a bracket.
     fn reword(&mut self, at: usize, dice: &mut Dice) {
         let text = &self.lines[at].text;
         let is_word = |word: &&str| {

@@ -274,7 +274,8 @@ proptest! {
             }
             let calls = |said: &[ChatMessage]| said.iter().map(|said| said.tool_calls.len()).sum::<usize>();
             prop_assert_eq!(calls(&made.messages), calls(&history));
-            // The stable part stays the same whatever follows; only its last message may grow.
+            // The stable part stays the same, whatever messages follow; only its last message may
+            // grow.
             let mut other = history[..stable].to_vec();
             other.push(said(Role::User, "something else"));
             let other = normal(&request(other, stable), form);

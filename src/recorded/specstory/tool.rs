@@ -55,7 +55,7 @@ struct Block<'a> {
 /// The end of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// The block goes on.
+    /// The block continues.
     NotYet,
     /// The block ends before the line.
     Before,

@@ -61,8 +61,8 @@ pub(super) struct ChatParams {
     /// general to the special.
     #[serde(default, deserialize_with = "given_list")]
     pub(super) managers: Option<Vec<ManagerName>>,
-    /// Show what would be sent from the session as it is, without the memories that the turn would
-    /// find and before any note-taking. Nothing is sent or changed.
+    /// Show the request that would be sent from the session as it is now, without the memories that
+    /// the turn would find, and without new notes. Nothing is sent or changed.
     pub(super) dry_run: Option<bool>,
 }
 

@@ -225,7 +225,7 @@ impl Spot {
 
     /// Returns the layer that all items belong to. An item without a file belongs to any layer, but
     /// at least one item must say where it is from. A manager with the name of the project's folder
-    /// belongs to the project, whatever its items are.
+    /// always belongs to the project.
     fn layer_of(&self, manager: &str, items: &[Arc<Item>], names: &mut TrueNames) -> Option<Layer> {
         let (kind, root) = self.folder.as_ref()?;
         if manager.ends_with('/') && names.of(manager) == *root {

@@ -79,7 +79,7 @@ fn best(views: &[View], query: &str, limit: usize) -> Vec<ItemHit> {
     let scores = scores(texts, &sought);
     let mut found: Vec<(&View, f64)> =
         views.iter().zip(scores).filter(|(_, score)| *score > 0.0).collect();
-    // A stable sort: of equal items, the one that comes first stays first.
+    // The sort is stable: items with equal scores keep their order.
     found.sort_by(|(_, one), (_, other)| other.total_cmp(one));
     found.into_iter().take(limit).map(|(view, score)| hit(view, score, query)).collect()
 }

@@ -1,4 +1,4 @@
-//! Methods by which readers get the unsaved text of editors.
+//! Methods with which readers get the unsaved text of editors.
 
 use std::path::Path;
 use std::sync::Arc;

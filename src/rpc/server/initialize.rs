@@ -1,4 +1,4 @@
-//! The method by which client and server introduce themselves.
+//! The method with which client and server introduce themselves.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub(super) struct Initialize {
     /// Version of the client.
     version: Option<Short>,
     /// Versions of the protocol that the client speaks. The server answers with its own version,
-    /// and goes on even if the client does not name it.
+    /// and continues even if the client does not name it.
     #[serde(default, rename = "protocol-versions")]
     _protocol_versions: Option<Vec<u32>>,
     /// Abilities of the client. No name has a meaning yet, so any value is taken.

@@ -147,11 +147,11 @@ pub(in crate::rpc) struct LimitsShown {
     max_template_visits: usize,
     /// Maximum number of calls that wait on a connection.
     max_waiting_calls: usize,
-    /// Maximum number of calls of a connection that do slow work at once, such as reading
+    /// Maximum number of calls of a connection that do slow work at the same time, such as reading
     /// directories.
     max_calls_aside: usize,
-    /// Maximum number of calls of a connection that wait at once for outside work, such as answers
-    /// of models.
+    /// Maximum number of calls of a connection that wait at the same time for outside work, such as
+    /// answers of models.
     max_calls_elsewhere: usize,
     /// Maximum number of inputs of a REPL that wait.
     max_waiting_inputs: usize,

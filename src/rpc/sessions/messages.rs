@@ -70,7 +70,7 @@ pub(super) struct ToolCallParam {
     id: Short,
     /// Name of the tool.
     name: Short,
-    /// Arguments: an object, or a string, which is kept as it is.
+    /// Arguments: an object, or a string, which is kept unchanged.
     #[schemars(with = "serde_json::Value")]
     arguments: Option<Value>,
 }

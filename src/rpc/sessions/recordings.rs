@@ -71,7 +71,7 @@ pub(super) fn import_sessions(call: Call, given: ImportAll) -> Result<Step, Wire
 }
 
 /// Imports a recording once the client has left, or after a second. Returns false, and does
-/// nothing, if too many such imports are going on.
+/// nothing, if too many such imports are running.
 pub(in crate::rpc) fn import_after(call: &Call, recording: Short) -> bool {
     let Ok(room) = call.tools.imports.clone().try_acquire_owned() else { return false };
     let call = Call { cancelled: Arc::default(), id: None, ..call.clone() };

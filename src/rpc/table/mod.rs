@@ -118,7 +118,7 @@ fn unknown(name: &str) -> WireError {
 struct Listed {
     /// Name of the method.
     name: &'static str,
-    /// Earlier names, which go on working; absent if there are none.
+    /// Earlier names, which still work; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     aliases: Vec<&'static str>,
     /// Description in a sentence or two.
@@ -135,7 +135,7 @@ struct Listed {
 struct Documented {
     /// Name of the parameter.
     name: &'static str,
-    /// Earlier name, which goes on working; absent if there is none.
+    /// Earlier name, which still works; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     alias: Option<&'static str>,
     /// Type of the value.

@@ -57,7 +57,7 @@ async fn who_never_reads_is_not_waited_for_again() {
     let (_writer, outbox) = Writer::new(near, 64 << 20);
     fill(&outbox);
     outbox.backpressure.give_up();
-    // The amount of unread data stays bounded all the same.
+    // Even so, the amount of unread data stays bounded.
     for number in 0..1000 {
         assert!(outbox.room().now_or_never().is_some());
         outbox.progress(piece(number));

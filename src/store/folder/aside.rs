@@ -11,8 +11,8 @@ use crate::whole_file::create;
 /// once, however many reasons there are.
 pub(crate) struct Aside<'a> {
     files: &'a Files,
-    /// Contents of the write-ahead log before SQLite opened it; `None` when SQLite leaves the log
-    /// as it is.
+    /// Contents of the write-ahead log before SQLite opened it; `None` if SQLite does not change
+    /// the log.
     wal: Option<Vec<u8>>,
     kept: Option<PathBuf>,
 }

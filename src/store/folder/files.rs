@@ -80,8 +80,8 @@ impl Files {
         written.and(removed)
     }
 
-    /// Fails when a file or folder of the state is a symbolic link: whoever planted the link could
-    /// choose which file is overwritten.
+    /// Fails when a file or folder of the state is a symbolic link: somebody who planted the link
+    /// could choose which file is overwritten.
     pub(in crate::store) fn refuse_links(&self) -> Result<(), StoreError> {
         let folders = [self.damaged(), self.backups()];
         for path in self.all().into_iter().chain(folders) {

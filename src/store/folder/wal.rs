@@ -25,7 +25,7 @@ const MAGIC: u32 = 0x377f_0682;
 /// The committed contents of a log.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wal {
-    /// Salt: a number that grows by one whenever the log begins anew; 0 when there is no log.
+    /// Salt: a number that grows by one whenever the log starts over; 0 when there is no log.
     pub(crate) salt: u32,
     /// Offset of the newest committed content of each page, by page number.
     pub(crate) pages: HashMap<u32, u64>,

@@ -13,7 +13,7 @@ use super::super::folder::wal::{self, Wal};
 /// Number of bytes read from a file at once.
 const CHUNK: usize = 1 << 20;
 
-/// State of a database as far as it is known without SQLite.
+/// State of a database, as determined without SQLite.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// There is no database.

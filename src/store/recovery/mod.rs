@@ -131,7 +131,7 @@ impl State {
         Ok(Self { mark: found.newest, unusable: found.unusable, wal, foreign_wal, judged })
     }
 
-    /// Returns the findings about the files, without the one that the database is beyond repair.
+    /// Returns the findings about the files, except the finding that the database is beyond repair.
     fn findings(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
         if self.foreign_wal {

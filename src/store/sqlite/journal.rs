@@ -249,7 +249,7 @@ fn thin(db: &Connection, manager: i64, up_to: u64) -> Result<(), StoreError> {
     if db.value::<i64>("SELECT 1 FROM undone WHERE manager = ?1 LIMIT 1", [manager])?.is_some() {
         return forget_unused(db, manager, &old);
     }
-    // Without redo, a version is needed no more once a change that replaced it is forgotten.
+    // Without redo, a version is no longer needed once the change that replaced it is forgotten.
     let versions = old.iter().map(|text| Ok(parse(text)?.superseded()));
     delete_versions(db, versions.collect::<Result<Vec<_>, StoreError>>()?.concat())
 }

@@ -1,8 +1,8 @@
 //! Maintains the files beside the database: checksums of its pages, and a second copy of the pages.
 //!
 //! Both are updated at each checkpoint, after SQLite has written the pages and before SQLite
-//! empties its write-ahead log. So after a crash in between, the write-ahead log still has all
-//! changed pages.
+//! empties its write-ahead log. Therefore, after a crash in between, the write-ahead log still has
+//! all changed pages.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -124,7 +124,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Opens the copy. Returns `false` when the whole copy has to be written anew.
+    /// Opens the copy. Returns `false` when the whole copy must be rewritten.
     fn open_copy(&mut self, pages: usize, page_size: usize) -> bool {
         if self.copy.is_none() {
             self.copy = open(self.files.copy()).ok();
@@ -133,7 +133,7 @@ impl Keeper {
         length == Some((pages * page_size) as u64)
     }
 
-    /// Writes a page to the copy. On failure, removes the copy; a later checkpoint makes it anew.
+    /// Writes a page to the copy. On failure, removes the copy; a later checkpoint makes a new one.
     fn put_into_copy(&mut self, page: &[u8], at: u64) {
         let written = self.copy.as_ref().map(|copy| copy.write_all_at(page, at));
         if let Some(Err(error)) = written {

@@ -94,7 +94,7 @@ impl Writing<'_> {
         let oldest = "DELETE FROM push WHERE rowid <=
                       (SELECT rowid FROM push ORDER BY rowid DESC LIMIT 1 OFFSET ?1)";
         if self.db.change(oldest, [KEPT])? > 0 {
-            // The numbers of a session that was forgotten begin anew.
+            // The numbers of a forgotten session start over.
             let orphans = "DELETE FROM next_push WHERE taken IS NOT NULL AND NOT EXISTS
                 (SELECT 1 FROM push WHERE agent = taker AND session = taker_session)";
             self.db.change(orphans, [])?;

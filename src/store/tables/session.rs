@@ -24,8 +24,8 @@ impl Reading<'_> {
         self.db.row(&sql, [name], row_of)
     }
 
-    /// Returns the deleted session with this name or number; of several, the one that was deleted
-    /// last.
+    /// Returns the deleted session with this name or number. If there are several, returns the one
+    /// that was deleted last.
     pub fn deleted_session(
         &self,
         name: &str,
@@ -38,7 +38,7 @@ impl Reading<'_> {
         self.db.row(&sql, params![name, number], row_of)
     }
 
-    /// Returns, of the sessions that are not deleted, the one with the latest message; `None` if
+    /// Returns the session with the latest message among those that are not deleted; `None` if
     /// there are no such sessions.
     pub fn latest_session(&self) -> Result<Option<SessionRow>, StoreError> {
         self.db.row(&format!("{} LIMIT 1", list_sql()), [false], row_of)

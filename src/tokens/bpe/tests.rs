@@ -1,4 +1,4 @@
-//! Known counts, and proof that halving a text never changes its count.
+//! Tests of known counts, and a proof that halving a text never changes its count.
 
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Reads text into a [`Value`] without recursion, one step per datum.
 //!
 //! All data read so far are on one stack of values, and an open list knows where its elements
-//! begin. So deep nesting does not fill the call stack. The sibling modules read atoms.
+//! begin. Deep nesting therefore does not fill the call stack. The sibling modules read atoms.
 
 use super::{MAX_DATA, MAX_DEPTH, ReadError, ReadErrorKind};
 use crate::value::Value;
@@ -293,8 +293,8 @@ impl<'t> Reader<'t> {
         self.bytes.get(self.at).copied()
     }
 
-    /// Returns the character at the current place, which must be a character boundary, and goes on
-    /// to the next.
+    /// Returns the character at the current place, which must be a character boundary, and moves to
+    /// the next character.
     pub(super) fn next_char(&mut self) -> Option<char> {
         let character = self.text.get(self.at..)?.chars().next()?;
         self.at += character.len_utf8();

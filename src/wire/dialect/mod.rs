@@ -1,5 +1,5 @@
-//! The dialects in which a line or a payload can be a message, and the rules by which all of them
-//! turn data into requests. The submodules read and write the data.
+//! The dialects in which a line or a payload can be a message, and the common rules that turn data
+//! into requests. The submodules read and write the data.
 
 mod epc;
 mod ids;

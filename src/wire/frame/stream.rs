@@ -68,7 +68,8 @@ impl StreamDecoder {
         }
     }
 
-    /// Decides on the framing once enough bytes have come. `ended` tells that no more will come.
+    /// Decides on the framing once enough bytes have come. `ended` is true if no more bytes will
+    /// come.
     fn decide(&mut self, source: &[u8], ended: bool) {
         let hex = source.iter().take(HEADER_BYTES).take_while(|b| b.is_ascii_hexdigit()).count();
         let is_lines = match hex {

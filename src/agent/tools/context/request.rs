@@ -167,7 +167,7 @@ fn managers(session: &SessionRow) -> Result<Vec<String>, AgentError> {
     Ok(SessionSettings::parse(&session.settings)?.managers(session))
 }
 
-/// Returns the manager among these that holds the item, or else the last of them.
+/// Returns the manager among `managers` that holds the item, or else the last manager.
 fn holder(engine: &mut Engine, managers: &[String], id: ItemId) -> String {
     let holds = |manager: &&String| engine.view(manager, id).is_ok();
     let found = managers.iter().find(holds).or(managers.last());

@@ -13,10 +13,10 @@ use crate::curation::strategy::{Aim, Fate, Projection, rank};
 use crate::curation::unit::{History, Unit};
 use crate::session::message::Role;
 
-/// Share of the budget for the newest units, whatever the query.
+/// Share of the budget for the newest units, whether or not they fit the query.
 const RECENT: f64 = 0.05;
-/// The same share for a history in which tools were used, since the next steps continue from the
-/// last ones.
+/// Share of the budget for the newest units if tools were used, since the next steps continue from
+/// the last ones.
 const RECENT_STEPS: f64 = 0.1;
 /// The newest unit stays if it takes at most this fraction (1/N) of the room.
 const NEWEST: u64 = 4;

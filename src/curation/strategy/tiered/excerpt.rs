@@ -37,7 +37,7 @@ pub(super) fn of_messages(history: &History<'_>, unit_of: &[usize], lines: &[&Li
         text.truncate(text.trim_end().len());
     }
     let few = of_message().filter(|lines| lines.len() <= FEW).flatten();
-    // Away from its message, a line without specifics says nothing.
+    // Away from its message, a line without specifics is useless.
     let mut listed = few.filter(|line| line.names_any()).peekable();
     if listed.peek().is_some() {
         text += if text.is_empty() { "" } else { "\n\n" };

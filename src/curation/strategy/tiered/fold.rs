@@ -56,14 +56,14 @@ pub(super) struct Fold<'a, 'h> {
     unit_of: Vec<usize>,
     /// Form of each message.
     pub(super) forms: Vec<Form>,
-    /// Cost of each message in its form.
+    /// Cost of each message in its current form.
     costs: Vec<u64>,
     total: u64,
     /// Room for showing parts of the given-up messages again.
     room: u64,
     /// Tokens up to which the room is filled.
     target: u64,
-    /// Index of the newest message when parts were given up last.
+    /// Index of the newest message at the time when parts were last given up.
     folded: Option<usize>,
     /// Cost of the units that cannot be left out.
     fixed: u64,
@@ -192,7 +192,7 @@ impl<'a, 'h> Fold<'a, 'h> {
         (0..=now).rev().find(by_model).unwrap_or(0)
     }
 
-    /// Returns the index of the first of the newest messages that stay whole.
+    /// Returns the index of the first message that is new enough to stay whole.
     fn recent(&self, now: usize) -> usize {
         let mut room = self.budget.saturating_sub(self.fixed) as f64 * RECENT;
         let mut first = now;

@@ -1,4 +1,4 @@
-//! The import of one file: reads and counts beside the engine, and appends in portions.
+//! The import of one file: reads and counts outside the engine, and appends in portions.
 
 use std::fs::File;
 use std::io::{BufReader, Take};
@@ -165,7 +165,7 @@ fn try_import(
 }
 
 /// Returns the mark to read a file from: the end of the last reading, or the beginning if the file
-/// is no longer the same. SpecStory writes its files anew, so they may differ anywhere.
+/// is no longer the same. SpecStory rewrites its files, so they may differ anywhere.
 fn place_in(recording: &Recording, stored: &str) -> Result<Mark, FileError> {
     let Ok(Place { mark, ends }) = serde_json::from_str::<Place>(stored) else {
         return Ok(Mark::default());
