@@ -111,8 +111,8 @@ impl Engine {
         self.existing(waiting)
     }
 
-    /// Stores a wish, and returns its number. If the same wish is waiting already, returns its
-    /// number.
+    /// Stores a wish, and returns its number. If the same wish is waiting already, returns the
+    /// number of that wish.
     ///
     /// # Errors
     /// [`EngineError::NoSuchItem`]; [`EngineError::Store`].

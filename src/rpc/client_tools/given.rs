@@ -64,8 +64,8 @@ pub(in crate::rpc) struct Given {
     /// Folders of the projects in which other agents may call the tool, by `call-tool`. If the tool
     /// changes something, the client itself must ask its user before such a call.
     agent_projects: Option<Vec<Short>>,
-    /// Offer the tool to other agents in all projects. Without any of these five parameters, the
-    /// tool is offered nowhere.
+    /// Offer the tool to other agents in all projects. A tool without `:sessions`, `:projects`,
+    /// `:everywhere`, `:agent-projects` and `:agents` is offered nowhere.
     agents: Option<bool>,
 }
 

@@ -202,7 +202,8 @@ fn hundreds_of_bursts_move_by_themselves() {
     check(&mut folder.engine(), &["697", "698", "699"]);
 }
 
-/// Checks that outcomes of requests with keys are logged, and sessions and memories are not.
+/// Writes a burst: outcomes of requests with keys, which are logged, and a session and a memory,
+/// which are not.
 fn burst(store: &mut LoggedStore<SqliteStore>, number: u64) -> Result<(), StoreError> {
     store.remember(&format!("before {number}"), "1")?;
     store.keep()?;

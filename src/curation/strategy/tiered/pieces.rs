@@ -18,7 +18,7 @@ use crate::session::message::Role;
 const LONGEST: usize = 400;
 /// Maximum length of a line that is shown because it is next to a chosen one, in bytes.
 const LONGEST_NEIGHBOUR: usize = 160;
-/// Share of the room for the neighbours of the best lines. More of them would take the place of
+/// Share of the room for the neighbours of the best lines. A larger share would take the place of
 /// lines that are needed.
 const NEIGHBOURS: f64 = 0.05;
 /// Guessed size of a line's end and a mark for missing lines, in bytes.

@@ -85,7 +85,7 @@ pub(super) struct Work<'h> {
     names: StringInterner<StringBackend<SymbolU32>>,
     /// Weight of each specific.
     weights: Vec<f64>,
-    /// Share of its weight that each specific is still worth in a further line.
+    /// For each specific, the share of its weight that it is still worth in a further line.
     worth: Vec<f64>,
     /// Last message in which each specific was counted, so that a message counts once.
     counted: Vec<usize>,
