@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::store::memory::MemoryFilter;
 use crate::store::{Store, StoreError};
 
-/// Maximum number of floats to cache, of 4 bytes each: room for 20,000 vectors of length 1,536.
-/// Above it, vectors are read for each query.
+/// Maximum number of floats to cache, of 4 bytes each: room for 20,000 vectors of length 1,536. If
+/// there are more, vectors are read for each query.
 const MOST_NUMBERS: usize = 32 << 20;
 
 /// Vectors by memory id.

@@ -63,7 +63,7 @@ struct AttachedFile {
     content: Option<String>,
 }
 
-/// Name in place of a model's for messages that Claude Code itself writes.
+/// Model name in messages that Claude Code itself writes.
 const SYNTHETIC: &str = "<synthetic>";
 
 /// Reads a record.

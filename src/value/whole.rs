@@ -1,8 +1,8 @@
 //! Passes a whole [`Value`] through serde, whose data model cannot tell a symbol from a string.
 //!
 //! `Value` asks serde for a newtype struct with a name that no other type uses. The serializer and
-//! deserializer of this module know the name. They pass the datum not through serde but in a
-//! thread-local slot, which is filled and emptied within one call. Every other format sees an
+//! deserializer of this module know the name. They pass the datum through a thread-local slot
+//! instead of serde. The slot is filled and emptied within one call. Every other format sees an
 //! ordinary newtype and gets the plain form, with symbols and keywords as strings. This is also
 //! true of `#[serde(flatten)]`, which buffers data in a format of its own.
 

@@ -1,5 +1,5 @@
-//! Corrupts the files of a large state at random: no acknowledged data may be missing without a
-//! report, none may be wrong, no id may be given twice, and every start must succeed.
+//! Corrupts the files of a large state at random, and checks four promises: no acknowledged data
+//! are missing without a report, no data are wrong, no id is given twice, and every start succeeds.
 //!
 //! Runs a few seeds by default; set `CONTEXTURE_DAMAGE_SEEDS` to run more.
 

@@ -1,4 +1,4 @@
-//! Windows that slide over histories written as words.
+//! Tests of windows that slide over histories written as words.
 
 use super::*;
 use crate::curation::strategy::{Fate, Shown};
