@@ -151,7 +151,16 @@
      (contexture-test-with-server
        (save-window-excursion
          (contexture-test-visiting (contexture-test-file "notes.txt" "one")
-           ,@body)))))
+           ,@body)
+         (contexture-lisp-real-settle)))))
+
+(defun contexture-lisp-real-settle ()
+  "Wait until the client awaits no answer of the Lisp.
+It handles an answer in the buffer that asked, so that one must not be
+killed before.  Each test with a Lisp ends with this."
+  (contexture-lisp-real-until
+   (cl-notany (apply-partially #'contexture-lisp-real-call 'rex-continuations)
+              (contexture-lisp--connections contexture-lisp-real-client))))
 
 (defun contexture-lisp-real-added (count)
   "Wait until this context has COUNT items, and return them."
@@ -381,6 +390,7 @@
                                   (plist-get item :content)))
           (should (equal (contexture-test-metadata item :origin :filename)
                          (list :diagnostic file))))
+        (contexture-lisp-real-settle)
         (set-buffer-modified-p nil)
         (kill-buffer)))))
 

@@ -18,9 +18,17 @@
   (declare (indent 0) (debug t))
   `(progn
      (contexture-lisp-real-connection)
-     (contexture-test-in-directory (lambda () ,@body))
+     (contexture-test-in-directory
+      (lambda () ,@body (contexture-lisp-real-settle)))
      (should-not contexture-tools-lisp--calls)
      (should-not (contexture-lisp-real-debugger))))
+
+(defmacro contexture-tools-lisp-real-with-model (answers &rest body)
+  "Run BODY with a model that says ANSWERS, in a project, with SBCL connected."
+  (declare (indent 1) (debug t))
+  `(progn
+     (contexture-lisp-real-connection)
+     (contexture-tools-test-with ,answers ,@body (contexture-lisp-real-settle))))
 
 (defun contexture-tools-lisp-real-look (what name &optional package path)
   "Return what `lisp_look' tells of WHAT, NAME, PACKAGE and PATH."
@@ -206,8 +214,7 @@
   (contexture-ert-wait-for (null contexture-repl--approvals)))
 
 (ert-deftest contexture-tools-lisp-real-story ()
-  (contexture-lisp-real-connection)
-  (contexture-tools-test-with
+  (contexture-tools-lisp-real-with-model
       '(((call "lisp_test" (:system "story")))
         ((call "lisp_look" (:what "definitions" :name "story:mean" :package "CL-USER"))
          (call "lisp_look" (:what "macroexpand-1" :name "(story::with-count (c l) c)"
@@ -303,8 +310,7 @@
     (kill-buffer)))
 
 (ert-deftest contexture-tools-lisp-real-makes-items-of-failures ()
-  (contexture-lisp-real-connection)
-  (contexture-tools-test-with nil
+  (contexture-tools-lisp-real-with-model nil
     (contexture-test-file "sad.asd" "(defsystem \"sad\""
                           "  :perform (test-op (o c) (error \"So ~a\" 'sad)))")
     (contexture-tools-lisp-real-see
@@ -347,9 +353,8 @@
   "Test a system whose tests are by the framework NAME, or skip this.
 ASDF finds the framework where it is configured to look, or below LISP_SYSTEMS_DIR.
 Return what the model is told, and how many items the failures became."
-  (contexture-lisp-real-connection)
   (let (told)
-    (contexture-tools-test-with nil
+    (contexture-tools-lisp-real-with-model nil
       (pcase-let ((`(,_ ,package ,tests ,run)
                    (assoc name contexture-tools-lisp-real-frameworks)))
         (contexture-tools-lisp-real-evaluate
@@ -416,8 +421,7 @@ Return what the model is told, and how many items the failures became."
             (equal (contexture-tools-lisp-real-evaluate "(and (fboundp 'seven) (seven))") "=> 7"))))))
 
 (ert-deftest contexture-tools-lisp-real-explains-the-error-of-the-debugger ()
-  (contexture-lisp-real-connection)
-  (contexture-tools-test-with '(("A string is no number."))
+  (contexture-tools-lisp-real-with-model '(("A string is no number."))
     (contexture-test-visiting (concat contexture-lisp-real-file ".lisp")
       (contexture-lisp-real-type "(shapes::mean '(1 2 \"x\"))" #'contexture-lisp-real-debugger)
       (unwind-protect
