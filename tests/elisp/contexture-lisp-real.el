@@ -448,7 +448,10 @@ killed before.  Each test with a Lisp ends with this."
            (contexture-lisp-real-until (contexture-lisp-real-agent))
            (with-current-buffer (contexture-lisp-real-agent) ,@body))
        (delete-process server)
-       (contexture-lisp-real-until (not (contexture-lisp-real-agent)))
+       ;; A client cannot take that a REPL is killed while its connection closes.
+       (contexture-lisp-real-until
+        (equal (contexture-lisp--ask contexture-lisp-real-client 'connections)
+               (contexture-lisp--connections contexture-lisp-real-client)))
        (contexture-lisp-real-call 'select-connection (contexture-lisp-real-connection)))))
 
 (defun contexture-lisp-real-agent ()

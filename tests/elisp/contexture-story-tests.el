@@ -249,9 +249,9 @@ Each of the texts PRESENT is there once, and none of ABSENT."
   (contexture-disconnect)
   (when contexture-story-test-server
     (delete-process contexture-story-test-server)
+    ;; A client cannot take that a REPL is killed while its connection closes.
     (contexture-ert-wait-for
-        (not (cl-some (lambda (repl) (process-live-p (cdr repl)))
-                      contexture-story-test-repls)))
+        (null (contexture-lisp--ask (contexture-story-test-client) 'connections)))
     (kill-buffer (process-buffer contexture-story-test-server))
     (setq contexture-story-test-server nil)))
 
