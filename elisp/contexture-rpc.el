@@ -1170,7 +1170,16 @@ an octal escape, as raw bytes are printed, or a character that is not text."
   (not (or (string-search "#(\"" line)
            (contexture--octal-p line)
            (and (/= (length line) (string-bytes line))
-                (string-match-p contexture--no-text line)))))
+                (contexture--beyond-p line)))))
+
+(defun contexture--beyond-p (line)
+  "Return non-nil if LINE, a printed message, has a character that is not text.
+It may have raw bytes only in the names of symbols, where they do not count.
+The regexp is for bytes: Emacs needs some 50 ms to compile one for as many
+characters as those beyond Unicode, and forgets it soon."
+  (let ((case-fold-search nil))
+    (string-match-p "\355[\240-\277]\\|\364[\220-\277]\\|[\365-\370]"
+                    (encode-coding-string line 'utf-8-emacs-unix t))))
 
 (defun contexture--octal-p (line)
   "Return non-nil if LINE, a printed message, has an octal escape.
@@ -1211,12 +1220,13 @@ Count the characters replaced in `contexture--replaced'."
 
 (defun contexture--replace-no-text (text)
   "Return TEXT with U+FFFD for each character that is not text."
-  (if (string-match-p contexture--no-text text)
-      (replace-regexp-in-string
-       contexture--no-text
-       (lambda (_) (cl-incf contexture--replaced) "\ufffd")
-       text t t)
-    text))
+  (let ((case-fold-search nil))
+    (if (string-match-p contexture--no-text text)
+        (replace-regexp-in-string
+         contexture--no-text
+         (lambda (_) (cl-incf contexture--replaced) "\ufffd")
+         text t t)
+      text)))
 
 ;;; What the server writes to stderr
 

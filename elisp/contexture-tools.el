@@ -579,8 +579,8 @@ If the server was left, nobody waits for it."
   "Return TEXT without properties, and no longer than a model can see."
   (let ((most contexture-tools--longest-result))
     (if (<= (length text) most) (substring-no-properties text)
-      (format "%s\n... (%d of %d characters)" (substring-no-properties text 0 (- most 80))
-              (- most 80) (length text)))))
+      (concat (substring-no-properties text 0 (- most 80))
+              (format "\n... (%d of %d characters)" (- most 80) (length text))))))
 
 ;;; What models can read in Emacs
 
@@ -684,8 +684,8 @@ That does not reach the machine."
            (last (min lines (or last lines))))
       (goto-char (point-min))
       (forward-line (1- first))
-      (format "%s, lines %d to %d of %d%s:\n%s" file first last lines
-              (if (buffer-modified-p) ", not saved" "")
+      (concat (format "%s, lines %d to %d of %d%s:\n" file first last lines
+                      (if (buffer-modified-p) ", not saved" ""))
               (buffer-substring-no-properties
                (point) (max (point) (line-beginning-position (+ 2 (- last first)))))))))
 
@@ -745,14 +745,26 @@ Return non-nil if it is there."
            (entries (contexture-tools-emacs--entries
                      (funcall imenu-create-index-function) "")))
       (when skipp
-        (dolist (entry (sort (copy-sequence entries) #'car-less-than-car))
-          (when (nth 8 (syntax-ppss (car entry)))
-            (setq entries (delq entry entries)))))
+        (setq entries (contexture-tools-emacs--code entries)))
       (contexture-tools-emacs--list
        (mapcar (lambda (entry)
                  (format "%d: %s" (line-number-at-pos (car entry)) (cdr entry)))
                entries)
        "Imenu knows no definitions here"))))
+
+(defun contexture-tools-emacs--code (entries)
+  "Return those of ENTRIES, each (PLACE . NAME), that are in no comment or string."
+  (let ((place (point-min))
+        state others)
+    (syntax-propertize (point-max))
+    (with-syntax-table (or syntax-ppss-table (syntax-table))
+      ;; In one go, which is faster than `syntax-ppss' for each.
+      (dolist (entry (sort (copy-sequence entries) #'car-less-than-car))
+        (setq state (parse-partial-sexp place (car entry) nil nil state)
+              place (car entry))
+        (when (nth 8 state)
+          (push entry others))))
+    (cl-remove-if (lambda (entry) (memq entry others)) entries)))
 
 (defun contexture-tools-emacs--entries (index prefix)
   "Return the entries of INDEX, of Imenu, each (PLACE . NAME) with PREFIX."
