@@ -327,14 +327,16 @@ closed soon."
 
 (defun contexture-lisp--add-definition (client name definitions known)
   "Add one of DEFINITIONS, pairs of name and location, of the symbol NAME.
-KNOWN is a plist of CLIENT's other facts about the symbol, which are added
-if Emacs cannot find the source."
+KNOWN is a plist of CLIENT's other facts about the symbol.  Those that the
+source does not say are added, too; all are if Emacs cannot find it."
   (contexture-lisp--with-visits
     (let ((found (cl-loop for (label location) in definitions
                           for params = (contexture-lisp--capture client name location known)
                           when params
                           collect (cons (contexture--visible-candidate label) params))))
-      (cond (found (contexture--add (contexture-lisp--choose found)))
+      (cond (found (let ((params (contexture-lisp--choose found)))
+                     (contexture--add params)
+                     (contexture-lisp--add-unsaid name known (plist-get params :content))))
             ((or (plist-get known :arglist) (plist-get known :docstring))
              (contexture--add (contexture-lisp--describe name known)))
             (definitions (contexture--user-error
@@ -352,6 +354,34 @@ KNOWN is a plist of CLIENT's other facts about the symbol."
                        (cons (line-beginning-position) (line-end-position)))))
        (apply #'contexture--capture (car bounds) (cdr bounds) :symbol
               :symbol name known)))))
+
+(defun contexture-lisp--add-unsaid (name known text)
+  "Add the facts KNOWN about NAME that TEXT, its definition, does not say.
+That is so for a method, whose generic function has the documentation, and
+for what a macro defines."
+  (let* ((arglist (plist-get known :arglist))
+         (docstring (plist-get known :docstring))
+         (documented (or (null docstring) (contexture-lisp--documents-p text docstring))))
+    (unless (and documented (or (null arglist) (contexture-lisp--names-p text arglist)))
+      (contexture-lisp--with-unknown
+       (list (contexture-lisp--describe
+              name (contexture--plist :arglist arglist
+                                      :docstring (and (not documented) docstring)
+                                      :lisp (plist-get known :lisp))))
+       (lambda (new) (when new (contexture--add (car new))))))))
+
+(defun contexture-lisp--documents-p (text docstring)
+  "Return non-nil if TEXT, a definition, has DOCSTRING, with escapes or without."
+  (cl-flet ((words (string) (string-join (split-string string) " ")))
+    (string-search (words docstring)
+                   (words (replace-regexp-in-string "\\\\\\(.\\)" "\\1" text)))))
+
+(defun contexture-lisp--names-p (text arglist)
+  "Return non-nil if TEXT, a definition, has all names in ARGLIST but its first."
+  (cl-flet ((names (string) (split-string (downcase string) "[][()'`,@#:\"[:space:]]+" t)))
+    (let ((said (names text)))
+      (cl-every (lambda (name) (or (string-prefix-p "&" name) (member name said)))
+                (cdr (names (replace-regexp-in-string "[^(): ]+::?" "" arglist)))))))
 
 (defun contexture-lisp--choose (found)
   "Return the parameters of one of FOUND, pairs of a label and parameters.
@@ -590,23 +620,33 @@ debugger, explain its error."
 
 (defun contexture-lisp--add-unknown (all)
   "Add those of ALL, parameters of interactions, that the context does not have."
-  (let ((buffer (current-buffer)))
+  (contexture-lisp--with-unknown
+   all
+   (lambda (new)
+     (if new
+         (contexture-sources--add-all
+          (mapcar (lambda (params) (cons 'add-item params)) new) "interaction")
+       (contexture--message "The context already has %s"
+                            (if (cdr all) "these interactions"
+                              "this interaction"))))))
+
+(defun contexture-lisp--with-unknown (all function)
+  "Call FUNCTION with those of ALL, parameters, that the context does not have.
+All have one type.  FUNCTION is called later; what it adds goes there, too."
+  (let ((buffer (current-buffer))
+        (manager (contexture-current-manager)))
     (contexture-request-async
-     'list-items (list :manager (contexture-current-manager) :types '(:repl-history))
+     'list-items (list :manager manager :types (list (plist-get (car all) :type)))
      :success
      (lambda (items)
        (when (buffer-live-p buffer)
          (with-current-buffer buffer
-           (let* ((known (mapcar (lambda (item) (plist-get item :content)) items))
-                  (new (cl-remove-if (lambda (params)
-                                       (member (plist-get params :content) known))
-                                     all)))
-             (if new
-                 (contexture-sources--add-all
-                  (mapcar (lambda (params) (cons 'add-item params)) new) "interaction")
-               (contexture--message "The context already has %s"
-                                    (if (cdr all) "these interactions"
-                                      "this interaction"))))))))))
+           (let ((contexture-manager manager)
+                 (known (mapcar (lambda (item) (plist-get item :content)) items)))
+             (funcall function
+                      (cl-remove-if (lambda (params)
+                                      (member (plist-get params :content) known))
+                                    all)))))))))
 
 (defun contexture-lisp--repl (client connection)
   "Return this buffer if it is a REPL of CLIENT, else the REPL of CONNECTION."
