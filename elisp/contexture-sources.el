@@ -905,8 +905,9 @@ Never let Emacs ask where its own C sources are."
   "Return an alist from the names in this buffer to their markers."
   (require 'imenu)
   (let ((imenu-auto-rescan t))
+    ;; Where a Lisp mode finds no definition, its index has nil.
     (contexture-symbol--flatten
-     (ignore-errors (imenu--make-index-alist t)))))
+     (remq nil (ignore-errors (imenu--make-index-alist t))))))
 
 (defun contexture-symbol--flatten (index &optional parent)
   "Return the leaves of INDEX, an imenu alist, as (NAME . MARKER).

@@ -188,6 +188,13 @@
 
 ;;;; Accepting
 
+(ert-deftest contexture-mention-does-without-definitions ()
+  (contexture-mention-tests--in-project
+    (lisp-mode)
+    (contexture-mention-mode)
+    (let ((this-command 'completion-at-point))
+      (should (equal (contexture-mention-tests--offered ";; @lib.") '("src/lib.rs"))))))
+
 (ert-deftest contexture-mention-adds-the-file-that-is-accepted-once ()
   (contexture-mention-tests--in-project
     (contexture-test-message "^Added src/main\\.rs to buffer question\\.txt"
