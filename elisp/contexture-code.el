@@ -680,6 +680,9 @@ is a function to call once the user has decided about all parts."
 (defvar contexture-review--all nil
   "Changes that are proposed, in all buffers, the newest last.")
 
+(defvar contexture-rewrite-history nil
+  "History of instructions how to change code.")
+
 (defvar contexture-review-accepted-functions nil
   "Functions that run after a change was accepted, in its buffer.
 Each is called with a marker at the beginning of its lines.")
@@ -1055,7 +1058,8 @@ With BACK, go to the previous one."
 (defun contexture-review-again (remark)
   "Drop the change that is proposed at point, and ask again with REMARK."
   (interactive (progn (contexture-review--here)
-                      (list (read-string "Ask again, with the remark: "))))
+                      (list (read-string "Ask again, with the remark: " nil
+                                        'contexture-rewrite-history))))
   (let* ((review (contexture-review--here))
          (again (or (contexture-review--again review)
                     (user-error "Nobody can be asked for this change again"))))

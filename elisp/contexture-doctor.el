@@ -486,8 +486,9 @@ Also clear what auth-source remembers about the host of PLACE."
           (y-or-n-p "Save it for later sessions of Emacs? "))))
 
 (defun contexture-provider--read-text (prompt default)
-  "Ask with PROMPT; return the trimmed text, or DEFAULT."
-  (let ((text (string-trim (read-string prompt nil nil default))))
+  "Ask with PROMPT; return the trimmed text, or DEFAULT.
+An address or a command may hold a secret, so no history keeps the text."
+  (let ((text (string-trim (read-string prompt nil t default))))
     (if (string-empty-p text) default text)))
 
 (defun contexture-provider--read-context ()
@@ -496,13 +497,14 @@ Ollama's default is often so small that it cuts the request."
   (list :context (truncate (read-number "Context length in tokens: " 16384))))
 
 (defun contexture-provider--read-key ()
-  "Ask for the place of a provider's key; return it as settings."
+  "Ask for the place of a provider's key; return it as settings.
+No history keeps the answer, which may be the key by mistake."
   (pcase (completing-read "Where is the key? "
                           '("auth-source" "environment variable" "command" "none needed")
                           nil t nil nil "auth-source")
     ("auth-source" '(:auth-source t))
-    ("environment variable" (list :api-key-env (read-string "Variable: ")))
-    ("command" (list :api-key-command (read-string "Command that prints it: ")))))
+    ("environment variable" (list :api-key-env (read-string "Variable: " nil t)))
+    ("command" (list :api-key-command (read-string "Command that prints it: " nil t)))))
 
 ;;; Check that models answer
 

@@ -2365,7 +2365,7 @@ or a prefix argument, `contexture-scope' decides again."
                               (mapcar #'car alist) 'contexture-context
                               (contexture-sets--annotate
                                alist #'contexture-sets--manager-text))
-                             nil 'confirm)))) ; ask before taking a new name
+                             nil 'confirm nil 'contexture-context-history)))) ; ask before taking a new name
     (or (plist-get (cdr (assoc chosen alist)) :manager) chosen)))
 
 (defun contexture-sets--managers ()

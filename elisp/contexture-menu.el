@@ -54,8 +54,9 @@
   :class 'contexture-menu--option
   :variable 'contexture-token-budget
   :description "budget"
-  :reader (lambda (&rest _)
-            (let ((text (read-string "Tokens that a context should have (empty for no budget): ")))
+  :reader (lambda (_prompt _initial history)
+            (let ((text (read-string "Tokens that a context should have (empty for no budget): "
+                                     nil history)))
               (cond ((string-blank-p text) nil)
                     ((string-match-p "\\`[ \t]*[1-9][0-9]*[ \t]*\\'" text)
                      (string-to-number text))
@@ -66,9 +67,10 @@
   :class 'contexture-menu--option
   :variable 'contexture-model
   :description "model"
-  :reader (lambda (&rest _)
+  :reader (lambda (_prompt _initial history)
             (let ((model (completing-read "Model or provider (empty for the server's default): "
-                                          (mapcar #'car contexture-providers))))
+                                          (mapcar #'car contexture-providers)
+                                          nil nil nil history)))
               (and (not (string-blank-p model)) (string-trim model)))))
 
 (transient-define-infix contexture-menu-format ()

@@ -1517,7 +1517,8 @@ At a question, the new session ends before it and has the question at
 its prompt to be changed.  The new session is called NAME, which a
 prefix argument asks for; its context has the items of that time."
   (interactive
-   (list (and current-prefix-arg (read-string "Name of the new session: "))))
+   (list (and current-prefix-arg (read-string "Name of the new session: " nil
+                                              'contexture-session-history))))
   (contexture-repl--check-idle)
   (let* ((message (or (contexture-repl--message-at (point))
                       (user-error "There is no message yet")))

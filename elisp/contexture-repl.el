@@ -45,6 +45,9 @@
 (defvar contexture-repl-model-history nil
   "History of chosen models.")
 
+(defvar contexture-question-history nil
+  "History of questions typed in the minibuffer.")
+
 (defvar-local contexture-repl--templates nil
   "Names of templates, as last reported.")
 
@@ -307,7 +310,8 @@ Interactively, providers and their models complete; a prefix argument
 asks for the provider, too.  An empty name means the server's default."
   (interactive
    (list (contexture-repl--read-model)
-         (and current-prefix-arg (read-string "Provider: "))))
+         (and current-prefix-arg
+              (read-string "Provider: " nil 'contexture-repl-model-history))))
   (let ((model (and model (not (string-blank-p model)) model))
         (provider (and provider (not (string-blank-p provider)) provider)))
     (cond (provider)
@@ -737,7 +741,7 @@ question, \\[contexture-repl-branch] branches into a new session,\n\
 (defun contexture-repl--do-dry-run (text)
   "Show the request that asking TEXT would send."
   (contexture-repl-dry-run (contexture-repl--given
-                            text (lambda () (read-string "Question: ")))))
+                            text (lambda () (read-string "Question: " nil 'contexture-question-history)))))
 
 (defun contexture-repl-dry-run (text)
   "Show the request that asking TEXT would send to the model.
@@ -1101,9 +1105,6 @@ shows or hides the markup in the current one."
   :type 'natnum
   :group 'contexture-repl)
 
-(defvar contexture-repl-session-history nil
-  "History of sessions opened by name.")
-
 (defvar contexture-repl--last-buffer nil
   "Buffer of the session that was opened or asked in last.")
 
@@ -1243,7 +1244,7 @@ project, to which the conversation belongs."
                 (contexture--table names 'contexture-session
                                    (lambda (name)
                                      (contexture-repl--session-note name sessions)))
-                nil nil nil 'contexture-repl-session-history (car names))))
+                nil nil nil 'contexture-session-history (car names))))
     (and name (not (string-blank-p name)) (string-trim name))))
 
 (defun contexture-repl--session-note (name sessions)
@@ -1687,7 +1688,8 @@ If something else was asked meanwhile, put TEXT at the prompt."
   "Have a model explain the region or the definition around point.
 With a prefix argument, ask QUESTION about it instead."
   (interactive
-   (list (and current-prefix-arg (read-string "Question about this code: "))))
+   (list (and current-prefix-arg (read-string "Question about this code: " nil
+                                                'contexture-question-history))))
   (contexture-repl-code--ask
    "explain" (contexture-repl-code--take (contexture-repl-code--bounds))
    :question (and question (not (string-blank-p question)) question)))
@@ -1735,7 +1737,7 @@ the code that the error at point names."
     (if diagnostics
         (string-trim-right
          (mapconcat #'contexture-sources--diagnostic-text diagnostics ""))
-      (let ((text (read-string "What is wrong? ")))
+      (let ((text (read-string "What is wrong? " nil 'contexture-question-history)))
         (if (string-blank-p text) (user-error "Say what is wrong")
           text)))))
 
@@ -1764,7 +1766,7 @@ the code that the error at point names."
   "Ask QUESTION about the region or the definition around point.
 If QUESTION is empty, the text goes to the prompt of the session, where
 you can write more."
-  (interactive (list (read-string "Ask about this code: ")))
+  (interactive (list (read-string "Ask about this code: " nil 'contexture-question-history)))
   (let ((taken (contexture-repl-code--take (contexture-repl-code--bounds))))
     (if (string-blank-p question)
         (let ((buffer (save-window-excursion (contexture-repl) (current-buffer))))
@@ -1789,7 +1791,8 @@ INSTRUCTION says how.  The change is shown at its place while it comes;
 several changes, one after the other."
   (interactive (progn (contexture-review--check)
                       (contexture-repl-code--bounds)
-                      (list (read-string "Rewrite this code how? "))))
+                      (list (read-string "Rewrite this code how? " nil
+                                        'contexture-rewrite-history))))
   (when (string-blank-p instruction)
     (user-error "Say how to rewrite it"))
   (contexture-review--check)

@@ -241,7 +241,7 @@ If NAME is empty, the server chooses one.  With a prefix argument, the
 session shows the items of this buffer's context MANAGER, a name or a
 list of layers."
   (interactive
-   (list (read-string "Start session (empty for any name): ")
+   (list (read-string "Start session (empty for any name): " nil 'contexture-session-history)
          (and current-prefix-arg (contexture-current-context))))
   (let ((name (string-trim (or name ""))))
     (contexture-session-open (unless (string-empty-p name) name) manager)))
@@ -265,7 +265,8 @@ list of layers."
    (let* ((session (contexture-session--read "Rename session"))
           (old (contexture-session--name session)))
      (list (contexture-session--id session)
-           (read-string (contexture--format "Rename %s to: " old) nil nil old))))
+           (read-string (contexture--format "Rename %s to: " old) nil
+                        'contexture-session-history old))))
   (when (string-blank-p name)
     (user-error "A session needs a name"))
   (contexture-session--call
@@ -709,6 +710,12 @@ nil."
 (defconst contexture-session-search-buffer "*contexture: search*"
   "Name of the buffer that shows the hits of a search in sessions.")
 
+(defvar contexture-session-message-history nil
+  "History of messages typed in the minibuffer.")
+
+(defvar contexture-session-setting-history nil
+  "History of values of settings.")
+
 (defvar contexture-session-search-history nil
   "History of searches in sessions.")
 
@@ -881,7 +888,9 @@ a prefix argument it is written to FILE, as JSON if its name ends in
 With a prefix argument, choose another ROLE."
   (interactive
    (let ((role (contexture-session--read-role current-prefix-arg)))
-     (list (read-string (contexture--format "Message of the %s: " role)) role)))
+     (list (read-string (contexture--format "Message of the %s: " role) nil
+                        'contexture-session-message-history)
+           role)))
   (when (string-blank-p text)
     (user-error "The message is empty"))
   (contexture-session--call
@@ -911,7 +920,8 @@ does not record its source; use `contexture-add-region' to keep that."
 (defun contexture-session-checkpoint (&optional text)
   "Take a checkpoint of the session, to which you can go back.
 TEXT describes it."
-  (interactive (list (read-string "Describe the checkpoint: ")))
+  (interactive (list (read-string "Describe the checkpoint: " nil
+                                  'contexture-session-message-history)))
   (contexture-session--call
    'checkpoint
    (contexture-session--params
@@ -1012,7 +1022,9 @@ empty, the server chooses one.  The new session becomes current."
   (interactive
    (let ((checkpoint (and current-prefix-arg
                           (contexture-session--read-checkpoint "Go on from"))))
-     (list (read-string "Name of the new session (empty for any): ") checkpoint)))
+     (list (read-string "Name of the new session (empty for any): " nil
+                        'contexture-session-history)
+           checkpoint)))
   (contexture-session--call
    'fork-session
    (contexture-session--params
@@ -1241,7 +1253,7 @@ It is `boolean', `name', `names', `string', `integer' or `number'."
                        "on"))
       ('name (intern (completing-read prompt (plist-get setting :values) nil t nil nil
                                       (contexture--name value))))
-      ('string (read-string prompt nil nil value))
+      ('string (read-string prompt nil 'contexture-session-setting-history value))
       ('names (contexture-session--read-tools prompt))
       (type
        (let ((number (read-number prompt (or value (plist-get setting :default)))))
@@ -1534,7 +1546,8 @@ imported.  With a prefix argument, import an export under the name NAME.
 Nothing is replaced: a name that is taken gets a number."
   (interactive
    (list (contexture-session-import--read)
-         (and current-prefix-arg (read-string "Name of the session: "))))
+         (and current-prefix-arg (read-string "Name of the session: " nil
+                                              'contexture-session-history))))
   (let ((file (expand-file-name file)))
     (unless (file-readable-p file)
       (contexture--user-error "Cannot read the file %s" (abbreviate-file-name file)))

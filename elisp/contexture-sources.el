@@ -794,12 +794,15 @@ Interactively, that is the symbol at point, or one that you type."
           (contexture--add (contexture-symbol--capture name marker)))
       (contexture-symbol--close-new buffers))))
 
+(defvar contexture-symbol-history nil
+  "History of symbols to add.")
+
 (defun contexture-symbol--read ()
   "Read a symbol's name, the one at point by default."
   (let ((default (thing-at-point 'symbol t)))
     (completing-read (format-prompt "Add symbol" (contexture--visible default))
                      (contexture-symbol--completions)
-                     nil nil nil nil default)))
+                     nil nil nil 'contexture-symbol-history default)))
 
 (defun contexture-symbol--completions ()
   "Return a completion table of the symbols that this buffer knows."

@@ -1387,6 +1387,9 @@ Signal errors as `user-error', since they are not bugs."
     (contexture-error
      (contexture--user-error "Contexture: %s" (contexture--problem-text problem)))))
 
+(defvar contexture-context-history nil
+  "History of chosen contexts.")
+
 (defun contexture--read-manager (&optional ask)
   "Return a context that is not empty: a name, or a list of layers.
 That is this buffer's; if it is empty, or if ASK is non-nil, the user
@@ -1472,7 +1475,7 @@ OWN is the current buffer's context, a name or a list of layers."
          (chosen (completing-read
                   (format-prompt "Context" (contexture--visible default))
                   (mapcar #'contexture--visible-candidate (mapcar #'car candidates))
-                  nil t nil nil default)))
+                  nil t nil 'contexture-context-history default)))
     (or (cdr (assoc chosen candidates)) chosen)))
 
 (defun contexture--rendered (context)

@@ -10,6 +10,9 @@
 ;;; Code:
 
 (require 'contexture-test-helper)
+(require 'savehist)
+
+(defvar contexture-question-history)
 
 (defconst contexture-commands-tests--folder
   (file-name-directory (locate-library "contexture"))
@@ -97,6 +100,95 @@
     (ert-info ((format "%s in %s" command mode))
       (should (string-match-p (format "\\_<%s\\_>" command)
                               (substitute-command-keys (documentation mode)))))))
+
+;;;; What is typed in the minibuffer
+
+(defun contexture-commands-tests--forms (function form)
+  "Return the calls of FUNCTION in FORM."
+  (when (proper-list-p form)
+    (append (and (eq (car form) function) (list form))
+            (cl-mapcan (lambda (it) (contexture-commands-tests--forms function it))
+                       (copy-sequence form)))))
+
+(defun contexture-commands-tests--type (keys form)
+  "Return the value of FORM, which reads what the KEYS type.
+KEYS are strings; each is a line."
+  (let (value)
+    (with-temp-buffer
+      (let ((map (make-sparse-keymap)))
+        (define-key map [f5] (lambda () (interactive) (setq value (eval form t))))
+        (use-local-map map)
+        (switch-to-buffer (current-buffer))
+        (execute-kbd-macro
+         (vconcat [f5] (mapconcat (lambda (line) (concat line "\r")) keys "")))))
+    value))
+
+(defun contexture-commands-tests--remembered (text)
+  "Return the histories with an entry that has TEXT in it."
+  (let (found)
+    (mapatoms
+     (lambda (symbol)
+       (when (and (string-match-p "history\\'" (symbol-name symbol))
+                  (boundp symbol)
+                  (consp (symbol-value symbol))
+                  (string-search text (prin1-to-string (symbol-value symbol))))
+         (push symbol found))))
+    found))
+
+(ert-deftest contexture-commands-keep-what-is-typed-in-histories-of-their-own ()
+  "A history that commands share offers what was typed for others."
+  (dolist (file (directory-files contexture-commands-tests--folder t
+                                 "\\`contexture[a-z-]*\\.el\\'"))
+    (with-temp-buffer
+      (insert-file-contents file)
+      (condition-case nil
+          (while t
+            (dolist (form (contexture-commands-tests--forms 'read-string
+                                                            (read (current-buffer))))
+              (ert-info ((format "%s: %S" (file-name-nondirectory file) form))
+                (should (nth 3 form)))))
+        (end-of-file)))))
+
+(ert-deftest contexture-commands-have-histories-that-outlive-emacs ()
+  (contexture-commands-tests--all)
+  (let* ((folder (make-temp-file "contexture-history" t))
+         (file (expand-file-name "history" folder)))
+    (unwind-protect
+        (progn
+          (let ((savehist-file file) (savehist-autosave-interval nil)
+                (savehist-minibuffer-history-variables nil)
+                (contexture-question-history nil))
+            (savehist-mode)
+            (unwind-protect
+                (progn
+                  (contexture-commands-tests--type
+                   '("Why twice?")
+                   '(cl-letf (((symbol-function 'contexture-repl-code--take) #'list)
+                              ((symbol-function 'contexture-repl-code--bounds) #'ignore)
+                              ((symbol-function 'contexture-repl-code--ask-plainly) #'ignore))
+                      (call-interactively #'contexture-send-region)))
+                  (should (equal contexture-question-history '("Why twice?")))
+                  (savehist-save))
+              (savehist-mode -1)))
+          (let ((contexture-question-history nil))
+            (load file nil t)
+            (should (equal contexture-question-history '("Why twice?")))))
+      (delete-directory folder t))))
+
+(ert-deftest contexture-commands-keep-no-secret-in-a-history ()
+  (contexture-commands-tests--all)
+  (should (contexture-commands-tests--type
+           '("openai" "play" "https://me:hunter2@localhost/" "m" "command" "echo hunter2" "n")
+           '(cl-letf (((symbol-function 'y-or-n-p) (lambda (prompt)
+                                                     (equal "n" (read-string prompt nil t)))))
+              (contexture-provider--read))))
+  (should-not (contexture-commands-tests--remembered "hunter2"))
+  (contexture-commands-tests--type
+   '("openai" "play" "https://localhost/" "m" "environment variable" "hunter3" "n")
+   '(cl-letf (((symbol-function 'y-or-n-p) (lambda (prompt)
+                                             (equal "n" (read-string prompt nil t)))))
+      (should (equal (plist-get (cadr (contexture-provider--read)) :api-key-env) "hunter3"))))
+  (should-not (contexture-commands-tests--remembered "hunter3")))
 
 ;;;; With packages that many people use
 
