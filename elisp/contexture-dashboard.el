@@ -16,8 +16,93 @@
 ;;; Code:
 
 (require 'button)
+(require 'outline)
 (require 'contexture-session)
 (eval-when-compile (require 'subr-x))
+
+;;; Sections that fold
+
+;; The text of both buffers has sections with headings, which fold as those
+;; of any outline do.  What is folded stays so when the text is replaced.
+
+(defvar contexture-dashboard-heading-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "TAB") #'outline-cycle)
+    (define-key map (kbd "<backtab>") #'outline-cycle-buffer)
+    map)
+  "Keymap of headings.")
+
+(defun contexture-dashboard--fold-sections (regexp)
+  "Let the sections of this buffer fold; REGEXP matches their headings."
+  (setq-local outline-regexp regexp
+              outline-level (lambda () 1))
+  (outline-minor-mode))
+
+(defun contexture-dashboard--heading (text &rest more)
+  "Return TEXT as a heading, followed by the strings MORE."
+  (concat "\n" (propertize text 'face 'contexture-session-heading
+                           'contexture-section (intern text)
+                           'keymap contexture-dashboard-heading-map)
+          (if more (concat "  " (apply #'concat more)) "") "\n"))
+
+(defun contexture-dashboard--section-at (position)
+  "Return (NAME . START) of the section at POSITION; NAME is nil before the first."
+  (save-excursion
+    (goto-char position)
+    (condition-case nil
+        (progn (outline-back-to-heading t)
+               (cons (get-text-property (point) 'contexture-section) (point)))
+      (outline-before-first-heading (cons nil (point-min))))))
+
+(defun contexture-dashboard--folded ()
+  "Return the names of the sections that are folded."
+  (cl-loop for overlay in (overlays-in (point-min) (point-max))
+           when (eq (overlay-get overlay 'invisible) 'outline)
+           collect (car (contexture-dashboard--section-at (overlay-start overlay)))))
+
+(defun contexture-dashboard--place (position)
+  "Return the place of POSITION as a list (BUTTON SECTION LINE COLUMN).
+BUTTON is the name of the button there, or nil; LINE counts from the
+heading of the section."
+  (let ((section (contexture-dashboard--section-at position)))
+    (save-excursion
+      (goto-char position)
+      (list (when-let* ((button (button-at position)))
+              (button-get button 'contexture-name))
+            (car section)
+            (count-lines (cdr section) (line-beginning-position))
+            (- (point) (line-beginning-position))))))
+
+(defun contexture-dashboard--position (place)
+  "Return the position that PLACE has in the current text."
+  (pcase-let ((`(,name ,section ,line ,column) place))
+    (save-excursion
+      (or (and name (contexture-dashboard--find name))
+          (progn (goto-char (or (text-property-any (point-min) (point-max)
+                                                   'contexture-section section)
+                                (point-min)))
+                 (forward-line line)
+                 (min (+ (point) column) (line-end-position)))))))
+
+(defun contexture-dashboard--replace (text)
+  "Show TEXT in this buffer, keeping point, the windows and what is folded."
+  (let ((places (mapcar (lambda (window)
+                          (cons window
+                                (contexture-dashboard--place (window-point window))))
+                        (get-buffer-window-list nil nil t)))
+        (place (contexture-dashboard--place (point)))
+        (folded (contexture-dashboard--folded))
+        (inhibit-read-only t))
+    (erase-buffer)
+    (insert text)
+    (dolist (section folded)
+      (when-let* ((heading (text-property-any (point-min) (point-max)
+                                              'contexture-section section)))
+        (goto-char heading)
+        (outline-hide-subtree)))
+    (goto-char (contexture-dashboard--position place))
+    (pcase-dolist (`(,window . ,place) places)
+      (set-window-point window (contexture-dashboard--position place)))))
 
 ;;; What the dashboard looks like
 
@@ -53,11 +138,6 @@ STALE, if non-nil, says why DATA may be out of date."
             ((plist-get data :gone) "This session is deleted")
             (t "No session is open"))
       (if stale (format "  (%s)" stale) "")))))
-
-(defun contexture-dashboard--heading (text &rest more)
-  "Return TEXT as a heading, followed by the strings MORE."
-  (concat "\n" (propertize text 'face 'contexture-session-heading)
-          (if more (concat "  " (apply #'concat more)) "") "\n"))
 
 (defun contexture-dashboard--button (name label action help)
   "Return a button that shows LABEL and calls ACTION, a command.
@@ -536,6 +616,8 @@ It is empty if no agent has ever connected."
     (define-key map (kbd "TAB") #'contexture-dashboard-next)
     (define-key map (kbd "<backtab>") #'contexture-dashboard-previous)
     (define-key map (kbd "RET") #'contexture-dashboard-act)
+    (define-key map (kbd "M-n") #'outline-next-visible-heading)
+    (define-key map (kbd "M-p") #'outline-previous-visible-heading)
     (define-key map "P" #'contexture-session-prune)
     (define-key map "S" #'contexture-session-summarize)
     (define-key map "c" #'contexture-session-checkpoint)
@@ -554,17 +636,23 @@ It is empty if no agent has ever connected."
     map)
   "Keymap of `contexture-dashboard-mode'.")
 
+(put 'contexture-dashboard-next :advertised-binding "n")
+
 (define-derived-mode contexture-dashboard-mode special-mode "Dashboard"
   "Major mode for showing how full a session is.
 \\<contexture-dashboard-mode-map>\
 \\[contexture-dashboard-next] and \\[contexture-dashboard-previous] go from \
 button to button, \\[contexture-dashboard-act] presses the one at point.
+On a heading, \\<contexture-dashboard-heading-map>\\[outline-cycle] folds its section, and \\[outline-cycle-buffer] folds all;
+\\<contexture-dashboard-mode-map>\\[outline-next-visible-heading] and \\[outline-previous-visible-heading] go from heading to heading.
 The dashboard updates itself; \\[revert-buffer] updates it at once.
 
 \\{contexture-dashboard-mode-map}"
   (contexture--choose-evil-state 'emacs)
   (setq-local truncate-lines t
               revert-buffer-function #'contexture-dashboard--revert)
+  (contexture-dashboard--fold-sections
+   "\\(?:Agents\\|Checkpoints\\|Last windows?\\|Notes\\|Quality\\)\\(?:  \\|$\\)")
   (add-hook 'window-buffer-change-functions #'contexture-dashboard--shown-again nil t)
   (add-hook 'kill-buffer-hook #'contexture-dashboard--stop nil t)
   (add-hook 'change-major-mode-hook #'contexture-dashboard--stop nil t))
@@ -836,36 +924,7 @@ During an update, or just after it, a change is only noted."
                                       contexture-dashboard--stale))
   (let ((text (contexture-dashboard--text contexture-dashboard--data)))
     (unless (string= text (buffer-string))
-      (let ((places (mapcar (lambda (window)
-                              (cons window
-                                    (contexture-dashboard--place (window-point window))))
-                            (get-buffer-window-list nil nil t)))
-            (place (contexture-dashboard--place (point)))
-            (inhibit-read-only t))
-        (erase-buffer)
-        (insert text)
-        (goto-char (contexture-dashboard--position place))
-        (pcase-dolist (`(,window . ,place) places)
-          (set-window-point window (contexture-dashboard--position place)))))))
-
-(defun contexture-dashboard--place (position)
-  "Return the place of POSITION as a list (BUTTON LINE COLUMN).
-BUTTON is the name of the button there, or nil."
-  (save-excursion
-    (goto-char position)
-    (list (when-let* ((button (button-at position)))
-            (button-get button 'contexture-name))
-          (line-number-at-pos) (current-column))))
-
-(defun contexture-dashboard--position (place)
-  "Return the position that PLACE has in the current text."
-  (pcase-let ((`(,name ,line ,column) place))
-    (save-excursion
-      (or (and name (contexture-dashboard--find name))
-          (progn (goto-char (point-min))
-                 (forward-line (1- line))
-                 (move-to-column column)
-                 (point))))))
+      (contexture-dashboard--replace text))))
 
 (defun contexture-dashboard--find (name)
   "Return the position of the button NAME, or nil."
@@ -883,14 +942,18 @@ BUTTON is the name of the button there, or nil."
   (contexture-dashboard--revert))
 
 (defun contexture-dashboard-next (&optional count)
-  "Go to the next button, or COUNT buttons on."
+  "Go to the next button that is not folded away, or COUNT buttons on."
   (interactive "p")
-  (forward-button (or count 1) t t))
+  (let ((step (if (< (or count 1) 0) -1 1)))
+    (dotimes (_ (abs (or count 1)))
+      (cl-loop with start = (point)
+               do (forward-button step t t)
+               while (and (invisible-p (point)) (/= (point) start))))))
 
 (defun contexture-dashboard-previous (&optional count)
-  "Go to the previous button, or COUNT buttons back."
+  "Go to the previous button that is not folded away, or COUNT buttons back."
   (interactive "p")
-  (backward-button (or count 1) t t))
+  (contexture-dashboard-next (- (or count 1))))
 
 (defun contexture-dashboard-act ()
   "Press the button at point, or the first one on its line."
@@ -954,6 +1017,8 @@ CHECKPOINT, an id, is the default."
     (define-key map [follow-link] 'mouse-face)
     (define-key map "n" #'contexture-explain-next)
     (define-key map "p" #'contexture-explain-previous)
+    (define-key map (kbd "M-n") #'outline-next-visible-heading)
+    (define-key map (kbd "M-p") #'outline-previous-visible-heading)
     (define-key map "[" #'contexture-explain-older)
     (define-key map "]" #'contexture-explain-newer)
     (define-key map "v" #'contexture-dashboard)
@@ -966,6 +1031,8 @@ CHECKPOINT, an id, is the default."
 \\<contexture-explain-mode-map>\
 \\[contexture-explain-toggle] opens a line to show its messages and their scores.
 \\[contexture-explain-visit] shows the text of the messages.
+On a heading, \\<contexture-dashboard-heading-map>\\[outline-cycle] folds its section, and \\[outline-cycle-buffer] folds all;
+\\<contexture-explain-mode-map>\\[outline-next-visible-heading] and \\[outline-previous-visible-heading] go from heading to heading.
 \\[contexture-explain-older] and \\[contexture-explain-newer] go to the \
 previous and the next window,
 \\[revert-buffer] fetches the last one again.
@@ -975,7 +1042,8 @@ In front of each line, + means in the window, ~ shortened, and - left out.
 \\{contexture-explain-mode-map}"
   (contexture--choose-evil-state 'emacs)
   (setq-local truncate-lines t
-              revert-buffer-function #'contexture-explain--revert))
+              revert-buffer-function #'contexture-explain--revert)
+  (contexture-dashboard--fold-sections "[a-z][a-z-]*  [0-9]"))
 
 ;;;###autoload
 (defun contexture-explain (&optional back session)
@@ -1006,14 +1074,16 @@ started; ask something first"))
             (unless buffer
               (pop-to-buffer (get-buffer-create contexture-explain-buffer)))
             (with-current-buffer (or buffer contexture-explain-buffer)
-              (contexture-explain--show back session reports)))))))
+              (contexture-explain--show back session reports)
+              (unless buffer
+                (goto-char (point-min))
+                (contexture-explain-next))))))))
 
 (defun contexture-explain--show (back session reports)
   "Show the window BACK of SESSION, the last one of REPORTS."
   (unless (derived-mode-p 'contexture-explain-mode)
     (contexture-explain-mode))
-  (let ((report (nth (1- back) reports))
-        (inhibit-read-only t))
+  (let ((report (nth (1- back) reports)))
     (setq contexture-explain--back back
           contexture-explain--reports reports
           contexture-session--shown session
@@ -1022,12 +1092,13 @@ started; ask something first"))
            (format "%s of session %s, %s" (contexture-explain--which back)
                    (plist-get report :session)
                    (contexture-session--time (plist-get report :at)))))
-    (erase-buffer)
-    (insert (contexture--visible (contexture-explain--summary report) t))
-    (dolist (section (plist-get report :sections))
-      (insert (contexture--visible (contexture-explain--section section report) t)))
-    (goto-char (point-min))
-    (contexture-explain-next)))
+    (contexture-dashboard--replace
+     (mapconcat (lambda (text) (contexture--visible text t))
+                (cons (contexture-explain--summary report)
+                      (mapcar (lambda (section)
+                                (contexture-explain--section section report))
+                              (plist-get report :sections)))
+                ""))))
 
 (defun contexture-explain--which (back)
   "Return the name of the window BACK."
@@ -1124,9 +1195,9 @@ If the strategy scores, the parts with the lowest scores come first."
   "Return the lines of SECTION of REPORT."
   (let ((name (plist-get section :section)))
     (concat
-     "\n" (propertize (contexture--name name) 'face 'contexture-session-heading)
-     (format "  %s\n" (contexture-session--many-of (plist-get section :before)
-                                                   (plist-get section :after)))
+     (contexture-dashboard--heading
+      (contexture--name name)
+      (contexture-session--many-of (plist-get section :before) (plist-get section :after)))
      (mapconcat #'contexture-explain--line
                 (cl-remove-if-not (lambda (part) (eq name (plist-get part :section)))
                                   (plist-get report :parts))
@@ -1192,7 +1263,8 @@ If the strategy scores, the parts with the lowest scores come first."
   (dotimes (_ count)
     (let ((place (save-excursion
                    (cl-loop while (and (= 0 (forward-line direction)) (not (eobp)))
-                            when (get-text-property (point) 'contexture-explain-part)
+                            when (and (get-text-property (point) 'contexture-explain-part)
+                                      (not (invisible-p (point))))
                             return (point)))))
       (when place (goto-char place)))))
 

@@ -337,6 +337,78 @@
       (should (looking-at "chk-1"))
       (should (= (point) (window-point (get-buffer-window)))))))
 
+;;;; Sections that fold
+
+(defun contexture-dashboard-tests--headings (predicate)
+  "Return the lines of this buffer for which PREDICATE is true."
+  (save-excursion
+    (goto-char (point-min))
+    (cl-loop until (eobp)
+             when (funcall predicate)
+             collect (buffer-substring-no-properties (point) (line-end-position))
+             do (forward-line))))
+
+(defun contexture-dashboard-tests--type (key)
+  "Do what KEY does at point."
+  (call-interactively (key-binding (kbd key))))
+
+(ert-deftest contexture-dashboard-headings-are-those-of-the-outline ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 3)
+    (contexture-request 'build-context '(:max-tokens 600 :brief t))
+    (contexture-request 'configure-session '(:manage t :template "freeform-chat"))
+    (contexture-request 'introduce-agent '(:name "claude-code" :version "1"))
+    (contexture-dashboard)
+    (contexture-dashboard-tests--shows "^Agents")
+    (with-current-buffer contexture-dashboard-buffer
+      (let ((headings (contexture-dashboard-tests--headings #'outline-on-heading-p)))
+        (should (equal headings
+                       (contexture-dashboard-tests--headings
+                        (lambda () (get-text-property (point) 'contexture-section)))))
+        (should (equal (mapcar (lambda (it) (replace-regexp-in-string "  .*" "" it)) headings)
+                       '("Quality" "Last window" "Notes" "Checkpoints" "Last windows"
+                         "Agents")))))))
+
+(ert-deftest contexture-dashboard-keeps-what-is-folded-and-point ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 3)
+    (contexture-request 'checkpoint '(:message "one"))
+    (contexture-dashboard)
+    (contexture-dashboard-tests--shows "chk-1")
+    (with-current-buffer contexture-dashboard-buffer
+      (goto-char (point-min))
+      (re-search-forward "^Checkpoints")
+      (beginning-of-line)
+      (contexture-dashboard-tests--type "TAB")
+      (should (invisible-p (contexture-dashboard--find "chk-1")))
+      (contexture-dashboard-tests--type "M-p")
+      (should (looking-at "Last window"))
+      (contexture-dashboard-tests--type "M-p")
+      (should (looking-at "Quality"))
+      (forward-line 3)
+      (move-to-column 4))
+    (contexture-request 'build-context '(:max-tokens 600 :brief t))
+    (contexture-request 'checkpoint '(:message "two"))
+    (contexture-dashboard-tests--shows "chk-2")
+    (contexture-dashboard-tests--shows "^Last windows")
+    (with-current-buffer contexture-dashboard-buffer
+      (should (equal (contexture-dashboard--folded) '(Checkpoints)))
+      (should (invisible-p (contexture-dashboard--find "chk-2")))
+      (should (= (current-column) 4))
+      (forward-line -3)
+      (should (looking-at "Quality"))
+      ;; From button to button leaves out what is folded.
+      (goto-char (contexture-dashboard--find 'transcript))
+      (contexture-dashboard-next)
+      (should-not (invisible-p (point)))
+      (should (looking-at "\\[Prune"))
+      (re-search-forward "^Checkpoints")
+      (beginning-of-line)
+      (contexture-dashboard-tests--type "TAB")
+      (should-not (contexture-dashboard--folded))
+      (contexture-dashboard-tests--type "<backtab>")
+      (should (equal (length (contexture-dashboard--folded)) 4)))))
+
 ;;;; That it stops
 
 (ert-deftest contexture-dashboard-hidden-hears-nothing ()

@@ -171,6 +171,30 @@ messages")))
       (contexture-explain-previous)
       (should (looking-at "\\+ system-prompt")))))
 
+(ert-deftest contexture-explain-folds-and-keeps-that ()
+  (contexture-explain-tests--with-window
+      '(:max-tokens 600 :sections (:system-prompt "Be terse." :grounding "It rained."))
+    (contexture-explain)
+    (contexture-explain-tests--shows "\n- msg-")
+    (with-current-buffer contexture-explain-buffer
+      (should (equal (contexture-dashboard-tests--headings #'outline-on-heading-p)
+                     (contexture-dashboard-tests--headings
+                      (lambda () (get-text-property (point) 'contexture-section)))))
+      (should (> (length (contexture-dashboard-tests--headings #'outline-on-heading-p)) 2))
+      (contexture-explain-tests--goto "^system-prompt")
+      (contexture-dashboard-tests--type "TAB")
+      (should (equal (contexture-dashboard--folded) '(system-prompt)))
+      (contexture-explain-next)
+      (should-not (looking-at "\\+ system-prompt"))
+      (contexture-explain-tests--goto "^- msg-")
+      (let ((line (buffer-substring-no-properties (point) (line-end-position))))
+        (contexture-request 'build-context
+                            '(:max-tokens 600 :brief t :sections (:system-prompt "Be terse.")))
+        (contexture-dashboard-tests--type "g")
+        (contexture-explain-tests--shows "Stable +[0-9,]+ bytes")
+        (should (equal (contexture-dashboard--folded) '(system-prompt)))
+        (should (equal line (buffer-substring-no-properties (point) (line-end-position))))))))
+
 (ert-deftest contexture-explain-says-what-a-phase-misses ()
   (contexture-explain-tests--with-window '(:phase :implementation :max-tokens 2000)
     (contexture-explain)
