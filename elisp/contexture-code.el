@@ -22,6 +22,12 @@
 (eval-when-compile (require 'subr-x))
 
 (declare-function add-log-current-defun "add-log" ())
+(declare-function org-back-to-heading "org" (&optional invisible-ok))
+(declare-function org-element-at-point "org-element" t)
+(declare-function org-element-lineage "ext:org-element-ast" t)
+(declare-function org-element-property "ext:org-element-ast" t)
+(declare-function org-end-of-subtree "org" t)
+(declare-function org-get-heading "org" t)
 (declare-function treesit-defun-at-point "ext:treesit" ())
 (declare-function treesit-node-children "ext:treesit" (node &optional named))
 (declare-function treesit-node-end "ext:treesit.c" (node))
@@ -34,111 +40,89 @@
 ;;; Sections, blocks and cells
 
 ;; What `contexture-defun-at-point' takes for a definition in text that
-;; headings divide: a source block, or the section with its heading.  And
-;; the cells of code that lines of "# %%" divide.
+;; headings divide: a block, or the section with its heading.  Org says by
+;; itself where they are.  And the cells of code that lines of "# %%" divide.
 
 (defconst contexture-defun-prose--modes
-  '(org-mode markdown-mode markdown-ts-mode gfm-mode)
-  "Major modes of text that headings divide.")
+  '(markdown-mode markdown-ts-mode gfm-mode)
+  "Major modes of Markdown.")
 
-(defconst contexture-defun-prose--files
-  "\\.\\(?:md\\|markdown\\|mkd\\|Rmd\\|qmd\\|org\\)\\'"
-  "Regexp for files of such text, for an Emacs without their modes.")
+(defconst contexture-defun-prose--files "\\.\\(?:md\\|markdown\\|mkd\\|Rmd\\|qmd\\)\\'"
+  "Regexp for files of Markdown, for an Emacs without its modes.")
 
-(defun contexture-defun-prose--here-p ()
-  "Return non-nil if this buffer's text is divided by headings."
+(defun contexture-defun-prose--markdown-p ()
+  "Return non-nil if this buffer's text is Markdown."
   (or (apply #'derived-mode-p contexture-defun-prose--modes)
       (and (not (derived-mode-p 'prog-mode))
            (string-match-p contexture-defun-prose--files (or buffer-file-name "")))))
 
-(defun contexture-defun-prose--org-p ()
-  "Return non-nil if this buffer's text is Org's."
-  (or (derived-mode-p 'org-mode)
-      (string-suffix-p ".org" (or buffer-file-name ""))))
+(defun contexture-defun-prose--org ()
+  "Return Org's block or subtree around point as (BEG END NAME KIND), or nil."
+  (let* ((here (line-beginning-position))
+         (block (org-element-lineage
+                 (org-element-at-point)
+                 '(src-block example-block export-block comment-block verse-block
+                             quote-block center-block special-block dynamic-block)
+                 t))
+         (end (and block (save-excursion
+                           (goto-char (org-element-property :end block))
+                           (forward-line (- (org-element-property :post-blank block)))
+                           (point)))))
+    (if (and end (< here end))
+        (list (org-element-property :begin block) end
+              (or (org-element-property :name block) (org-element-property :language block))
+              :block)
+      (when (ignore-errors (org-back-to-heading t) t)
+        (list (point)
+              (save-excursion (org-end-of-subtree t t) (point))
+              (substring-no-properties (org-get-heading t t t t))
+              :section)))))
 
-(defun contexture-defun-prose--at-point ()
-  "Return the block or section around point as (BEG END NAME KIND), or nil."
-  (if (contexture-defun-prose--org-p)
-      (or (contexture-defun-prose--block "^[ \t]*#\\+begin_\\([a-z]+\\)\\(.*\\)$"
-                                   (lambda ()
-                                     (concat "^[ \t]*#\\+end_" (match-string 1))))
-          (contexture-defun-prose--section "^\\(\\*+\\)[ \t]+\\(.+?\\)[ \t]*$"))
-    (or (contexture-defun-prose--block
-         "^[ \t]*\\(\\(?:```\\|~~~\\)[`~]*\\)[ \t]*\\(.*\\)$"
-         (lambda () (concat "^[ \t]*" (regexp-quote (match-string 1)) "[`~]*[ \t]*$")))
-        (contexture-defun-prose--section "^\\(#+\\)[ \t]+\\(.+?\\)[ \t#]*$"))))
-
-(defun contexture-defun-prose--block (opening closing)
-  "Return the block around point whose first line matches OPENING, or nil.
-CLOSING is called after that matched, and returns the regexp of its end."
+(defun contexture-defun-prose--block ()
+  "Return Markdown's block around point as (BEG END NAME KIND), or nil."
   (save-excursion
-    (let ((here (line-beginning-position)) (case-fold-search t) found)
+    (let ((here (line-beginning-position)) found)
       (goto-char (point-min))
-      (while (and (not found) (re-search-forward opening nil t)
+      (while (and (not found)
+                  (re-search-forward "^[ \t]*\\(\\(?:```\\|~~~\\)[`~]*\\)[ \t]*\\(.*\\)$" nil t)
                   (<= (line-beginning-position) here))
         (let ((start (line-beginning-position))
-              (language (string-trim (match-string-no-properties 2))))
-          (when (re-search-forward (funcall closing) nil t)
+              (language (match-string-no-properties 2)))
+          (when (re-search-forward
+                 (concat "^[ \t]*" (regexp-quote (match-string 1)) "[`~]*[ \t]*$") nil t)
             (forward-line)
             (when (> (point) here)
-              (setq found (list (contexture-defun-prose--keywords-above start) (point)
-                                (contexture-defun-prose--block-name start language)
+              (setq found (list start (point)
+                                (and (string-match "[[:alnum:]_+-]+" language)
+                                     (match-string 0 language))
                                 :block))))))
       found)))
 
-(defun contexture-defun-prose--keywords-above (start)
-  "Return where the keywords of Org above the block at START begin."
-  (save-excursion
-    (goto-char start)
-    (when (contexture-defun-prose--org-p)
-      (while (and (zerop (forward-line -1))
-                  (looking-at-p "[ \t]*#\\+\\(?:name\\|header\\|caption\\|attr_\\w+\\)"))
-        (setq start (point))))
-    start))
-
-(defun contexture-defun-prose--block-name (start language)
-  "Return the name of the block at START, or else its LANGUAGE, or nil."
-  (save-excursion
-    (goto-char (contexture-defun-prose--keywords-above start))
-    (cond ((re-search-forward "#\\+name:[ \t]*\\(.+?\\)[ \t]*$" start t)
-           (match-string-no-properties 1))
-          ((string-match "[[:alnum:]_+-]+" language) (match-string 0 language)))))
-
-(defun contexture-defun-prose--section (heading)
-  "Return the section around point, whose first line matches HEADING, or nil.
-The match has two groups: one as long as the heading is deep, and its text."
+(defun contexture-defun-prose--section ()
+  "Return Markdown's section around point with its heading, or nil."
   (save-excursion
     (end-of-line)
-    (let (case-fold-search)
-      (when (contexture-defun-prose--heading heading #'re-search-backward)
-        (let ((start (point))
-              (depth (length (match-string 1)))
-              (name (match-string-no-properties 2)))
-          (end-of-line)
-          (while (and (contexture-defun-prose--heading heading #'re-search-forward)
-                      (> (length (match-string 1)) depth)))
-          (unless (eobp) (forward-line 0))
-          (list start (point) name :section))))))
+    (when (contexture-defun-prose--heading #'re-search-backward)
+      (let ((start (point))
+            (depth (length (match-string 1)))
+            (name (match-string-no-properties 2)))
+        (end-of-line)
+        (while (and (contexture-defun-prose--heading #'re-search-forward)
+                    (> (length (match-string 1)) depth)))
+        (unless (eobp) (forward-line 0))
+        (list start (point) name :section)))))
 
-(defun contexture-defun-prose--heading (heading search)
-  "Go to the next match of HEADING that is in no block; SEARCH finds it.
-Return nil, at the end of the text, if there is none."
+(defun contexture-defun-prose--heading (search)
+  "Go to the next heading that is in no block; SEARCH finds it.
+The match has two groups: one as long as the heading is deep, and its
+text.  Return nil, at the end of the text, if there is none."
   (let (found)
-    (while (and (not found) (funcall search heading nil 'move))
+    (while (and (not found) (funcall search "^\\(#+\\)[ \t]+\\(.+?\\)[ \t#]*$" nil 'move))
       (setq found (save-match-data
                     (save-excursion
                       (forward-line 0)
-                      (not (contexture-defun-prose--fenced-p))))))
+                      (cl-evenp (how-many "^[ \t]*\\(?:```\\|~~~\\)" (point-min) (point)))))))
     found))
-
-(defun contexture-defun-prose--fenced-p ()
-  "Return non-nil if this line, which looks like a heading, is in a block."
-  (unless (contexture-defun-prose--org-p)     ; in Org an asterisk always begins a heading
-    (let ((here (point)) (inside nil))
-      (goto-char (point-min))
-      (while (re-search-forward "^[ \t]*\\(?:```\\|~~~\\)" here t)
-        (setq inside (not inside)))
-      inside)))
 
 (defun contexture-defun-prose--cell ()
   "Return the cell around point, between lines of \"# %%\", or nil."
@@ -561,9 +545,10 @@ Its keys are :beg and :end, its bounds; :name, a string or nil; and
 :kind, such as `:function', `:method', `:class', `:section' or `:block'."
   (save-excursion
     (save-match-data
-      (pcase (if (contexture-defun-prose--here-p)
-                 (contexture-defun-prose--at-point)
-               (or (contexture-defun--in-code) (contexture-defun-prose--cell)))
+      (pcase (cond ((derived-mode-p 'org-mode) (contexture-defun-prose--org))
+                   ((contexture-defun-prose--markdown-p)
+                    (or (contexture-defun-prose--block) (contexture-defun-prose--section)))
+                   (t (or (contexture-defun--in-code) (contexture-defun-prose--cell))))
         (`(,beg ,end ,name ,kind)
          (list :beg beg :end end :name name :kind kind))))))
 

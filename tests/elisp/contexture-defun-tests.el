@@ -202,10 +202,16 @@ Each of ROWS is a text, a name and a kind; see the commentary."
   ("set -e\n\n«function sub {\n    echo¦ 2\n}\n»\nadd 1\n" "sub" :function))
 
 (contexture-defun-tests--table org "a.org"
-    (org-mode fundamental-mode)
+    (org-mode)
   ("* One\ntext\n«** Two\nSome¦ text.\n*** Three\nmore\n»** Four\n" "Two" :section)
-  ("* One\n«#+name: sum\n#+begin_src python\n* 1\nx =¦ 1\n#+end_src\n»after\n" "sum" :block)
+  ("* One\n«#+name: sum\n#+begin_src python\n,* 1\nx =¦ 1\n#+end_src\n»after\n" "sum" :block)
   ("* One\n«#+BEGIN_SRC emacs-lisp :tangle no\n(foo¦)\n#+END_SRC\n»after\n" "emacs-lisp" :block)
+  ("«* TODO [#A] Fix¦ it :home:\n#+begin_src sh\nls\n#+end_src\n»" "Fix it" :section)
+  ("* One\n#+begin_quote\n«#+caption: A list\n#+name: list\n#+begin_src sh\nls¦\n#+end_src\n»#+end_quote\n"
+   "list" :block)
+  ("* One\n«#+begin_quote\nSaid¦ so.\n#+end_quote\n»\nafter\n" nil :block)
+  ("«* One\n#+begin_src sh\nls\n#+end_src\n¦\nafter\n»" "One" :section)
+  ("* One\n#+begin_src sh\n«* no block¦\n#+end_src\n»" "no block" :section)
   ("text ¦before\n* One\n" nil nil))
 
 (contexture-defun-tests--table markdown "a.md"
