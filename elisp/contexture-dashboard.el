@@ -653,6 +653,12 @@ The dashboard updates itself; \\[revert-buffer] updates it at once.
               revert-buffer-function #'contexture-dashboard--revert)
   (contexture-dashboard--fold-sections
    "\\(?:Agents\\|Checkpoints\\|Last windows?\\|Notes\\|Quality\\)\\(?:  \\|$\\)")
+  (contexture--show-tool-bar '("open" contexture-session-open "Open")
+                             '("save" contexture-session-checkpoint "Checkpoint")
+                             '("cut" contexture-session-prune "Prune")
+                             '("undo" contexture-session-undo "Undo")
+                             '("info" contexture-explain "Explain")
+                             '("refresh" revert-buffer "Refresh"))
   (add-hook 'window-buffer-change-functions #'contexture-dashboard--shown-again nil t)
   (add-hook 'kill-buffer-hook #'contexture-dashboard--stop nil t)
   (add-hook 'change-major-mode-hook #'contexture-dashboard--stop nil t))

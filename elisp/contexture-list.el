@@ -1030,6 +1030,15 @@ that the list already shows something newer than the coming answer.")
 
 ;;;; The list
 
+(defun contexture--show-tool-bar (&rest items)
+  "Have this buffer's tool bar show ITEMS, each (ICON COMMAND LABEL . PROPERTIES).
+ICON is one of Emacs's own.  An Emacs without tool bars loads nothing for that."
+  (when (featurep 'tool-bar)
+    (setq-local tool-bar-map (make-sparse-keymap))
+    (pcase-dolist (`(,icon ,command ,label . ,properties) items)
+      (apply #'tool-bar-local-item icon command command tool-bar-map
+             :label label :help label properties))))
+
 (define-derived-mode contexture-list-mode tabulated-list-mode "Contexture"
   "Major mode for the items of a buffer's layers, in the order a model sees.
 Each layer is a section; a context that you chose has none.
@@ -1059,6 +1068,12 @@ name or contents.
         truncate-lines t
         contexture-list--tags (make-hash-table :test #'equal)
         revert-buffer-function #'contexture-list-refresh)
+  (contexture--show-tool-bar '("refresh" contexture-list-refresh "Refresh")
+                             '("show" contexture-preview "Preview")
+                             '("copy" contexture-list-copy "Copy")
+                             '("delete" contexture-list-remove "Remove")
+                             '("undo" contexture-undo "Undo")
+                             '("help" contexture-list-help "Help"))
   (add-hook 'kill-buffer-hook #'contexture-list--unwatch nil t)
   (add-hook 'window-size-change-functions #'contexture-list--resized nil t))
 

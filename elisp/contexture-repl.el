@@ -1173,6 +1173,13 @@ and \\[contexture-repl-apply] applies it to the code that you asked about.
               filter-buffer-substring-function #'contexture-repl--filter-substring
               completion-at-point-functions (list #'contexture-repl--complete t))
   (contexture--choose-evil-state 'insert)
+  (contexture--show-tool-bar '("mail/send" contexture-repl-send "Send")
+                             '("cancel" contexture-repl-cancel "Stop"
+                               :enable (contexture-repl--busy-p))
+                             '("refresh" contexture-repl-retry "Ask again")
+                             '("jump-to" contexture-repl-apply "Apply")
+                             '("open" contexture-repl-switch-session "Session")
+                             '("index" contexture-list "Context"))
   (setq buffer-invisibility-spec '(t)
         mode-name (list mode-name '(:eval (contexture-repl--mode-line-count))))
   (when contexture-repl-hide-markup (add-to-invisibility-spec 'contexture-markup))

@@ -11,6 +11,7 @@
 
 (require 'contexture-test-helper)
 (require 'savehist)
+(require 'map)
 
 (defvar contexture-question-history)
 
@@ -100,6 +101,37 @@
     (ert-info ((format "%s in %s" command mode))
       (should (string-match-p (format "\\_<%s\\_>" command)
                               (substitute-command-keys (documentation mode)))))))
+
+;;;; Tool bars
+
+(ert-deftest contexture-commands-are-in-tool-bars ()
+  (contexture-commands-tests--all)
+  (dolist (mode '(contexture-list-mode contexture-dashboard-mode contexture-repl-mode))
+    (ert-info ((symbol-name mode))
+      (unless (featurep 'tool-bar)
+        (with-temp-buffer
+          (funcall mode)
+          (should-not (featurep 'tool-bar))
+          (should-not (local-variable-p 'tool-bar-map))))
+      (unwind-protect
+          (progn
+            (require 'tool-bar)
+            (with-temp-buffer
+              (funcall mode)
+              (let ((items (cdr (buffer-local-value 'tool-bar-map (current-buffer)))))
+                (should (<= 4 (length items) 6))
+                (pcase-dolist (`(,key menu-item ,_ ,command . ,(map :image :label)) items)
+                  (should (eq key command))
+                  (should (commandp command))
+                  (should (stringp label))
+                  ;; The image is a form that names the files to look for.
+                  (string-match "\"\\([^\"]*\\)\\.pbm\"" (prin1-to-string image))
+                  (should (file-exists-p
+                           (expand-file-name
+                            (format "images/%s.pbm"
+                                    (match-string 1 (prin1-to-string image)))
+                            data-directory)))))))
+        (setq features (delq 'tool-bar features))))))
 
 ;;;; What is typed in the minibuffer
 
