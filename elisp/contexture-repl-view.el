@@ -84,6 +84,12 @@ After twice as many it is broken anywhere.")
   "^[ \t]*\\(```+\\|~~~+\\)[ \t]*\\([^ \t`\n]*\\)[^`\n]*$"
   "Regexp for a line that begins a block of code.")
 
+(defconst contexture-repl-markdown--row "[ \t]*|.*|[ \t]*$"
+  "Regexp for a row of a table.")
+
+(defconst contexture-repl-markdown--rule "[ \t]*|[ \t]*:?-[-:| \t]*|[ \t]*$"
+  "Regexp for the row below the head of a table.")
+
 (cl-defstruct (contexture-repl--block (:constructor contexture-repl--make-block)
                                       (:copier nil))
   "A block of code, stored as a property of its text.
@@ -123,6 +129,7 @@ PROPERTIES are those of the whole text."
       (contexture-repl-markdown--draw-line
        state (marker-position (contexture-repl-markdown--state-done state)) end))
     (set-marker (contexture-repl-markdown--state-done state) nil)
+    (contexture-repl-markdown--align-table end)
     (goto-char end)))
 
 (defun contexture-repl-markdown--insert-broken (state text)
@@ -221,8 +228,12 @@ not be broken yet."
              (contexture-repl-markdown--close state beg end)
            (contexture-repl-markdown--draw-code state beg end)))
         ((contexture-repl-markdown--fence-p beg end)
-         (contexture-repl-markdown--open state beg end))
-        (t (contexture-repl-markdown--draw-prose beg end))))
+         (contexture-repl-markdown--open state beg end)
+         (contexture-repl-markdown--align-table beg))
+        (t (contexture-repl-markdown--draw-prose beg end)
+           (goto-char beg)
+           (unless (looking-at-p contexture-repl-markdown--row)
+             (contexture-repl-markdown--align-table beg)))))
 
 (defun contexture-repl-markdown--fence-p (beg end)
   "Return non-nil if the line from BEG to END begins a block; set match data."
@@ -471,6 +482,86 @@ The rest of the match is markup."
   (let ((face (get-text-property position 'face)))
     (or (eq face 'contexture-repl-inline-code)
         (and (consp face) (memq 'contexture-repl-inline-code face)))))
+
+;;;; Tables
+
+;; A table is aligned once its last row is there.  Its text stays as it is:
+;; each bar is displayed with the blanks that its column needs.
+
+(defun contexture-repl-markdown--align-table (end)
+  "Align the table whose last row is in the line before END, if there is one."
+  (goto-char end)
+  (when (bolp) (forward-line -1))
+  (let (rows)
+    (while (and (progn (forward-line 0) (looking-at-p contexture-repl-markdown--row))
+                (not (get-text-property (point) 'contexture-block))
+                (push (contexture-repl-markdown--bars) rows)
+                (zerop (forward-line -1))))
+    (when (and (cdr rows)
+               (progn (goto-char (caadr rows))
+                      (forward-line 0)
+                      (looking-at-p contexture-repl-markdown--rule)))
+      (contexture-repl-markdown--align-rows rows))))
+
+(defun contexture-repl-markdown--bars ()
+  "Return the positions of the bars of the row at point."
+  (save-excursion
+    (let ((eol (line-end-position)) bars)
+      (while (search-forward "|" eol t)
+        (unless (eq (char-before (1- (point))) ?\\)
+          (push (1- (point)) bars)))
+      (nreverse bars))))
+
+(defun contexture-repl-markdown--width (beg end)
+  "Return the number of columns that the text from BEG to END takes."
+  (let ((width 0))
+    (while (< beg end)
+      (let ((next (next-single-property-change beg 'invisible nil end)))
+        (unless (invisible-p beg)
+          (cl-incf width (string-width (buffer-substring-no-properties beg next))))
+        (setq beg next)))
+    width))
+
+(defun contexture-repl-markdown--align-rows (rows)
+  "Align a table, unless it is wider than the window.
+ROWS are the positions of the bars of each row; the second is the rule."
+  (let* ((texts (append (list (car rows)) (cddr rows)))
+         (cells (lambda (bars) (cl-mapcar (lambda (beg end)
+                                            (contexture-repl-markdown--width (1+ beg) end))
+                                          bars (cdr bars))))
+         (widths (mapcar cells texts))
+         (columns (cl-loop for column below (apply #'max (mapcar #'length widths))
+                           collect (apply #'max 1 (mapcar (lambda (row) (or (nth column row) 0))
+                                                          widths))))
+         (sides (cl-mapcar (lambda (beg end)
+                             (pcase (string-trim (buffer-substring-no-properties (1+ beg) end))
+                               ((rx bos ":" (* nonl) ":" eos) 0.5)
+                               ((rx ":" eos) 1)
+                               (_ 0)))
+                           (cadr rows) (cdadr rows)))
+         (window (get-buffer-window nil t)))
+    (when (or (null window)
+              (< (apply #'+ (length columns) columns) (window-max-chars-per-line window)))
+      (cl-loop for bars in texts
+               for row in widths
+               do (contexture-repl-markdown--pad bars row columns sides))
+      (cl-loop for (beg end) on (cadr rows)
+               for width in columns
+               while end
+               do (put-text-property (1+ beg) end 'display (make-string width ?-))))))
+
+(defun contexture-repl-markdown--pad (bars row columns sides)
+  "Display BARS with the blanks that the cells between them lack.
+ROW are the widths of the cells, COLUMNS those of the columns, and SIDES
+the share of the blanks that goes before a cell."
+  (let ((after 0))
+    (while bars
+      (let* ((blanks (if row (- (car columns) (car row)) 0))
+             (before (truncate (* blanks (or (car sides) 0)))))
+        (put-text-property (car bars) (1+ (car bars)) 'display
+                           (concat (make-string after ?\s) "|" (make-string before ?\s)))
+        (setq after (- blanks before)
+              bars (cdr bars) row (cdr row) columns (cdr columns) sides (cdr sides))))))
 
 ;;;; Following links
 

@@ -1432,6 +1432,13 @@ nil if the call is not shown."
   (if (memq 'contexture-markup buffer-invisibility-spec)
       (remove-from-invisibility-spec 'contexture-markup)
     (add-to-invisibility-spec 'contexture-markup))
+  (contexture-repl--changing
+    (goto-char (point-min))
+    (while (re-search-forward (concat "^" contexture-repl-markdown--rule)
+                              contexture-repl--tail t)
+      (forward-line)
+      (while (and (looking-at-p contexture-repl-markdown--row) (zerop (forward-line))))
+      (save-excursion (contexture-repl-markdown--align-table (point)))))
   (force-window-update (current-buffer)))
 
 ;;;; Notifications of the server

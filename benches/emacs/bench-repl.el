@@ -14,6 +14,9 @@
 ;; server, behind a socket.  Each key is a character of its own, so that
 ;; an older one that is drawn again is not taken for it.
 ;;
+;; And how long an answer of 200 lines takes to be drawn, beside what
+;; markdown-mode takes for the same, if it is installed.
+;;
 ;; Prints rows as from-emacs.el does.  By itself: emacs -Q --batch
 ;; -L elisp -L benches/emacs -l bench-repl -f bench-repl-run, with
 ;; everything byte-compiled.
@@ -26,6 +29,11 @@
 (declare-function bench-quantile "from-emacs" (sorted fraction))
 (declare-function bench-row-limit "from-emacs" (measure milliseconds limit))
 (declare-function bench-row "from-emacs" (&rest fields))
+(declare-function bench-row-faster "from-emacs" (measure ours peer target))
+(declare-function gfm-mode "ext:markdown-mode" ())
+(declare-function contexture-repl-markdown--begin "contexture-repl-view" (properties))
+(declare-function contexture-repl-markdown--end "contexture-repl-view" (state))
+(declare-function contexture-repl-markdown--insert "contexture-repl-view" (state text))
 (declare-function contexture-connect "contexture-rpc" (address))
 (declare-function contexture-repl "contexture-repl" (&optional session))
 (declare-function contexture-repl--set-text "contexture-repl-turn" (text))
@@ -196,9 +204,52 @@ Return the milliseconds until each is drawn, sorted."
   (bench-row-limit (concat measure ", median") (bench-quantile times 0.5) 30)
   (bench-row-limit (concat measure ", 99th percentile") (bench-quantile times 0.99) 30))
 
+;;;; Drawing
+
+(defun bench-repl-times (function)
+  "Return how many microseconds FUNCTION takes in each of 15 calls, sorted."
+  (funcall function)
+  (sort (cl-loop repeat 15
+                 do (garbage-collect)
+                 collect (let ((start (float-time)))
+                           (funcall function)
+                           (* 1e6 (- (float-time) start))))
+        #'<))
+
+(defun bench-repl-drawing ()
+  "Print how long an answer of 200 lines takes, and how long in markdown-mode."
+  (require 'contexture-repl)
+  (let* ((lines (split-string (mapconcat #'bench-repl-text (number-sequence 1 20)
+                                         "| a | b |\n|---|--:|\n| *c* | 1 |\n")
+                              "\n"))
+         (text (mapconcat #'identity (seq-take lines 200) "\n"))
+         (load-path (append (file-expand-wildcards
+                             "/usr/share/emacs/site-lisp/elpa/markdown-mode-*")
+                            load-path))
+         (hidden (when (require 'markdown-mode nil t)
+                   (with-current-buffer (get-buffer-create " *bench markdown*")
+                     (setq-local markdown-fontify-code-blocks-natively t)
+                     (gfm-mode)
+                     (current-buffer)))))
+    (bench-row-faster
+     "drawing an answer of 200 lines : markdown-mode"
+     (bench-repl-times (lambda ()
+                         (with-temp-buffer
+                           (let ((state (contexture-repl-markdown--begin nil)))
+                             (contexture-repl-markdown--insert state text)
+                             (contexture-repl-markdown--end state)))))
+     (and hidden
+          (bench-repl-times (lambda ()
+                              (with-current-buffer hidden
+                                (erase-buffer)
+                                (insert text)
+                                (font-lock-ensure)))))
+     nil)))
+
 (defun bench-repl-run ()
   "Print how long a key takes while an answer streams in, and while none does."
   (require 'from-emacs)
+  (bench-repl-drawing)
   (let* ((folder (make-temp-file "bench-repl" t))
          (socket (expand-file-name "socket" folder))
          (path (cl-loop for directory in (list (file-name-directory

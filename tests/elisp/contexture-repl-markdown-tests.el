@@ -100,6 +100,51 @@
     (should (eq (contexture-repl-markdown-tests--look "](https" 'invisible)
                 'contexture-markup))))
 
+(defun contexture-repl-markdown-tests--shown ()
+  "Return this buffer's text as a display without colours shows it."
+  (let ((position (point-min)) (shown ""))
+    (while (< position (point-max))
+      (let ((display (get-text-property position 'display)))
+        (setq shown (concat shown (cond ((invisible-p position) "")
+                                        ((stringp display) display)
+                                        (t (string (char-after position)))))
+              position (if (stringp display)
+                           (next-single-property-change position 'display nil (point-max))
+                         (1+ position)))))
+    shown))
+
+(ert-deftest contexture-repl-markdown-aligns-tables ()
+  (let ((text "Sizes:\n| Name | Size | Note |\n|:--|---:|:-:|\n| `a \\| b` | 7 | **big** |\n| 漢字 | 1234 | x |\nSo.\n"))
+    (contexture-repl-markdown-tests--with text
+      (add-to-invisibility-spec 'contexture-markup)
+      (should (equal (buffer-string) text)))
+    (with-temp-buffer
+      (add-to-invisibility-spec 'contexture-markup)
+      (contexture-repl-markdown-tests--draw text)
+      (should (equal (contexture-repl-markdown-tests--shown)
+                     (concat "Sizes:\n| Name   | Size | Note |\n|--------|------|------|\n"
+                             "| a \\| b |    7 | big  |\n| 漢字   | 1234 |  x   |\nSo.\n"))))))
+
+(ert-deftest contexture-repl-markdown-aligns-only-tables ()
+  (dolist (text '("| a | b |\n| cc | d |\n" "```\n| a | b |\n|---|---|\n| cc | d |\n```\nx\n"
+                  "a | b\n|---|\n"))
+    (contexture-repl-markdown-tests--with text
+      (should (equal (contexture-repl-markdown-tests--shown) text))))
+  ;; At the end of an answer, before a block, and without the last newline.
+  (dolist (rest '("" "\n" "\n```\nx\n```\n"))
+    (contexture-repl-markdown-tests--with
+        (concat "| a | b |\n|---|---|\n| cc | d |" rest)
+      (should (string-prefix-p "| a  | b |\n|----|---|\n| cc | d |"
+                               (contexture-repl-markdown-tests--shown))))))
+
+(ert-deftest contexture-repl-markdown-leaves-a-table-that-is-wider-than-its-window ()
+  (save-window-excursion
+    (with-temp-buffer
+      (switch-to-buffer (current-buffer))
+      (let ((text (format "| a | b |\n|---|---|\n| c | %s |\n" (make-string 200 ?x))))
+        (contexture-repl-markdown-tests--draw text)
+        (should (equal (contexture-repl-markdown-tests--shown) text))))))
+
 (ert-deftest contexture-repl-markdown-gives-code-the-faces-of-its-language ()
   (contexture-repl-markdown-tests--with
       "Do\n```elisp\n(defun f ()\n  \"Doc.\"\n  (car x)) ; why\n```\nand **so**.\n"
@@ -111,7 +156,7 @@
     (should (memq 'bold (contexture-repl-markdown-tests--faces "so")))))
 
 (ert-deftest contexture-repl-markdown-is-the-same-in-any-pieces ()
-  (let* ((text "# H\n\nA **b** `c`\n\n```elisp\n(defun f ()\n  \"D *x*\"\n  1)\n```\n- [e](f)\n~~~\nq\n")
+  (let* ((text "# H\n\nA **b** `c`\n\n```elisp\n(defun f ()\n  \"D *x*\"\n  1)\n```\n- [e](f)\n\n| a | **b** |\n|--:|---|\n| `c` | dd |\n~~~\nq\n")
          (whole (contexture-repl-markdown-tests--with text
                   (contexture-repl-markdown-tests--picture))))
     (dotimes (at (length text))

@@ -74,6 +74,16 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (should (string-match-p "scripted\nOne, \nasked again in 2 s\ntwo\\.\nscripted:"
                             (contexture-repl-test-shown)))))
 
+(ert-deftest contexture-repl-aligns-tables-with-and-without-markup ()
+  (contexture-repl-test-with '(("| a | b |\n|---|" "---|\n| **c** | d |\n"))
+    (cl-letf (((symbol-function 'window-max-chars-per-line) (lambda (&rest _) 100)))
+      (contexture-repl-test-send "Compare")
+      (contexture-repl--draw-all)
+      (dolist (bar '("|" "    |" "|"))
+        (contexture-repl-test-goto "| b |")
+        (should (equal (get-text-property (point) 'display) bar))
+        (contexture-repl-toggle-markup)))))
+
 (ert-deftest contexture-repl-tells-again-what-answers-took ()
   (contexture-repl-test-with '(("A1") ("A2"))
     (contexture-repl-test-send "Q1")
