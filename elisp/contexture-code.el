@@ -16,7 +16,6 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'diff-mode)
 (eval-when-compile (require 'rx))
 (require 'contexture)
 (eval-when-compile (require 'subr-x))
@@ -700,6 +699,7 @@ AGAIN is a function that asks once more, with a remark; CANCEL one that
 stops what comes; DECIDED one to call once the user has decided.
 `contexture-review--show' shows the change."
   (contexture-review--check)
+  (require 'diff-mode)                  ; for its faces
   (save-excursion
     (save-restriction
       (widen)

@@ -20,8 +20,11 @@
 
 (require 'transient)
 (require 'contexture-marks)
-(require 'contexture-session)
 
+(autoload 'contexture-session--change-name "contexture-session")
+(autoload 'contexture-session--params "contexture-session")
+(autoload 'contexture-sets--change-name "contexture-list")
+(autoload 'contexture-sets--manager-to-undo "contexture-list")
 (defvar contexture-tree--walks)
 
 ;;;; Options
@@ -162,7 +165,7 @@ type a prefix argument before any of them."
    [("z n" "compiler note" contexture-lisp-add-note)]]
   (interactive)
   (contexture-menu--fetch)
-  (transient-setup 'contexture-menu))
+  (contexture-menu--show 'contexture-menu))
 
 ;;;###autoload (autoload 'contexture-session-menu "contexture-menu" nil t)
 (transient-define-prefix contexture-session-menu ()
@@ -200,7 +203,24 @@ You can type a prefix argument before any of them."
     ("R" "earlier view" contexture-session-restore-revision)]]
   (interactive)
   (contexture-menu--fetch-session-changes)
-  (transient-setup 'contexture-session-menu))
+  (contexture-menu--show 'contexture-session-menu))
+
+(defun contexture-menu--show (menu)
+  "Show MENU, and load the file of a command only when that is called.
+Transient loads the files of all commands that are autoloads, which takes
+longer than all the rest.  So they are something else meanwhile."
+  (let (commands)
+    (mapatoms (lambda (symbol)
+                (when (and (autoloadp (symbol-function symbol))
+                           (string-prefix-p "contexture-" (symbol-name symbol))
+                           (commandp symbol))
+                  (push (cons symbol (symbol-function symbol)) commands))))
+    (unwind-protect
+        (progn (pcase-dolist (`(,command . ,_) commands)
+                 (fset command #'ignore))
+               (transient-setup menu))
+      (pcase-dolist (`(,command . ,autoload) commands)
+        (fset command autoload)))))
 
 ;;;; The heading
 

@@ -74,6 +74,31 @@
   (pcase-dolist (`(,_ . ,command) (contexture-menu-tests--suffixes))
     (should (commandp command))))
 
+(ert-deftest contexture-menu-loads-no-file-of-a-command ()
+  "They are loaded as soon as one is called."
+  (with-temp-buffer
+    (call-process
+     (expand-file-name invocation-name invocation-directory) nil t nil "-Q" "--batch"
+     "-L" (file-name-directory (locate-library "contexture")) "-l" "contexture"
+     "--eval" (prin1-to-string
+               '(progn
+                  (contexture-menu)
+                  (let ((features (mapcar #'symbol-name features)))
+                    (prin1 (list (length features)
+                                 (seq-filter (lambda (name)
+                                               (string-match-p "contexture\\|jsonrpc" name))
+                                             features)
+                                 (autoloadp (symbol-function 'contexture-undo))
+                                 (autoloadp (symbol-function 'contexture-repl)))))
+                  (condition-case problem
+                      (call-interactively #'contexture-rewrite)
+                    (error (prin1 problem)))
+                  (prin1 (featurep 'contexture-repl)))))
+    (let ((text (buffer-string)))
+      (should (string-match-p
+               "(\"contexture-menu\" \"contexture-marks\" \"contexture\") t t)" text))
+      (should (string-match-p "error.*t\\'" text)))))
+
 (ert-deftest contexture-menu-heading-shows-context-items-and-tokens ()
   (contexture-menu-tests--in-buffer
     (should (equal (contexture-menu--heading)
