@@ -17,12 +17,9 @@
 (require 'contexture)
 (eval-when-compile (require 'subr-x))
 
-(declare-function contexture-list--item-with "contexture-list" (id))
-(declare-function contexture-list--manager-of "contexture-list" (id))
-(declare-function contexture-list--ids "contexture-list" ())
-(declare-function contexture-sets--read-item "contexture-list" (prompt ask))
 (defvar agent-shell-command-prefix)
 (defvar contexture-agent-shell-mode)
+(autoload 'contexture-list--wishes "contexture-list")
 (autoload 'contexture-sets--read-item "contexture-list")
 
 ;;; What agents have, and what they get next
@@ -153,7 +150,7 @@ no longer do; `contexture-undo' right after it does the same."
   (interactive "P")
   (let ((target (contexture-agents--target choose)))
     (cond ((derived-mode-p 'contexture-list-mode)
-           (contexture-agents--send-listed target)
+           (contexture-agents--toggle (contexture-list--wishes) target)
            (setq deactivate-mark t))
           ((or (use-region-p) (contexture-sources--block-selection))
            (contexture--add (contexture-agents--region) nil
@@ -178,15 +175,6 @@ no longer do; `contexture-undo' right after it does the same."
   (list :manager (or manager (contexture-current-manager))
         :id (plist-get item :id)
         :name (contexture--description (plist-get item :metadata))))
-
-(defun contexture-agents--send-listed (target)
-  "Send the items that a command in this list applies to, to TARGET."
-  (contexture-agents--toggle
-   (mapcar (lambda (id)
-             (contexture-agents--wish (contexture-list--manager-of id)
-                                      (contexture-list--item-with id)))
-           (contexture-list--ids))
-   target))
 
 (defun contexture-agents--target (choose)
   "Return the receiver as (NAME . PARAMS); ask for it if CHOOSE."

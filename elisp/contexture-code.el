@@ -23,8 +23,8 @@
 (declare-function add-log-current-defun "add-log" ())
 (declare-function org-back-to-heading "org" (&optional invisible-ok))
 (declare-function org-element-at-point "org-element" t)
-(declare-function org-element-lineage "ext:org-element-ast" t)
-(declare-function org-element-property "ext:org-element-ast" t)
+(declare-function org-element-lineage "ext:org-element-ast" t t)
+(declare-function org-element-property "ext:org-element-ast" t t)
 (declare-function org-end-of-subtree "org" t)
 (declare-function org-get-heading "org" t)
 (declare-function treesit-defun-at-point "ext:treesit" ())
@@ -525,12 +525,6 @@ since it goes back from the end of the class to a method."
                      (< here (point)))
             (cons start (point))))))))
 
-(defun contexture-defun--mode-name ()
-  "Return the name that the mode has for the definition around point, or nil."
-  (require 'add-log)
-  (when-let* ((name (ignore-errors (add-log-current-defun))))
-    (substring-no-properties name)))
-
 ;;;; The definition
 
 (defconst contexture-defun--containers
@@ -601,7 +595,9 @@ SHOWN is the value of `contexture-defun--by-indentation' there."
             (save-excursion
               (goto-char head)
               (back-to-indentation)
-              (contexture-defun--mode-name)))
+              (require 'add-log)
+              (when-let* ((name (ignore-errors (add-log-current-defun))))
+                (substring-no-properties name))))
           (if (and (eq kind :function) (not (eq (nth 3 outer) :module))
                    (memq (nth 3 outer) contexture-defun--containers))
               :method

@@ -674,7 +674,7 @@ that session."
                           (contexture-session--read "Dashboard of"))
                        (if (derived-mode-p 'contexture-dashboard-mode)
                            contexture-dashboard--fixed
-                         contexture-session--shown))))
+                         (contexture-session--here)))))
   (pop-to-buffer (get-buffer-create contexture-dashboard-buffer))
   (unless (derived-mode-p 'contexture-dashboard-mode)
     (contexture-dashboard-mode))
@@ -1060,7 +1060,7 @@ the current one."
   (interactive (list (prefix-numeric-value current-prefix-arg)))
   (when (and back (< back 1))
     (user-error "Windows are counted from 1, the last one"))
-  (contexture-explain--fetch (or back 1) (or session contexture-session--shown) nil))
+  (contexture-explain--fetch (or back 1) (or session (contexture-session--here)) nil))
 
 (defun contexture-explain--fetch (back session buffer)
   "Fetch the report of the window BACK of SESSION, an id or nil.

@@ -28,7 +28,6 @@
 (declare-function customize-save-variable "cus-edit" (variable value &optional comment))
 (declare-function url-generic-parse-url "url-parse" (url))
 (declare-function url-host "url-parse" (cl-x) t)
-(declare-function contexture-gptel-mode "contexture-gptel" (&optional arg))
 (defvar contexture-doctor-timeout)
 (defvar contexture-doctor--address)
 (defvar contexture-repl--session)
@@ -128,7 +127,16 @@ STATUS is that of `url-retrieve'."
     (contexture-install--stop)
     (if problem
         (contexture-install--fail problem)
-      (contexture-install--try))))
+      (let ((new (contexture-install--new)))
+        (contexture--probe-program
+         (list new "--version") contexture-install--patience
+         (lambda (status output)
+           (if (and (eq status 0) (string-prefix-p "contexture " output))
+               (contexture-install--put new)
+             (delete-file new)
+             (contexture-install--fail
+              (format "The downloaded program does not run here: %s"
+                      (if (eq status 0) (string-trim output) status))))))))))
 
 (defun contexture-install--problem (status checksum)
   "Return why this buffer is not the program with CHECKSUM, or nil.
@@ -169,19 +177,6 @@ Return why that failed, or nil."
         (set-file-modes file #o755)
         nil)
     (file-error (error-message-string problem))))
-
-(defun contexture-install--try ()
-  "Ask the new program for its version, and put it in place if it answers."
-  (let ((new (contexture-install--new)))
-    (contexture--probe-program
-     (list new "--version") contexture-install--patience
-     (lambda (status output)
-       (if (and (eq status 0) (string-prefix-p "contexture " output))
-           (contexture-install--put new)
-         (delete-file new)
-         (contexture-install--fail
-          (format "The downloaded program does not run here: %s"
-                  (if (eq status 0) (string-trim output) status))))))))
 
 (defun contexture-install--put (new)
   "Put the program NEW in its place, and say so."
@@ -1505,15 +1500,11 @@ and sessions"
 (defconst contexture-setup--here ", only in this project"
   "Suffix of the name of an agent that is set up for one project.")
 
-(defun contexture-setup--project ()
-  "Return the folder of the project of this buffer, or nil."
-  (when-let* ((project (project-current)))
-    (expand-file-name (project-root project))))
-
 (defun contexture-setup--read (prompt)
   "Ask with PROMPT for an agent.  Return its name and the folder of a project."
   (let* ((names (mapcar #'car contexture-setup--names))
-         (project (contexture-setup--project))
+         (project (when-let* ((project (project-current)))
+                    (expand-file-name (project-root project))))
          (choice (completing-read
                   prompt
                   (append names
@@ -1544,7 +1535,14 @@ argument, or if REMOVE is non-nil, remove Contexture again."
          (difference (contexture-setup--run project (append arguments '("--dry-run")))))
     (if (not (string-match-p "^[-+]" difference))
         (contexture--message "Contexture: %s" (contexture-setup--brief difference))
-      (contexture-setup--show difference)
+      (with-current-buffer (get-buffer-create contexture-setup-buffer)
+        (let ((inhibit-read-only t))
+          (erase-buffer)
+          (insert (contexture--visible difference t))
+          (goto-char (point-min)))
+        (diff-mode)
+        (setq buffer-read-only t)
+        (display-buffer (current-buffer)))
       (when (y-or-n-p (if remove "Remove this? " "Add this? "))
         (contexture--message
          "Contexture: %s"
@@ -1569,17 +1567,6 @@ argument, or if REMOVE is non-nil, remove Contexture again."
   (string-join (seq-remove (lambda (line) (string-match-p "\\`\\(?:[-+@]\\|\\'\\)" line))
                            (split-string output "\n"))
                "; "))
-
-(defun contexture-setup--show (difference)
-  "Show DIFFERENCE, without selecting its window."
-  (with-current-buffer (get-buffer-create contexture-setup-buffer)
-    (let ((inhibit-read-only t))
-      (erase-buffer)
-      (insert (contexture--visible difference t))
-      (goto-char (point-min)))
-    (diff-mode)
-    (setq buffer-read-only t)
-    (display-buffer (current-buffer))))
 
 ;;; Ask a server that may not answer
 

@@ -235,15 +235,11 @@ such a line, too."
    :name "contexture replay" :server t :family 'local :service socket
    :coding 'utf-8-unix :noquery t :sentinel #'ignore
    :filter (lambda (process chunk)
-             (contexture-ert--hear exchange process chunk))))
-
-(defun contexture-ert--hear (exchange process chunk)
-  "Answer, from EXCHANGE, the lines that CHUNK from PROCESS completes."
-  (let ((lines (split-string
-                (concat (process-get process 'contexture-ert-rest) chunk) "\n")))
-    (process-put process 'contexture-ert-rest (car (last lines)))
-    (dolist (line (butlast lines))
-      (contexture-ert--answer exchange process line))))
+             (let ((lines (split-string
+                           (concat (process-get process 'contexture-ert-rest) chunk) "\n")))
+               (process-put process 'contexture-ert-rest (car (last lines)))
+               (dolist (line (butlast lines))
+                 (contexture-ert--answer exchange process line))))))
 
 (defun contexture-ert--answer (exchange process line)
   "Send PROCESS the lines after LINE in EXCHANGE, or an error if it is not next.
@@ -389,7 +385,9 @@ for byte."
   (let* ((line (contexture--redact line))
          (message (contexture-ert--decode line))
          (recorded (and entry (contexture-ert--decode (cadr entry))))
-         (later (contexture-ert--find-later exchange line message)))
+         (later (nth 2 (cl-find-if (lambda (entry)
+                                     (contexture-ert--expected-p entry line message))
+                                   (cdr (contexture-ert--exchange-entries exchange))))))
     (concat
      (contexture-ert--exchange-file exchange)
      (if entry
@@ -414,12 +412,6 @@ for byte."
 (defun contexture-ert--method-name (message)
   "Return the name of the method that MESSAGE calls."
   (format "%s" (plist-get message :method)))
-
-(defun contexture-ert--find-later (exchange line message)
-  "Return the number of the line in EXCHANGE that LINE, with MESSAGE, matches."
-  (nth 2 (cl-find-if (lambda (entry)
-                       (contexture-ert--expected-p entry line message))
-                     (cdr (contexture-ert--exchange-entries exchange)))))
 
 (defun contexture-ert--differences (was is &optional path)
   "Return where IS differs from WAS, as a list of (PATH WAS IS).
@@ -1004,10 +996,6 @@ This is a list of (KIND THING), with the kind `buffer', `process' or
           ('timer (cancel-timer (car thing)))
           ('hook (remove-hook (car thing) (cadr thing))))
       (error nil)))
-  (contexture-ert--restore-hooks snapshot))
-
-(defun contexture-ert--restore-hooks (snapshot)
-  "Restore hook functions that were there at SNAPSHOT and are gone."
   (pcase-dolist (`(,hook . ,before) (plist-get snapshot :hooks))
     (dolist (function before)
       (unless (member function (ensure-list (default-value hook)))

@@ -116,7 +116,12 @@ FRAMING and SERVER are as in `contexture-ert-with-handler'."
    :name "contexture-ert-handler" :server t :host "127.0.0.1" :service t
    :family 'ipv4 :coding 'binary :noquery t :sentinel #'ignore
    :filter (lambda (process chunk)
-             (contexture-ert--handler-hear handler process chunk))))
+             (setf (contexture-ert--handler-client handler) process)
+             (process-put process 'heard (concat (process-get process 'heard) chunk))
+             (let (message)
+               (while (and (not (process-get process 'hung-up))
+                           (setq message (contexture-ert--handler-next handler process)))
+                 (contexture-ert--handler-answer handler process message))))))
 
 (defun contexture-ert-handler-says (&rest acts)
   "Have the handler of the test say ACTS to its last client.
@@ -129,15 +134,6 @@ ACTS are as in `contexture-ert-with-handler'."
                                nil acts))
 
 ;;;; Listening
-
-(defun contexture-ert--handler-hear (handler process chunk)
-  "Have HANDLER answer the messages that CHUNK from PROCESS completes."
-  (setf (contexture-ert--handler-client handler) process)
-  (process-put process 'heard (concat (process-get process 'heard) chunk))
-  (let (message)
-    (while (and (not (process-get process 'hung-up))
-                (setq message (contexture-ert--handler-next handler process)))
-      (contexture-ert--handler-answer handler process message))))
 
 (defun contexture-ert--handler-next (handler process)
   "Return the next message that PROCESS sent to HANDLER, or nil."

@@ -21,7 +21,6 @@
 (require 'contexture-ert-exchange)
 (eval-when-compile (require 'subr-x))
 
-(declare-function contexture-provider--tell-all "contexture-doctor" (connection))
 
 ;;; A web server for tests
 
@@ -477,14 +476,10 @@ OpenAI's interface has no names of events."
            (unless (equal text "") (list (list :type "text" :text text))))
          (cl-loop for (name arguments id) in (contexture-ert--calls turn)
                   collect (list :type "tool_use" :id id :name name
-                                :input (contexture-ert--raw-json arguments))))
+                                :input (let ((json-object-type 'hash-table))
+                                         (json-read-from-string arguments)))))
         :stop_reason (contexture-ert--anthropic-reason turn)
         :usage (contexture-ert--anthropic-usage turn)))
-
-(defun contexture-ert--raw-json (text)
-  "Return the data of TEXT, in JSON, such that it is encoded as it stands."
-  (let ((json-object-type 'hash-table))
-    (json-read-from-string text)))
 
 ;;; Models written in Lisp
 

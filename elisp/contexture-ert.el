@@ -150,17 +150,13 @@ played, there is no clock to move."
 Otherwise skip the running test, or fail where the environment variable
 CI is set, so that no test is skipped there unseen.  Outside of tests,
 return nil."
-  (or (contexture-ert--found-server)
+  (or (let ((command (ignore-errors (contexture-ert--server-command))))
+        (and command (executable-find (car (ensure-list command))) command))
       (and (ert-running-test)
            (let ((reason "There is no server of Contexture; CONTEXTURE_BIN may name one"))
              (if (member (getenv "CI") '(nil "" "false" "0"))
                  (ert-skip reason)
                (ert-fail reason))))))
-
-(defun contexture-ert--found-server ()
-  "Return the server that tests start, or nil if there is none."
-  (let ((command (ignore-errors (contexture-ert--server-command))))
-    (and command (executable-find (car (ensure-list command))) command)))
 
 (defun contexture-ert--server-command ()
   "Return the server that tests start."

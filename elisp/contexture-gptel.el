@@ -167,14 +167,10 @@ This is an asynchronous function of `gptel-prompt-transform-functions'."
            (with-demoted-errors "Contexture: %S"
              (contexture-gptel--put prompt manager rendered problem)
              (when (and (plist-get rendered :report) (buffer-live-p origin))
-               (contexture-gptel--note-sent origin)))
+               (with-current-buffer origin
+                 (setq contexture-gptel--sent (format-time-string "sent %H:%M"))
+                 (force-mode-line-update))))
            (funcall callback)))))))
-
-(defun contexture-gptel--note-sent (origin)
-  "Note that the context was sent now from the buffer ORIGIN."
-  (with-current-buffer origin
-    (setq contexture-gptel--sent (format-time-string "sent %H:%M"))
-    (force-mode-line-update)))
 
 (defun contexture-gptel--fetch (origin function)
   "Render the context of the buffer ORIGIN, and call FUNCTION once.
@@ -271,7 +267,20 @@ Put TEXT into the system message if gptel's context goes there and the
 model takes one, else before the user's last message."
   (unless (and (eq gptel-use-context 'system)
                (contexture-gptel--insert-in-system text))
-    (contexture-gptel--insert-in-prompt text)))
+    ;; The model's text has the text property `gptel'.  The prefix of a prompt
+    ;; is not part of the message, and gptel removes it only at the very
+    ;; beginning.
+    (goto-char (contexture-gptel--prompt-start))
+    (let ((start (point))
+          (prefix (if (fboundp 'gptel-prompt-prefix-string)
+                      (gptel-prompt-prefix-string)
+                    "")))
+      (skip-chars-forward " \t\n")
+      (when (and (not (string-empty-p (or prefix "")))
+                 (looking-at (regexp-quote prefix)))
+        (goto-char (match-end 0)))
+      (delete-region start (point))
+      (insert (if (bobp) "" "\n\n") text "\n\n"))))
 
 (defun contexture-gptel--insert-in-system (text)
   "Append TEXT to the system message; return non-nil on success.
@@ -287,23 +296,6 @@ prompt cache stays valid for them."
       (setq-local gptel-system-prompt
                   (if (cdr parts) (cons message (cdr parts)) message))
       t)))
-
-(defun contexture-gptel--insert-in-prompt (text)
-  "Insert TEXT before the user's last message.
-The model's text has the text property `gptel'.  The prefix of a prompt
-is not part of the message, and gptel removes it only at the very
-beginning."
-  (goto-char (contexture-gptel--prompt-start))
-  (let ((start (point))
-        (prefix (if (fboundp 'gptel-prompt-prefix-string)
-                    (gptel-prompt-prefix-string)
-                  "")))
-    (skip-chars-forward " \t\n")
-    (when (and (not (string-empty-p (or prefix "")))
-               (looking-at (regexp-quote prefix)))
-      (goto-char (match-end 0)))
-    (delete-region start (point))
-    (insert (if (bobp) "" "\n\n") text "\n\n")))
 
 (defun contexture-gptel--prompt-start ()
   "Return the position where the user's last message begins."

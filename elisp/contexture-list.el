@@ -22,7 +22,6 @@
 (require 'contexture-agents)
 (eval-when-compile (require 'subr-x))
 
-(declare-function contexture-session--number "contexture-session" (number))
 (declare-function contexture-repl--count-params "contexture-repl-turn" ())
 (defvar contexture-repl--session)
 (defvar contexture-session--topics)
@@ -123,11 +122,19 @@ that the count is not the latest."
 
 ;;;; Following sessions
 
+(defun contexture-session--number (number)
+  "Return NUMBER, an integer, with commas between the thousands."
+  (let ((text (number-to-string (or number 0))))
+    (while (string-match "\\`\\(-?[0-9]+\\)\\([0-9]\\{3\\}\\)" text)
+      (setq text (replace-match "\\1,\\2" nil nil text)))
+    text))
+
 (defun contexture-count--follow (id place redraw)
   "Keep the count of the session ID up to date for PLACE.
 PLACE is a buffer or a symbol; it follows one session at a time.  REDRAW
 is called without arguments, in that buffer, whenever the text changes."
-  (unless (assq place (contexture-count--places id))
+  (unless (assq place (when-let* ((entry (gethash id contexture-count--entries)))
+                        (contexture-count--entry-places entry)))
     (contexture-count--unfollow place)
     (when (= 0 (hash-table-count contexture-count--entries))
       (contexture-count--watch))
@@ -137,11 +144,6 @@ is called without arguments, in that buffer, whenever the text changes."
       (push (cons place redraw) (contexture-count--entry-places entry))
       (contexture-count--changed id))))
 
-(defun contexture-count--places (id)
-  "Return the places that show the session ID."
-  (when-let* ((entry (gethash id contexture-count--entries)))
-    (contexture-count--entry-places entry)))
-
 (defun contexture-count--unfollow (place)
   "Stop counting for PLACE."
   (maphash
@@ -150,11 +152,15 @@ is called without arguments, in that buffer, whenever the text changes."
        (setf (contexture-count--entry-places entry)
              (assq-delete-all place (contexture-count--entry-places entry)))
        (unless (contexture-count--entry-places entry)
-         (contexture-count--cancel entry)
+         (when (contexture-count--entry-timer entry)
+           (cancel-timer (contexture-count--entry-timer entry))
+           (setf (contexture-count--entry-timer entry) nil))
          (remhash id contexture-count--entries))))
    contexture-count--entries)
   (when (= 0 (hash-table-count contexture-count--entries))
-    (contexture-count--unwatch)))
+    (contexture-unwatch #'contexture-count--told)
+    (remove-hook 'contexture-connected-hook #'contexture-count--all-changed)
+    (remove-hook 'contexture-disconnected-hook #'contexture-count--all-changed)))
 
 (defun contexture-count--watch ()
   "Begin to follow the server."
@@ -163,12 +169,6 @@ is called without arguments, in that buffer, whenever the text changes."
   (contexture-watch #'contexture-count--told contexture-session--topics)
   (add-hook 'contexture-connected-hook #'contexture-count--all-changed)
   (add-hook 'contexture-disconnected-hook #'contexture-count--all-changed))
-
-(defun contexture-count--unwatch ()
-  "Stop following the server, as `contexture-count--watch' began to."
-  (contexture-unwatch #'contexture-count--told)
-  (remove-hook 'contexture-connected-hook #'contexture-count--all-changed)
-  (remove-hook 'contexture-disconnected-hook #'contexture-count--all-changed))
 
 (defun contexture-count--told (method params)
   "Count again what a notification of METHOD with PARAMS concerns."
@@ -268,12 +268,6 @@ CONTEXT is a manager or layers.  Of several, it is the one shown last."
     (cond ((not (bufferp place)) (funcall redraw))
           ((buffer-live-p place) (with-current-buffer place (funcall redraw)))
           (t (contexture-count--unfollow place)))))
-
-(defun contexture-count--cancel (entry)
-  "Cancel the timer of ENTRY."
-  (when (contexture-count--entry-timer entry)
-    (cancel-timer (contexture-count--entry-timer entry))
-    (setf (contexture-count--entry-timer entry) nil)))
 
 ;;; The lines of a list of items
 
@@ -629,12 +623,6 @@ Without such a conversation, return the empty string."
      (let ((text (contexture-count--text id)))
        (if (equal text "") "" (format "; %s would send %s" name text))))))
 
-(defun contexture-list--header-before (manager)
-  "Return the header line for MANAGER until its items are known."
-  (contexture-list--header-line
-   (format " %s: the server has not answered yet"
-           (contexture--capitalized (contexture--label manager)))))
-
 (defun contexture-list--header-line (text)
   "Return TEXT quoted for a header line."
   (replace-regexp-in-string "%" "%%" (contexture--visible text)))
@@ -695,10 +683,20 @@ It is the value of `contexture-agents--table'.")
 
 (defun contexture-list--draw ()
   "Show the items, redrawing only what changed."
-  (contexture-list--follow-conversation)
+  (let ((entry (contexture-count--conversation-of contexture-manager)))
+    (setq contexture-list--conversation entry)
+    (if entry
+        (contexture-count--follow (car entry) (current-buffer)
+                                  #'contexture-list--draw-header)
+      (contexture-count--unfollow (current-buffer))))
   (let ((inhibit-read-only t)
         (items (contexture-list--shown-items)))
-    (contexture-list--drop-tags)
+    (unless (zerop (hash-table-count contexture-list--tags))
+      (let ((ids (mapcar (lambda (item) (plist-get item :id))
+                         contexture-list--items)))
+        (maphash (lambda (id _)
+                   (unless (member id ids) (remhash id contexture-list--tags)))
+                 contexture-list--tags)))
     (contexture-list--draw-header)
     (contexture-list--draw-heading)
     (contexture-list--draw-rows (contexture-list--make-rows items))
@@ -712,16 +710,9 @@ It is the value of `contexture-agents--table'.")
                                      contexture-list--capacity
                                      (length (contexture-list--shown-items))
                                      contexture-list--filters)
-          (contexture-list--header-before contexture-manager))))
-
-(defun contexture-list--follow-conversation ()
-  "Find the conversation that sends this context, and follow its count."
-  (let ((entry (contexture-count--conversation-of contexture-manager)))
-    (setq contexture-list--conversation entry)
-    (if entry
-        (contexture-count--follow (car entry) (current-buffer)
-                                 #'contexture-list--draw-header)
-      (contexture-count--unfollow (current-buffer)))))
+          (contexture-list--header-line
+           (format " %s: the server has not answered yet"
+                   (contexture--capitalized (contexture--label contexture-manager)))))))
 
 (defun contexture-list--shown-items ()
   "Return the items to show, in display order."
@@ -846,7 +837,13 @@ window stays on its items."
         (goto-char (contexture-list--row-position same))
         (delete-region (point) (line-beginning-position (1+ deleted)))
         (insert (mapconcat #'cdr fresh "")))
-      (contexture-list--show-tags fresh same)
+      (unless (zerop (hash-table-count contexture-list--tags))
+        (save-excursion
+          (goto-char (contexture-list--row-position same))
+          (dolist (row fresh)
+            (when-let* ((tag (gethash (car row) contexture-list--tags)))
+              (contexture-list--put-tag tag))
+            (forward-line))))
       (mapc #'contexture-list--restore-place places))))
 
 (defun contexture-list--same (a b)
@@ -916,16 +913,6 @@ or, if that item is gone, to the same line."
 
 ;;;; Marks
 
-(defun contexture-list--show-tags (rows number)
-  "Show the marks of ROWS, the first of which is row NUMBER."
-  (unless (zerop (hash-table-count contexture-list--tags))
-    (save-excursion
-      (goto-char (contexture-list--row-position number))
-      (dolist (row rows)
-        (when-let* ((tag (gethash (car row) contexture-list--tags)))
-          (contexture-list--put-tag tag))
-        (forward-line)))))
-
 (defun contexture-list--put-tag (tag)
   "Show the mark TAG, a character or nil, on this line."
   (tabulated-list-put-tag
@@ -933,15 +920,6 @@ or, if that item is gone, to the same line."
      (?D (propertize "D" 'face 'contexture-list-flagged))
      ('nil " ")
      (_ (propertize (char-to-string tag) 'face 'contexture-list-marked)))))
-
-(defun contexture-list--drop-tags ()
-  "Forget the marks of items that left the context."
-  (unless (zerop (hash-table-count contexture-list--tags))
-    (let ((ids (mapcar (lambda (item) (plist-get item :id))
-                       contexture-list--items)))
-      (maphash (lambda (id _)
-                 (unless (member id ids) (remhash id contexture-list--tags)))
-               contexture-list--tags))))
 
 (defun contexture-list--tagged (tag)
   "Return the ids of the items shown that have the mark TAG."
@@ -1077,6 +1055,14 @@ name or contents.
   (add-hook 'kill-buffer-hook #'contexture-list--unwatch nil t)
   (add-hook 'window-size-change-functions #'contexture-list--resized nil t))
 
+(defun contexture-list-help ()
+  "Show the menu of Contexture's commands, or the keys of the list."
+  (interactive)
+  (let ((menu 'contexture-menu))        ; which needs a newer Emacs or transient
+    (if (commandp menu)
+        (call-interactively menu)
+      (describe-mode))))
+
 ;;;###autoload
 (defun contexture-list (manager)
   "List the items of the context MANAGER, a name or a list of names.
@@ -1101,14 +1087,6 @@ another one is offered."
       (contexture-list--watch)
       (contexture-list--update-capacity)
       (contexture-list--update t))))
-
-(defun contexture-list-help ()
-  "Show the menu of Contexture's commands, or the keys of the list."
-  (interactive)
-  (let ((menu 'contexture-menu))        ; which needs a newer Emacs or transient
-    (if (commandp menu)
-        (call-interactively menu)
-      (describe-mode))))
 
 ;;;; Following the context
 
@@ -1305,6 +1283,13 @@ point."
   (or (and (not (use-region-p)) (contexture-list--tagged ?>))
       (contexture-list--ids-here)))
 
+(defun contexture-list--wishes ()
+  "Return the items that a command applies to, for `contexture-agents--toggle'."
+  (mapcar (lambda (id)
+            (contexture-agents--wish (contexture-list--manager-of id)
+                                     (contexture-list--item-with id)))
+          (contexture-list--ids)))
+
 ;;;; Commands
 
 (defun contexture-list-refresh (&rest _)
@@ -1499,7 +1484,14 @@ If its source is gone, show the item's text."
   "Show BUFFER, at the line that METADATA names."
   (pop-to-buffer buffer)
   (when-let* ((line (plist-get metadata :start-line)))
-    (contexture-list-item--go-to-line line)))
+    (let ((position (save-excursion
+                      (save-restriction
+                        (widen)
+                        (contexture--line-position line)))))
+      (unless (<= (point-min) position (point-max))
+        (widen))
+      (push-mark nil t)
+      (goto-char position))))
 
 (defun contexture-list-item--source-buffer (metadata)
   "Return a buffer with the file, or else the buffer, that METADATA names, or nil."
@@ -1509,17 +1501,6 @@ If its source is gone, show the item's text."
           ((and file (file-exists-p file)) (find-file-noselect file))
           (file nil)
           (buffer (get-buffer buffer)))))
-
-(defun contexture-list-item--go-to-line (line)
-  "Go to LINE of the whole buffer, widening if it is hidden."
-  (let ((position (save-excursion
-                    (save-restriction
-                      (widen)
-                      (contexture--line-position line)))))
-    (unless (<= (point-min) position (point-max))
-      (widen))
-    (push-mark nil t)
-    (goto-char position)))
 
 (defun contexture-list-show ()
   "Show the text of the item at point in another window."
@@ -1667,7 +1648,10 @@ Select it unless the user went elsewhere meanwhile."
 If the item was changed elsewhere meanwhile, nothing is overwritten: a
 message says so, and you can repeat the command to overwrite that change."
   (interactive)
-  (contexture-list-item--check-editing)
+  (unless contexture-list-item--edited
+    (user-error "No item is edited here"))
+  (when contexture-list-item--saving
+    (user-error "The server has not answered yet"))
   (cond ((not (buffer-modified-p))
          (message "Nothing was changed")
          (quit-window t))
@@ -1679,13 +1663,6 @@ message says so, and you can repeat the command to overwrite that change."
             (list :ids (list (plist-get contexture-list-item--edited :id)))
             (lambda (items) (contexture-list-item--save (car items)))
             #'contexture-list-item--not-saved))))
-
-(defun contexture-list-item--check-editing ()
-  "Signal an error unless this buffer edits an item and is not being saved."
-  (unless contexture-list-item--edited
-    (user-error "No item is edited here"))
-  (when contexture-list-item--saving
-    (user-error "The server has not answered yet")))
 
 (defun contexture-list-item--save (current)
   "Save this buffer's text unless the item changed meanwhile.
@@ -2450,21 +2427,17 @@ a context.  If this buffer's context is empty, another one is offered."
         (buffer (get-buffer-create contexture-preview-buffer)))
     (with-current-buffer buffer
       (unless contexture-preview-mode
-        (contexture-preview--major-mode)
+        (delay-mode-hooks
+          (cond ((fboundp 'gfm-mode) (gfm-mode))
+                ((fboundp 'markdown-mode) (markdown-mode))
+                (t (text-mode)
+                   (setq-local outline-regexp "#+ "))))
         (contexture-preview-mode))
       (add-hook 'kill-buffer-hook #'contexture-preview--unwatch nil t)
       (contexture-watch #'contexture-preview--changed)
       (setq contexture-manager manager)
       (contexture-preview--show rendered))
     (pop-to-buffer buffer)))
-
-(defun contexture-preview--major-mode ()
-  "Turn on the best major mode for Markdown that is installed."
-  (delay-mode-hooks
-    (cond ((fboundp 'gfm-mode) (gfm-mode))
-          ((fboundp 'markdown-mode) (markdown-mode))
-          (t (text-mode)
-             (setq-local outline-regexp "#+ ")))))
 
 (defun contexture-preview--show (rendered)
   "Show RENDERED, a result of `render-items', keeping point's line."

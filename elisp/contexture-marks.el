@@ -75,24 +75,20 @@ AFTER, BEG, END and LENGTH are the arguments of overlay hooks."
                     (not contexture-overlay--undo-moves)
                     (or (<= beg (overlay-start overlay))
                         (>= end (overlay-end overlay))))
-           (contexture-overlay--note-lost overlay beg end)))
+           ;; That text is about to be deleted.
+           (let ((start (overlay-start overlay))
+                 (stop (overlay-end overlay)))
+             (overlay-put overlay 'contexture-lost
+                          (cons (list (- end beg)
+                                      (and (<= beg start) (- start beg))
+                                      (and (<= stop end) (- stop beg)))
+                                (seq-take (overlay-get overlay 'contexture-lost)
+                                          (1- contexture-overlay--lost-limit)))))))
         ((and (eql length 0) (not (contexture-overlay--restored overlay beg end)))
          (when (and (= beg (overlay-start overlay)) (eq (char-before end) ?\n)
                     (not (overlay-get overlay 'contexture-partial)))
            ;; Lines were inserted before the first one.
            (move-overlay overlay end (max end (overlay-end overlay)))))))
-
-(defun contexture-overlay--note-lost (overlay beg end)
-  "Remember where OVERLAY's borders are in the text from BEG to END.
-That text is about to be deleted."
-  (let ((start (overlay-start overlay))
-        (stop (overlay-end overlay)))
-    (overlay-put overlay 'contexture-lost
-                 (cons (list (- end beg)
-                             (and (<= beg start) (- start beg))
-                             (and (<= stop end) (- stop beg)))
-                       (seq-take (overlay-get overlay 'contexture-lost)
-                                 (1- contexture-overlay--lost-limit))))))
 
 (defun contexture-overlay--restored (overlay beg end)
   "Return non-nil if undo restored OVERLAY along with BEG to END.
@@ -225,11 +221,6 @@ The value is a list of one list, which holds the former local value of
         (when (and context (contexture--of-context-p manager context))
           (contexture-marks--fetch context))))))
 
-(defun contexture-marks--fetch-all ()
-  "Fetch the contexts of all buffers that have the mode."
-  (dolist (buffer (contexture-marks--buffers))
-    (with-current-buffer buffer (contexture-marks--fetch))))
-
 (defun contexture-marks--fetch (&optional context)
   "Fetch the items of CONTEXT, by default this buffer's, and mark them.
 Until the answer comes, further changes are only noted, so that many
@@ -358,18 +349,14 @@ reuse OVERLAY if it is non-nil and ITEM's lines are still the same."
                     ((and overlay (not (overlay-get overlay 'contexture-live))
                           (equal lines (overlay-get overlay 'contexture-lines)))
                      overlay)
-                    (t (contexture-marks--make metadata)))))
+                    (t (when-let* ((bounds (contexture-marks--bounds metadata)))
+                         (contexture-overlay--make (car bounds) (cdr bounds)))))))
     (when new
       (overlay-put new 'contexture-mark id)
       (overlay-put new 'contexture-lines lines)
       (when (and overlay (not (eq overlay new)))
         (contexture-marks--remove overlay)))
     new))
-
-(defun contexture-marks--make (metadata)
-  "Return a new overlay over the lines that METADATA names, or nil."
-  (when-let* ((bounds (contexture-marks--bounds metadata)))
-    (contexture-overlay--make (car bounds) (cdr bounds))))
 
 (defun contexture-marks--dress (overlay manager item)
   "Give OVERLAY the look and the help text of ITEM of MANAGER."
@@ -556,7 +543,8 @@ the prefix to which you bound the variable `contexture-command-map':
 (defun contexture--mode-connected ()
   "Show the sizes from the server that was just connected."
   (contexture--fetch-totals)
-  (contexture-marks--fetch-all))
+  (dolist (buffer (contexture-marks--buffers))
+    (with-current-buffer buffer (contexture-marks--fetch))))
 
 ;;;; The mouse
 
@@ -979,26 +967,22 @@ or nil for a whole buffer."
           (contexture-live--item-told item) told)
     (when (and (car told) (not (nth 2 told)) (not (nth 3 told)))
       (setf (contexture-live--item-saved item) told))
-    (contexture-live--put item place)
+    ;; Keep an existing overlay, which may be a mark, too.
+    (pcase-let ((overlay (contexture-live--item-overlay item))
+                (`(,beg ,end ,partial) place))
+      (cond ((and place (overlayp overlay))
+             (move-overlay overlay beg end (current-buffer)))
+            (t (contexture-live--drop-overlay item)
+               (setf (contexture-live--item-overlay item)
+                     (when place
+                       (setq overlay (contexture-overlay--make beg end (and partial t)))
+                       (overlay-put overlay 'contexture-live t)
+                       overlay)))))
     (cl-pushnew item contexture-live--items)
     (cl-pushnew item contexture-live--new)
     (puthash id (cons (current-buffer) item) contexture-live--places)
     (setq contexture-live--file (expand-file-name buffer-file-name))
     (contexture-live--join)))
-
-(defun contexture-live--put (item place)
-  "Put the overlay of ITEM at PLACE, as in `contexture-live--track'.
-Keep an existing overlay, which may be a mark, too."
-  (pcase-let ((overlay (contexture-live--item-overlay item))
-              (`(,beg ,end ,partial) place))
-    (cond ((and place (overlayp overlay))
-           (move-overlay overlay beg end (current-buffer)))
-          (t (contexture-live--drop-overlay item)
-             (setf (contexture-live--item-overlay item)
-                   (when place
-                     (setq overlay (contexture-overlay--make beg end (and partial t)))
-                     (overlay-put overlay 'contexture-live t)
-                     overlay))))))
 
 (defun contexture-live--join ()
   "Make the items of this buffer follow your edits."

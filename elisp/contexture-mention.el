@@ -369,7 +369,10 @@ Punctuation after it belongs to the sentence."
 (defun contexture-mention--begin (start)
   "Return the data for completing the name at START."
   (let* ((root (contexture-mention--root))
-         (manager (contexture-mention--context))
+         (manager (or (contexture--known-context)
+                      (when (contexture-running-p)
+                        (contexture--with-layers #'ignore #'ignore)
+                        nil)))
          (files (contexture-files--of root (not (contexture--project-root)))))
     (contexture-mention--ask-items manager)
     (contexture-mention--wait
@@ -552,13 +555,6 @@ matches may come."
 
 ;;;; Items
 
-(defun contexture-mention--context ()
-  "Return the context of this buffer, or nil until its layers are known."
-  (or (contexture--known-context)
-      (when (contexture-running-p)
-        (contexture--with-layers #'ignore #'ignore)
-        nil)))
-
 (defun contexture-mention--ask-items (manager)
   "Fetch the items of MANAGER, a name or a list of layers, if a server runs."
   (pcase-let ((`(,time ,state . ,items)
@@ -704,17 +700,13 @@ Leave out those of SESSION's own buffer."
                                  (list 'contexture-mention (substring-no-properties name)
                                        'rear-nonsticky '(contexture-mention))))
           (when (eq contexture-mention-action 'add)
-            (contexture-mention--add session name)))))))
-
-(defun contexture-mention--add (session name)
-  "Add the file or symbol NAME of SESSION to this buffer's context."
-  (condition-case problem
-      (if (contexture-mention--file-p session name)
-          (contexture-add-file
-           (expand-file-name (contexture-mention--unquote name)
-                             (contexture-mention--session-root session)))
-        (contexture-add-symbol name))
-    (user-error (contexture--message "%s" (error-message-string problem)))))
+            (condition-case problem
+                (if (contexture-mention--file-p session name)
+                    (contexture-add-file
+                     (expand-file-name (contexture-mention--unquote name)
+                                       (contexture-mention--session-root session)))
+                  (contexture-add-symbol name))
+              (user-error (contexture--message "%s" (error-message-string problem))))))))))
 
 (defun contexture-mention--file-p (session name)
   "Return non-nil if NAME is one of SESSION's files."

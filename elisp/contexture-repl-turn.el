@@ -18,23 +18,12 @@
 (require 'contexture-repl-view)
 (eval-when-compile (require 'subr-x))
 
-(declare-function contexture-repl--configure "contexture-repl" (&rest settings))
-(declare-function contexture-repl--fetch-settings "contexture-repl" ())
-(declare-function contexture-tools--entry-text "contexture-tools" (entry))
-(declare-function contexture-tools--names "contexture-tools" ())
 (declare-function json-pretty-print-buffer "json" (&optional minimize))
-(declare-function contexture-repl--origin-watch "contexture-repl" (origin) t)
 (declare-function jsonrpc-notify "jsonrpc" (connection method params))
 (declare-function jsonrpc-running-p "jsonrpc" (conn))
-(declare-function contexture-repl--command-p "contexture-repl" (text))
 (declare-function contexture-repl--run-command "contexture-repl" (text))
 (declare-function contexture-provider--when-ready "contexture-doctor" (function))
-(declare-function contexture-repl--directive-p "contexture-repl" (text))
-(declare-function contexture-repl--renamed "contexture-repl" (name))
-(declare-function contexture-repl--fetch-stats "contexture-repl" (&optional after-turn))
-(declare-function contexture-repl--management-text "contexture-repl" (result))
 (declare-function contexture-repl--open "contexture-repl" (session))
-(declare-function contexture-repl--fetch-items "contexture-repl" ())
 (defvar contexture--own-call)
 (defvar contexture-repl--editing)
 
@@ -205,10 +194,6 @@ If the file cannot be written, only tell the user."
     (contexture-repl--write-file
      (list :history history :drafts drafts :sessions sessions))
     (setq contexture-repl--new-history nil)))
-
-(defun contexture-repl--forget-kept (session)
-  "Delete the saved data of SESSION, a name that is no longer used."
-  (contexture-repl--save session nil nil))
 
 (defun contexture-repl--with-entry (key value alist)
   "Return ALIST with VALUE for KEY at its head, without KEY if VALUE is nil."
@@ -720,6 +705,57 @@ Ask again, unless the server no longer waits for it."
   (dolist (approval contexture-repl--approvals)
     (contexture-repl--settle-approval approval "not decided")))
 
+;;;; What the server keeps of a session
+
+(defvar-local contexture-repl--configuring 0
+  "Number of unanswered calls that set or fetch settings.")
+
+(defun contexture-repl--configure (&rest settings)
+  "Store SETTINGS, a plist, for this session on the server."
+  (contexture-repl--configure-then settings #'ignore #'ignore))
+
+(defun contexture-repl--configure-then (settings done refused)
+  "Store SETTINGS, a plist, for this session on the server.
+Then call DONE, or REFUSED, before fetching the settings in effect."
+  (cl-incf contexture-repl--configuring)
+  (contexture-repl--request
+   'configure-session
+   (append (list :session (contexture-repl--session-id)) settings
+           (and settings (list :request-key (contexture--make-request-key))))
+   (lambda (result)
+     (when (= 0 (cl-decf contexture-repl--configuring))
+       (when (plist-member result :manage)
+         (contexture-repl--take :manage (and (plist-get result :manage) t))
+         (when (plist-get result :template)
+           (contexture-repl--take :template
+                                  (contexture--name (plist-get result :template)))))
+       (when (plist-member result :tools)
+         (setq contexture-repl--tool-settings
+               (list :tools (plist-get result :tools)
+                     :allowed-tools (plist-get result :allowed-tools))))
+       (contexture-repl--draw-header))
+     (funcall done))
+   (lambda (problem)
+     (cl-decf contexture-repl--configuring)
+     (when settings
+       (contexture-repl--show-problem problem)
+       (funcall refused)
+       (contexture-repl--fetch-settings)))))
+
+(defun contexture-repl--fetch-settings ()
+  "Fetch the settings in effect for this session, and show them."
+  (contexture-repl--configure))
+
+(defun contexture-repl--take (key value)
+  "Set KEY of this session's settings to VALUE, in this buffer only."
+  (setq contexture-repl--settings (plist-put contexture-repl--settings key value)))
+
+(defun contexture-repl--choose (key value)
+  "Set KEY of this session's settings to VALUE, and save that."
+  (contexture-repl--take key value)
+  (contexture-repl--draw-header)
+  (contexture-repl--keep-draft))
+
 ;;;; Which tools there are
 
 (defun contexture-repl-tools (what &optional tool)
@@ -1000,22 +1036,18 @@ are cancelled again."
   (dolist (turn contexture-repl--turns)
     (when (contexture-repl--turn-id turn)
       (setf (contexture-repl--turn-pending turn) nil)
-      (contexture-repl--take-back turn)
+      (when (and (contexture-repl--turn-answer turn)
+                 (buffer-live-p (contexture-repl--turn-buffer turn)))
+        (with-current-buffer (contexture-repl--turn-buffer turn)
+          (contexture-repl--drop-approvals)
+          (contexture-repl--delete-from (contexture-repl--turn-answer turn))
+          (setf (contexture-repl--turn-answer turn) nil
+                (contexture-repl--turn-earlier turn) nil
+                (contexture-repl--turn-state turn) nil
+                (contexture-repl--turn-pieces turn) nil)
+          (contexture-repl--note "The server went away and was asked again.")))
       (when (contexture-repl--turn-asked turn)
         (contexture-repl--send-cancel turn)))))
-
-(defun contexture-repl--take-back (turn)
-  "Remove the drawn part of TURN's answer."
-  (when (and (contexture-repl--turn-answer turn)
-             (buffer-live-p (contexture-repl--turn-buffer turn)))
-    (with-current-buffer (contexture-repl--turn-buffer turn)
-      (contexture-repl--drop-approvals)
-      (contexture-repl--delete-from (contexture-repl--turn-answer turn))
-      (setf (contexture-repl--turn-answer turn) nil
-            (contexture-repl--turn-earlier turn) nil
-            (contexture-repl--turn-state turn) nil
-            (contexture-repl--turn-pieces turn) nil)
-      (contexture-repl--note "The server went away and was asked again."))))
 
 ;;; One question and its answer
 
@@ -1051,6 +1083,10 @@ Above the prompt, move point to the prompt."
         (t (contexture-repl--check-idle)
            (contexture-repl--send-text (string-trim (contexture-repl--text))))))
 
+(defun contexture-repl--command-p (text)
+  "Return non-nil if TEXT is a command, not a path or a comment."
+  (string-match-p "\\`/[a-z-]*\\(?:[ \t]\\|[ \t\n]*\\'\\)" text))
+
 (defun contexture-repl--check-idle ()
   "Signal an error if a turn is being answered."
   (when (contexture-repl--busy-p)
@@ -1074,17 +1110,16 @@ Above the prompt, move point to the prompt."
                :key (contexture--make-request-key)
                :question (contexture-repl--add-message :user text :origin origin))))
     (setq contexture-repl--turn turn)
-    (contexture-repl--name-session text)
-    (contexture-repl--begin-turn turn)
+    (when (and (string-match-p "\\`conversation-[0-9]+\\'"
+                               (plist-get contexture-repl--session :session))
+               (null (cdr contexture-repl--messages)))
+      (contexture-repl--rename (string-trim (contexture-repl--first-words text)) 1))
+    (push turn contexture-repl--turns)
+    (add-hook 'contexture-notification-functions #'contexture-repl--progress)
+    (add-hook 'contexture-connected-hook #'contexture-repl--asked-again)
+    (contexture-repl--draw-header)
     (contexture-repl--keep-draft)
     (contexture-repl--take-checkpoint turn)))
-
-(defun contexture-repl--name-session (text)
-  "Name this session after TEXT, its first question, if it has only a number."
-  (when (and (string-match-p "\\`conversation-[0-9]+\\'"
-                             (plist-get contexture-repl--session :session))
-             (null (cdr contexture-repl--messages)))
-    (contexture-repl--rename (string-trim (contexture-repl--first-words text)) 1)))
 
 (defun contexture-repl--rename (name number)
   "Give this session the NAME, with NUMBER if that is not 1.
@@ -1098,12 +1133,22 @@ If another session has that name, try the next number."
      (when (eq (plist-get (plist-get problem :data) :kind) :session-exists)
        (contexture-repl--rename name (1+ number))))))
 
-(defun contexture-repl--begin-turn (turn)
-  "Listen to the server's notifications about TURN."
-  (push turn contexture-repl--turns)
-  (add-hook 'contexture-notification-functions #'contexture-repl--progress)
-  (add-hook 'contexture-connected-hook #'contexture-repl--asked-again)
-  (contexture-repl--draw-header))
+(defun contexture-repl--renamed (name)
+  "Record that the session of this buffer is called NAME now."
+  (let ((old (plist-get contexture-repl--session :session)))
+    (when (and name (not (equal name old)))
+      (setq contexture-repl--session
+            (plist-put (copy-sequence contexture-repl--session) :session name)
+            contexture-repl--kept nil)
+      (contexture-repl--save old nil nil)
+      (contexture-repl--keep-draft)
+      (when (string-prefix-p (contexture-repl--buffer-name old) (buffer-name))
+        (rename-buffer (contexture-repl--buffer-name name) t))
+      (contexture-repl--draw-header))))
+
+(defun contexture-repl--buffer-name (name)
+  "Return the name of the buffer of the session NAME."
+  (contexture--format "*contexture: %s*" name))
 
 (defun contexture-repl--take-checkpoint (turn)
   "Take a checkpoint before TURN, then go on.
@@ -1186,13 +1231,16 @@ A command at the prompt would not be sent."
                                :phase (plist-get contexture-repl--settings :phase))
             (contexture-repl--model-params))))
 
+(defconst contexture-repl--directive "@context-helper "
+  "Prefix of a question that names its own template.")
+
 (defun contexture-repl--managing-params (text)
   "Return the parameters about notes for a turn with TEXT.
 These are the choices in the header line, if there are any.  A template
 that TEXT names is left to the server."
   (let ((settings contexture-repl--settings))
     (when (and (plist-member settings :manage)
-               (not (contexture-repl--directive-p text)))
+               (not (string-match-p "\\`[ \t]*@context-helper[ \t]+[^ \t\n]" text)))
       (if (plist-get settings :manage)
           (append '(:manage t)
                   (contexture--plist :template (plist-get settings :template)))
@@ -1285,6 +1333,75 @@ The command that made the call goes back to the prompt."
   (contexture-repl--keep-draft)
   (contexture-repl--tell-watch turn 'done content)
   (run-hooks 'contexture-repl-answered-hook))
+
+(defun contexture-repl--management-text (result)
+  "Return a phrase for the notes of RESULT's turn, or nil."
+  (let* ((management (plist-get result :management))
+         (template (plist-get management :template)))
+    (pcase (contexture--name (plist-get management :status))
+      ("managed" (concat (format "Notes with %s" template)
+                         (if (equal "project" (contexture--name
+                                               (plist-get management :source)))
+                             " of the project" "")
+                         (contexture-repl--tokens-change management)
+                         (if (plist-get management :cached)
+                             "; the notes were there already" "")))
+      ("below-threshold"
+       (concat (format "No notes with %s yet: the history%s is below its threshold"
+                       template
+                       (let ((tokens (plist-get management :tokens-before)))
+                         (if tokens (format ", %s," (contexture--count tokens "token"))
+                           "")))))
+      ("disabled" (format "No notes: %s"
+                          (or (plist-get management :reason)
+                              (format "the template %s takes notes on no turns" template))))
+      ("failed" (contexture-repl--failed-managing-text management)))))
+
+(defun contexture-repl--failed-managing-text (management)
+  "Return a phrase for the notes that failed, from MANAGEMENT."
+  (concat "No notes were taken, so the whole history was sent: "
+          (let ((step (plist-get management :step)))
+            (if step (format "%s: " (contexture--name step)) ""))
+          (or (plist-get management :reason) "no reason was given")
+          (let ((template (plist-get management :template)))
+            (if template (format " (template %s)" template) ""))))
+
+(defun contexture-repl--tokens-change (management)
+  "Return a phrase for the tokens before and after, from MANAGEMENT, or \"\"."
+  (let ((before (plist-get management :tokens-before))
+        (after (plist-get management :tokens-after)))
+    (if (and before after) (format ": %d → %s" before (contexture--count after "token"))
+      "")))
+
+(defun contexture-repl--request-stats (success &optional failure)
+  "Ask how full the model's window is; SUCCESS gets the answer.
+FAILURE is as in `contexture-repl--request'."
+  (contexture-repl--request
+   'session-stats (contexture--plist
+                   :session (contexture-repl--session-id)
+                   :model (plist-get (contexture-repl--model-params) :model))
+   success failure))
+
+(defun contexture-repl--fetch-stats (&optional after-turn)
+  "Ask how full the model's window is, and show that.
+AFTER-TURN is non-nil after a turn of this buffer.  Until the answer is
+there, notifications about new messages may then concern that turn."
+  (when after-turn (cl-incf contexture-repl--asking))
+  (contexture-repl--count)
+  (contexture-repl--request-stats
+   (lambda (stats)
+     (when after-turn (cl-decf contexture-repl--asking))
+     (setq contexture-repl--stats stats
+           contexture-repl--log-length (max contexture-repl--log-length
+                                            (or (plist-get stats :log) 0)))
+     (contexture-repl--draw-header))
+   (lambda (_) (when after-turn (cl-decf contexture-repl--asking)))))
+
+(defun contexture-repl--count ()
+  "Have what this buffer would send counted, now and after every change."
+  (when-let* ((id (plist-get contexture-repl--session :id)))
+    (contexture-count--follow id (current-buffer) #'contexture-repl--draw-header)
+    (contexture-count--changed id)))
 
 (defun contexture-repl--so-far (turn)
   "Return the drawn text of TURN's answer."
@@ -1494,7 +1611,11 @@ the old question and all that followed; \\[contexture-repl-cancel] leaves \
 everything as it was."
   (interactive)
   (contexture-repl--check-idle)
-  (let ((question (contexture-repl--question-at-point)))
+  (let ((question (let* ((message (or (contexture-repl--message-at (point))
+                                      (user-error "You have asked nothing yet")))
+                         (older (memq message contexture-repl--messages)))
+                    (or (cl-find :user older :key #'contexture-repl--message-role)
+                        (user-error "There is no question here")))))
     (unless (string-blank-p (contexture-repl--text))
       (contexture-repl--remember (contexture-repl--text)))
     (setq contexture-repl--editing question)
@@ -1502,14 +1623,6 @@ everything as it was."
     (message (substitute-command-keys
               "\\[contexture-repl-send] replaces the question and what followed, \
 \\[contexture-repl-cancel] leaves them"))))
-
-(defun contexture-repl--question-at-point ()
-  "Return the question at point, or the one whose answer is at point."
-  (let* ((message (or (contexture-repl--message-at (point))
-                      (user-error "You have asked nothing yet")))
-         (older (memq message contexture-repl--messages)))
-    (or (cl-find :user older :key #'contexture-repl--message-role)
-        (user-error "There is no question here"))))
 
 (defun contexture-repl-branch (&optional name)
   "Branch from the message at point, by default the last, into a new session.

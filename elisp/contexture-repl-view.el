@@ -90,6 +90,16 @@ After twice as many it is broken anywhere.")
 (defconst contexture-repl-markdown--rule "[ \t]*|[ \t]*:?-[-:| \t]*|[ \t]*$"
   "Regexp for the row below the head of a table.")
 
+(defconst contexture-repl-markdown--spans
+  '(("`" "`\\([^`\n]+\\)`" contexture-repl-inline-code)
+    ("**" "\\*\\*\\([^ *\n][^*\n]*\\)\\*\\*" bold)
+    ("__" "\\_<__\\([^ _\n][^_\n]*\\)__\\_>" bold)
+    ("*" "\\(?:^\\|[^*]\\)\\*\\([^ *\n][^*\n]*\\)\\*" italic)
+    ("_" "\\_<_\\([^ _\n][^_\n]*\\)_\\_>" italic)
+    ("~~" "~~\\([^ ~\n][^~\n]*\\)~~" (:strike-through t)))
+  "Markup within lines, as (MARK REGEXP FACE).
+Only lines that contain MARK are searched for REGEXP, which takes longer.")
+
 (cl-defstruct (contexture-repl--block (:constructor contexture-repl--make-block)
                                       (:copier nil))
   "A block of code, stored as a property of its text.
@@ -119,7 +129,14 @@ PROPERTIES are those of the whole text."
   (contexture-repl-markdown--insert-broken state text)
   (let ((end (point)))
     (contexture-repl-markdown--draw-lines state end)
-    (contexture-repl-markdown--draw-rest state end)
+    (let ((beg (marker-position (contexture-repl-markdown--state-done state))))
+      (when (< beg end (+ beg contexture-repl-markdown--longest))
+        (remove-list-of-text-properties beg end contexture-repl-markdown--looks)
+        (if-let* ((block (contexture-repl-markdown--state-open state)))
+            (add-text-properties beg end (list 'face 'contexture-repl-code
+                                               'contexture-block block))
+          (unless (contexture-repl-markdown--fence-p beg end)
+            (contexture-repl-markdown--draw-prose beg end)))))
     (goto-char end)))
 
 (defun contexture-repl-markdown--end (state)
@@ -208,17 +225,6 @@ not be broken yet."
       (goto-char done))
     (when code (contexture-repl-markdown--draw-code state code (point)))))
 
-(defun contexture-repl-markdown--draw-rest (state end)
-  "Draw the last line of STATE's text, up to END, for now."
-  (let ((beg (marker-position (contexture-repl-markdown--state-done state))))
-    (when (< beg end (+ beg contexture-repl-markdown--longest))
-      (remove-list-of-text-properties beg end contexture-repl-markdown--looks)
-      (if-let* ((block (contexture-repl-markdown--state-open state)))
-          (add-text-properties beg end (list 'face 'contexture-repl-code
-                                             'contexture-block block))
-        (unless (contexture-repl-markdown--fence-p beg end)
-          (contexture-repl-markdown--draw-prose beg end))))))
-
 (defun contexture-repl-markdown--draw-line (state beg end)
   "Draw the line from BEG to END of STATE's text for good."
   (remove-list-of-text-properties beg end (cons 'contexture-block
@@ -228,7 +234,15 @@ not be broken yet."
              (contexture-repl-markdown--close state beg end)
            (contexture-repl-markdown--draw-code state beg end)))
         ((contexture-repl-markdown--fence-p beg end)
-         (contexture-repl-markdown--open state beg end)
+         (let ((language (downcase (match-string-no-properties 2))))
+           (setf (contexture-repl-markdown--state-open state)
+                 (contexture-repl--make-block
+                  :mark (match-string-no-properties 1)
+                  :indent (- (match-beginning 1) beg)
+                  :language language
+                  :mode (contexture-repl-markdown--mode language))
+                 (contexture-repl-markdown--state-code-at state) nil)
+           (put-text-property beg end 'face 'contexture-repl-markup))
          (contexture-repl-markdown--align-table beg))
         (t (contexture-repl-markdown--draw-prose beg end)
            (goto-char beg)
@@ -252,18 +266,6 @@ not be broken yet."
          (progn (skip-chars-forward " \t" end) (= (point) end)))))
 
 ;;;; Blocks of code
-
-(defun contexture-repl-markdown--open (state beg end)
-  "Make STATE enter the block whose fence, just matched, is from BEG to END."
-  (let ((language (downcase (match-string-no-properties 2))))
-    (setf (contexture-repl-markdown--state-open state)
-          (contexture-repl--make-block
-           :mark (match-string-no-properties 1)
-           :indent (- (match-beginning 1) beg)
-           :language language
-           :mode (contexture-repl-markdown--mode language))
-          (contexture-repl-markdown--state-code-at state) nil)
-    (put-text-property beg end 'face 'contexture-repl-markup)))
 
 (defun contexture-repl-markdown--close (state beg end)
   "Make STATE leave its block, whose closing fence is from BEG to END."
@@ -378,7 +380,24 @@ first, and a tree-sitter mode is taken if there is no other."
   (unless (> (- end beg) (* 2 contexture-repl-markdown--longest))
     (goto-char beg)
     (contexture-repl-markdown--draw-kind beg end)
-    (contexture-repl-markdown--draw-inline beg end)))
+    (pcase-dolist (`(,mark ,regexp ,face) contexture-repl-markdown--spans)
+      (goto-char beg)
+      (when (search-forward mark end t)
+        (contexture-repl-markdown--each regexp beg end face)))
+    (goto-char beg)
+    (while (re-search-forward "`\\([^` \n]*[./][^` \n]*\\)`" end t)
+      (let ((target (match-string-no-properties 1)))
+        (when (save-match-data (contexture-repl-markdown--place target))
+          (contexture-repl-markdown--link (match-beginning 1) (match-end 1) target))))
+    (goto-char beg)
+    (when (search-forward "](" end t)
+      (goto-char beg)
+      (while (re-search-forward "\\[\\([^]\n]+\\)\\](\\([^) \n]+\\))" end t)
+        (unless (contexture-repl-markdown--code-p (match-beginning 0))
+          (contexture-repl-markdown--hide (match-beginning 0) (match-beginning 1))
+          (contexture-repl-markdown--hide (match-end 1) (match-end 0))
+          (contexture-repl-markdown--link (match-beginning 1) (match-end 1)
+                                          (match-string-no-properties 2)))))))
 
 (defun contexture-repl-markdown--draw-kind (beg end)
   "Draw the line from BEG to END as a heading, a list entry or a quote."
@@ -417,45 +436,6 @@ first, and a tree-sitter mode is taken if there is no other."
     (define-key map [mouse-2] #'contexture-repl-follow-link)
     map)
   "Keymap of links in answers.")
-
-(defconst contexture-repl-markdown--spans
-  '(("`" "`\\([^`\n]+\\)`" contexture-repl-inline-code)
-    ("**" "\\*\\*\\([^ *\n][^*\n]*\\)\\*\\*" bold)
-    ("__" "\\_<__\\([^ _\n][^_\n]*\\)__\\_>" bold)
-    ("*" "\\(?:^\\|[^*]\\)\\*\\([^ *\n][^*\n]*\\)\\*" italic)
-    ("_" "\\_<_\\([^ _\n][^_\n]*\\)_\\_>" italic)
-    ("~~" "~~\\([^ ~\n][^~\n]*\\)~~" (:strike-through t)))
-  "Markup within lines, as (MARK REGEXP FACE).
-Only lines that contain MARK are searched for REGEXP, which takes longer.")
-
-(defun contexture-repl-markdown--draw-inline (beg end)
-  "Draw code, emphasis and links between BEG and END."
-  (pcase-dolist (`(,mark ,regexp ,face) contexture-repl-markdown--spans)
-    (goto-char beg)
-    (when (search-forward mark end t)
-      (contexture-repl-markdown--each regexp beg end face)))
-  (contexture-repl-markdown--draw-places beg end)
-  (goto-char beg)
-  (when (search-forward "](" end t)
-    (contexture-repl-markdown--draw-links beg end)))
-
-(defun contexture-repl-markdown--draw-links (beg end)
-  "Draw the links between BEG and END."
-  (goto-char beg)
-  (while (re-search-forward "\\[\\([^]\n]+\\)\\](\\([^) \n]+\\))" end t)
-    (unless (contexture-repl-markdown--code-p (match-beginning 0))
-      (contexture-repl-markdown--hide (match-beginning 0) (match-beginning 1))
-      (contexture-repl-markdown--hide (match-end 1) (match-end 0))
-      (contexture-repl-markdown--link (match-beginning 1) (match-end 1)
-                                      (match-string-no-properties 2)))))
-
-(defun contexture-repl-markdown--draw-places (beg end)
-  "Draw code between BEG and END that names a file of the project as a link."
-  (goto-char beg)
-  (while (re-search-forward "`\\([^` \n]*[./][^` \n]*\\)`" end t)
-    (let ((target (match-string-no-properties 1)))
-      (when (save-match-data (contexture-repl-markdown--place target))
-        (contexture-repl-markdown--link (match-beginning 1) (match-end 1) target)))))
 
 (defun contexture-repl-markdown--link (beg end target)
   "Make the text from BEG to END a link to TARGET."
@@ -642,6 +622,14 @@ TEXT the message's text.  FROM is a marker where it begins.  CHECKPOINT,
 for a question, is the id of the checkpoint taken just before; ORIGIN is
 where the code in it came from."
   id role text from checkpoint origin)
+
+(cl-defstruct (contexture-repl--origin (:constructor contexture-repl--make-origin)
+                                       (:copier nil))
+  "Origin of the code in a question.
+The code is between the markers BEG and END in BUFFER, which visited
+FILE; TEXT is the code as it was then.  WATCH, if non-nil, is a function
+that is called with the answer so far and with `more', `done' or `failed'."
+  buffer beg end file text watch)
 
 (defvar-local contexture-repl--session nil
   "The session of this buffer, as the server describes it.")

@@ -28,9 +28,6 @@
 (eval-when-compile (require 'subr-x))
 
 (declare-function contexture-trust--ask "contexture-doctor" (project templates then))
-(declare-function contexture-session-views "contexture-session" (&optional session))
-(declare-function contexture-explain "contexture-dashboard" (&optional back session))
-(declare-function contexture-mention-mode "contexture-mention" (&optional arg))
 (declare-function compilation-buffer-p "compile" (buffer))
 (defvar contexture-mention-mode)
 
@@ -62,64 +59,9 @@ The value is `asked' until the models are known.")
 (defconst contexture-repl--patience 0.5
   "Maximum number of seconds that completion waits for lists of models.")
 
-(defvar-local contexture-repl--configuring 0
-  "Number of unanswered calls that set or fetch settings.")
-
 (defconst contexture-repl--questions
   '("document" "explain" "fix-error" "review" "write-tests")
   "Templates that make questions rather than notes.")
-
-;;;; What the server keeps
-
-(defun contexture-repl--configure (&rest settings)
-  "Store SETTINGS, a plist, for this session on the server."
-  (contexture-repl--configure-then settings #'ignore #'ignore))
-
-(defun contexture-repl--configure-then (settings done refused)
-  "Store SETTINGS, a plist, for this session on the server.
-Then call DONE, or REFUSED, before fetching the settings in effect."
-  (cl-incf contexture-repl--configuring)
-  (contexture-repl--request
-   'configure-session
-   (append (list :session (contexture-repl--session-id)) settings
-           (and settings (list :request-key (contexture--make-request-key))))
-   (lambda (result)
-     (contexture-repl--configured result)
-     (funcall done))
-   (lambda (problem)
-     (cl-decf contexture-repl--configuring)
-     (when settings
-       (contexture-repl--show-problem problem)
-       (funcall refused)
-       (contexture-repl--fetch-settings)))))
-
-(defun contexture-repl--fetch-settings ()
-  "Fetch the settings in effect for this session, and show them."
-  (contexture-repl--configure))
-
-(defun contexture-repl--configured (result)
-  "Show RESULT, the settings in effect, unless others were chosen since."
-  (when (= 0 (cl-decf contexture-repl--configuring))
-    (when (plist-member result :manage)
-      (contexture-repl--take :manage (and (plist-get result :manage) t))
-      (when (plist-get result :template)
-        (contexture-repl--take :template
-                               (contexture--name (plist-get result :template)))))
-    (when (plist-member result :tools)
-      (setq contexture-repl--tool-settings
-            (list :tools (plist-get result :tools)
-                  :allowed-tools (plist-get result :allowed-tools))))
-    (contexture-repl--draw-header)))
-
-(defun contexture-repl--take (key value)
-  "Set KEY of this session's settings to VALUE, in this buffer only."
-  (setq contexture-repl--settings (plist-put contexture-repl--settings key value)))
-
-(defun contexture-repl--choose (key value)
-  "Set KEY of this session's settings to VALUE, and save that."
-  (contexture-repl--take key value)
-  (contexture-repl--draw-header)
-  (contexture-repl--keep-draft))
 
 ;;;; Notes
 
@@ -149,7 +91,10 @@ affected."
     (contexture-repl--configure-then
      (list :manage t :template template)
      (lambda () (contexture--message "The template %s takes notes on the history" template))
-     (lambda () (contexture-repl--keep-template before template)))))
+     (lambda () ;; Do nothing if another template was chosen since.
+       (when (equal (plist-get contexture-repl--settings :template) template)
+         (contexture-repl--choose :template (plist-get before :template))
+         (contexture-repl--choose :manage (plist-get before :manage)))))))
 
 (defun contexture-repl--template-names ()
   "Return the names of templates that can take notes, once trusted."
@@ -174,13 +119,6 @@ once whether to trust the project before that."
            (with-current-buffer buffer
              (when trusted (contexture-repl--ask-templates))
              (funcall then))))))))
-
-(defun contexture-repl--keep-template (before refused)
-  "Restore the template of BEFORE, older settings, in place of REFUSED.
-Do nothing if another template was chosen since."
-  (when (equal (plist-get contexture-repl--settings :template) refused)
-    (contexture-repl--choose :template (plist-get before :template))
-    (contexture-repl--choose :manage (plist-get before :manage))))
 
 (defun contexture-repl--other-template ()
   "Return \"off\" if notes are on, or the template to turn them on with."
@@ -234,59 +172,7 @@ Do nothing if another template was chosen since."
         (when (and own (file-equal-p own project))
           (contexture-repl--ask-templates))))))
 
-(defun contexture-repl--management-failed (params)
-  "Show from PARAMS that taking notes failed, unless the turn's end shows it."
-  (unless (contexture-repl--busy-p)
-    (contexture-repl--note
-     (contexture-repl--failed-managing-text params) 'contexture-repl-error)))
-
-(defun contexture-repl--failed-managing-text (management)
-  "Return a phrase for the notes that failed, from MANAGEMENT."
-  (concat "No notes were taken, so the whole history was sent: "
-          (let ((step (plist-get management :step)))
-            (if step (format "%s: " (contexture--name step)) ""))
-          (or (plist-get management :reason) "no reason was given")
-          (let ((template (plist-get management :template)))
-            (if template (format " (template %s)" template) ""))))
-
-(defun contexture-repl--management-text (result)
-  "Return a phrase for the notes of RESULT's turn, or nil."
-  (let* ((management (plist-get result :management))
-         (template (plist-get management :template)))
-    (pcase (contexture--name (plist-get management :status))
-      ("managed" (concat (format "Notes with %s" template)
-                         (if (equal "project" (contexture--name
-                                               (plist-get management :source)))
-                             " of the project" "")
-                         (contexture-repl--tokens-change management)
-                         (if (plist-get management :cached)
-                             "; the notes were there already" "")))
-      ("below-threshold"
-       (concat (format "No notes with %s yet: the history%s is below its threshold"
-                       template
-                       (let ((tokens (plist-get management :tokens-before)))
-                         (if tokens (format ", %s," (contexture--count tokens "token"))
-                           "")))))
-      ("disabled" (format "No notes: %s"
-                          (or (plist-get management :reason)
-                              (format "the template %s takes notes on no turns" template))))
-      ("failed" (contexture-repl--failed-managing-text management)))))
-
-(defun contexture-repl--tokens-change (management)
-  "Return a phrase for the tokens before and after, from MANAGEMENT, or \"\"."
-  (let ((before (plist-get management :tokens-before))
-        (after (plist-get management :tokens-after)))
-    (if (and before after) (format ": %d → %s" before (contexture--count after "token"))
-      "")))
-
 ;;;; A template for one question
-
-(defconst contexture-repl--directive "@context-helper "
-  "Prefix of a question that names its own template.")
-
-(defun contexture-repl--directive-p (text)
-  "Return non-nil if TEXT, a question, names its own template."
-  (string-match-p "\\`[ \t]*@context-helper[ \t]+[^ \t\n]" text))
 
 (defun contexture-repl--complete-directive ()
   "Complete a first line that names a template for one question.
@@ -470,29 +356,30 @@ without one."
 ;; each of them.
 
 (defconst contexture-repl--commands
-  '(("context" nil "list the items of the context" contexture-repl--do-context)
+  '(("context" nil "list the items of the context" contexture-list)
     ("add" "FILE or SYMBOL" "add a file or a definition" contexture-repl--do-add)
     ("drop" "ITEM" "remove an item of the context" contexture-repl--do-drop)
-    ("clear" nil "remove all items; /undo brings them back" contexture-repl--do-clear)
-    ("undo" nil "undo the last change of the context" contexture-repl--do-undo)
-    ("redo" nil "redo the change that was undone last" contexture-repl--do-redo)
+    ("clear" nil "remove all items; /undo brings them back" contexture-clear)
+    ("undo" nil "undo the last change of the context" contexture-undo)
+    ("redo" nil "redo the change that was undone last" contexture-redo)
     ("stats" nil "show how full the model's window is" contexture-repl--do-stats)
-    ("explain" nil "show why each part was sent or not" contexture-repl--do-explain)
+    ("explain" nil "show why each part was sent or not" contexture-explain)
     ("checkpoint" "WHY" "take a checkpoint to come back to" contexture-repl--do-checkpoint)
     ("rollback" "CHECKPOINT" "go back to a checkpoint" contexture-repl--do-rollback)
     ("template" "NAME or off" "choose the template that takes notes"
-     contexture-repl--do-template)
-    ("views" nil "list the notes, turn by turn" contexture-repl--do-views)
+     contexture-repl-switch-template)
+    ("views" nil "list the notes, turn by turn" contexture-session-views)
     ("tools" "on, off, allow NAME" "choose what models may do"
      contexture-repl--do-tools)
-    ("model" "NAME" "choose the model" contexture-repl--do-model)
+    ("model" "NAME" "choose the model" contexture-repl-switch-model)
     ("phase" "NAME or off" "set the phase of the work" contexture-repl--do-phase)
-    ("session" "NAME" "switch to a session, or start one" contexture-repl--do-session)
+    ("session" "NAME" "switch to a session, or start one" contexture-repl-switch-session)
     ("dry-run" "QUESTION" "show what would be sent" contexture-repl--do-dry-run)
     ("retry" nil "ask the last question again" contexture-repl--do-retry)
     ("help" nil "list these commands" contexture-repl--do-help))
   "The commands, as (NAME ARGUMENT WHAT FUNCTION).
-FUNCTION is called with the text after the name, perhaps empty.")
+FUNCTION is called with the text after the name, perhaps empty.  If it is
+a command of Emacs, and there is no such text, it is called interactively.")
 
 (defconst contexture-repl-dry-run-buffer "*contexture: dry run*"
   "Name of the buffer that shows what would be sent.")
@@ -501,10 +388,6 @@ FUNCTION is called with the text after the name, perhaps empty.")
   "Phases of work that the server knows.")
 
 ;;;; Running
-
-(defun contexture-repl--command-p (text)
-  "Return non-nil if TEXT is a command, not a path or a comment."
-  (string-match-p "\\`/[a-z-]*\\(?:[ \t]\\|[ \t\n]*\\'\\)" text))
 
 (defun contexture-repl--run-command (text)
   "Run the command TEXT; if it fails, put it back at the prompt.
@@ -517,7 +400,10 @@ It may also fail later; see `contexture-repl--running'."
     (contexture-repl--set-text "")
     (condition-case problem
         (let ((contexture-repl--running (cons (current-buffer) (string-trim text))))
-          (funcall (nth 3 entry) argument))
+          (pcase-let ((`(,takes ,_ ,function) (cdr entry)))
+            (if (and (commandp function) (or (null takes) (string-empty-p argument)))
+                (call-interactively function)
+              (funcall function argument))))
       ((error quit)
        (contexture-repl--set-text text)
        (signal (car problem) (cdr problem))))
@@ -526,10 +412,6 @@ It may also fail later; see `contexture-repl--running'."
 (defun contexture-repl--given (argument function)
   "Return ARGUMENT or, if it is empty, the value of FUNCTION, which asks."
   (if (string-empty-p argument) (funcall function) argument))
-
-(defun contexture-repl--do-context (_)
-  "Show the list of the items."
-  (contexture-list contexture-manager))
 
 (defun contexture-repl--do-add (name)
   "Add the file or symbol NAME, or a file that the user chooses."
@@ -560,31 +442,10 @@ It may also fail later; see `contexture-repl--running'."
                        (length found) name
                        (mapconcat (lambda (it) (plist-get it :id)) found ", ")))))))
 
-(defun contexture-repl--do-clear (_)
-  "Remove all items."
-  (call-interactively #'contexture-clear))
-
-(defun contexture-repl--do-undo (_)
-  "Undo the last change of the context."
-  (call-interactively #'contexture-undo))
-
-(defun contexture-repl--do-redo (_)
-  "Redo the change of the context that was undone last."
-  (call-interactively #'contexture-redo))
-
 (defun contexture-repl--do-retry (_)
   "Ask the last question again."
   (let ((contexture-repl--running nil)) ; only the question goes back to the prompt
     (contexture-repl-retry)))
-
-(defun contexture-repl--request-stats (success &optional failure)
-  "Ask how full the model's window is; SUCCESS gets the answer.
-FAILURE is as in `contexture-repl--request'."
-  (contexture-repl--request
-   'session-stats (contexture--plist
-                   :session (contexture-repl--session-id)
-                   :model (plist-get (contexture-repl--model-params) :model))
-   success failure))
 
 (defun contexture-repl--do-stats (_)
   "Show how full the model's window is."
@@ -606,10 +467,6 @@ FAILURE is as in `contexture-repl--request'."
           (contexture--count (or (plist-get stats :turns) 0) "turn")
           (or (plist-get stats :pruned) 0) (or (plist-get stats :summarized) 0)
           (or (plist-get stats :pinned) 0)))
-
-(defun contexture-repl--do-explain (_)
-  "Show why each part of the last window was in or out."
-  (contexture-explain nil (contexture-repl--session-id)))
 
 (defun contexture-repl--do-checkpoint (why)
   "Take a checkpoint with the message WHY."
@@ -681,26 +538,12 @@ lists those there are" name))))))))))
    'contexture-checkpoint
    (lambda (name) (contexture-repl--checkpoint-note name checkpoints))))
 
-(defun contexture-repl--do-template (name)
-  "Have the template NAME take notes, or none if it is \"off\"."
-  (if (string-empty-p name) (call-interactively #'contexture-repl-switch-template)
-    (contexture-repl-switch-template name)))
-
-(defun contexture-repl--do-views (_)
-  "List the notes on the session's history, turn by turn."
-  (contexture-session-views (contexture-repl--session-id)))
-
 (defun contexture-repl--do-tools (text)
   "Offer tools or not, list them, or allow one, as TEXT says."
   (let ((words (split-string text)))
     (if (member words '(nil ("list")))
         (contexture-repl--note (contexture-repl--tools-text))
       (contexture-repl-tools (intern (car words)) (cadr words)))))
-
-(defun contexture-repl--do-model (name)
-  "Choose the model NAME."
-  (if (string-empty-p name) (call-interactively #'contexture-repl-switch-model)
-    (contexture-repl-switch-model name)))
 
 (defun contexture-repl--do-phase (name)
   "Set the phase of the work to NAME, or to none if it is \"off\"."
@@ -714,11 +557,6 @@ lists those there are" name))))))))))
     (contexture-repl--choose :phase (and (not (equal name "off"))
                                          (intern (concat ":" name))))
     (message (if (equal name "off") "No phase is set" "The phase is now %s") name)))
-
-(defun contexture-repl--do-session (name)
-  "Switch to the session NAME."
-  (if (string-empty-p name) (call-interactively #'contexture-repl-switch-session)
-    (contexture-repl-switch-session name)))
 
 (defun contexture-repl--do-help (_)
   "List the commands."
@@ -829,7 +667,10 @@ This is a function for `completion-at-point-functions'."
                  ("rollback" (contexture-repl--checkpoint-table
                               (contexture-repl--checkpoints)))
                  ("drop" (mapcar #'contexture-repl--item-name contexture-repl--items))
-                 ("add" (contexture-repl--file-table))
+                 ("add" (let ((root (contexture-repl--root)))
+                          (lambda (string predicate action)
+                            (let ((default-directory root))
+                              (completion-file-name-table string predicate action)))))
                  ("phase" (cons "off" contexture-repl--phases)))))
     (when table
       (list (if (equal command "tools") ; its last word; names may have blanks
@@ -844,26 +685,11 @@ This is a function for `completion-at-point-functions'."
     (`(,(and what (or "allow" "ask")) ,_)
      (contexture-repl--tool-choices (intern what)))))
 
-(defun contexture-repl--file-table ()
-  "Return a completion table of files, relative to the folder of the session."
-  (let ((root (contexture-repl--root)))
-    (lambda (string predicate action)
-      (let ((default-directory root))
-        (completion-file-name-table string predicate action)))))
-
 ;;; Use the code of an answer
 
 ;; Copies and inserts the code between the fences of an answer, and proposes
 ;; it as a change where it belongs: of the code that was asked about, or of
 ;; the definition with its name.
-
-(cl-defstruct (contexture-repl--origin (:constructor contexture-repl--make-origin)
-                                       (:copier nil))
-  "Origin of the code in a question.
-The code is between the markers BEG and END in BUFFER, which visited
-FILE; TEXT is the code as it was then.  WATCH, if non-nil, is a function
-that is called with the answer so far and with `more', `done' or `failed'."
-  buffer beg end file text watch)
 
 ;;;; Blocks
 
@@ -1499,10 +1325,20 @@ nil if the call is not shown."
       (cond ((eq method 'context-changed)
              (when (contexture--of-context-p (plist-get params :manager)
                                              contexture-manager)
-               (contexture-repl--fetch-soon)))
+               (unless contexture-repl--items-timer
+                 (let ((buffer (current-buffer)))
+                   (setq contexture-repl--items-timer
+                         (run-at-time 0.05 nil
+                                      (lambda ()
+                                        (when (buffer-live-p buffer)
+                                          (with-current-buffer buffer
+                                            (setq contexture-repl--items-timer nil)
+                                            (contexture-repl--fetch-items))))))))))
             ((not (contexture-repl--of-this-p params)))
             ((eq method 'management-failed)
-             (contexture-repl--management-failed params))
+             (unless (contexture-repl--busy-p)
+               (contexture-repl--note
+                (contexture-repl--failed-managing-text params) 'contexture-repl-error)))
             (t (contexture-repl--session-changed params))))))
 
 (defun contexture-repl--of-this-p (params)
@@ -1519,23 +1355,6 @@ nil if the call is not shown."
   (when (and (contexture-repl--news-p params) (not (contexture-repl--busy-p)))
     (contexture-repl-redraw)))
 
-(defun contexture-repl--renamed (name)
-  "Record that the session of this buffer is called NAME now."
-  (let ((old (plist-get contexture-repl--session :session)))
-    (when (and name (not (equal name old)))
-      (setq contexture-repl--session
-            (plist-put (copy-sequence contexture-repl--session) :session name)
-            contexture-repl--kept nil)
-      (contexture-repl--forget-kept old)
-      (contexture-repl--keep-draft)
-      (when (string-prefix-p (contexture-repl--buffer-name old) (buffer-name))
-        (rename-buffer (contexture-repl--buffer-name name) t))
-      (contexture-repl--draw-header))))
-
-(defun contexture-repl--buffer-name (name)
-  "Return the name of the buffer of the session NAME."
-  (contexture--format "*contexture: %s*" name))
-
 (defun contexture-repl--news-p (params)
   "Return non-nil if the change of this session in PARAMS was made elsewhere.
 Changes made here are already shown."
@@ -1551,18 +1370,6 @@ Changes made here are already shown."
        (and (= contexture-repl--asking 0)
             (> contexture-repl--log-length before))))))
 
-(defun contexture-repl--fetch-soon ()
-  "Fetch the items in a moment, once for many changes."
-  (unless contexture-repl--items-timer
-    (let ((buffer (current-buffer)))
-      (setq contexture-repl--items-timer
-            (run-at-time 0.05 nil
-                         (lambda ()
-                           (when (buffer-live-p buffer)
-                             (with-current-buffer buffer
-                               (setq contexture-repl--items-timer nil)
-                               (contexture-repl--fetch-items)))))))))
-
 (defun contexture-repl--fetch-items ()
   "Fetch the items of the context, and show them."
   (contexture-repl--request
@@ -1571,27 +1378,6 @@ Changes made here are already shown."
      (setq contexture-repl--items items)
      (contexture-repl--draw-context))
    #'ignore))
-
-(defun contexture-repl--fetch-stats (&optional after-turn)
-  "Ask how full the model's window is, and show that.
-AFTER-TURN is non-nil after a turn of this buffer.  Until the answer is
-there, notifications about new messages may then concern that turn."
-  (when after-turn (cl-incf contexture-repl--asking))
-  (contexture-repl--count)
-  (contexture-repl--request-stats
-   (lambda (stats)
-     (when after-turn (cl-decf contexture-repl--asking))
-     (setq contexture-repl--stats stats
-           contexture-repl--log-length (max contexture-repl--log-length
-                                            (or (plist-get stats :log) 0)))
-     (contexture-repl--draw-header))
-   (lambda (_) (when after-turn (cl-decf contexture-repl--asking)))))
-
-(defun contexture-repl--count ()
-  "Have what this buffer would send counted, now and after every change."
-  (when-let* ((id (plist-get contexture-repl--session :id)))
-    (contexture-count--follow id (current-buffer) #'contexture-repl--draw-header)
-    (contexture-count--changed id)))
 
 (defun contexture-repl--resized (_window)
   "Redraw the line with the context for the width of the window."

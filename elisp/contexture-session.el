@@ -45,18 +45,16 @@
 (defvar-local contexture-session--shown nil
   "Id of the session that this buffer shows; nil means the current one.")
 
+(defun contexture-session--here ()
+  "Return the id of the session that this buffer shows, or nil."
+  (or contexture-session--shown
+      (plist-get (bound-and-true-p contexture-repl--session) :id)))
+
 (defconst contexture-session--topics
   '(session-changed context-pruned context-summarized checkpoint-created)
   "Topics of notifications about sessions.")
 
 ;;;; Words
-
-(defun contexture-session--number (number)
-  "Return NUMBER, an integer, with commas between the thousands."
-  (let ((text (number-to-string (or number 0))))
-    (while (string-match "\\`\\(-?[0-9]+\\)\\([0-9]\\{3\\}\\)" text)
-      (setq text (replace-match "\\1,\\2" nil nil text)))
-    text))
 
 (defun contexture-session--size (session)
   "Return a phrase for the size of SESSION, an entry of the server."
@@ -1355,18 +1353,13 @@ With a prefix argument, choose a SESSION."
   (interactive (list (if current-prefix-arg
                          (contexture-session--id
                           (contexture-session--read "Notes of"))
-                       (contexture-session-views--here))))
+                       (contexture-session--here))))
   (with-current-buffer (get-buffer-create contexture-session-views-buffer)
     (contexture-session-views-mode)
     (setq contexture-session--shown session
           contexture-session-views--status nil)
     (contexture-session-views--revert))
   (pop-to-buffer contexture-session-views-buffer))
-
-(defun contexture-session-views--here ()
-  "Return the id of the session of this buffer, or nil."
-  (or contexture-session--shown
-      (plist-get (bound-and-true-p contexture-repl--session) :id)))
 
 (defun contexture-session-views--revert (&rest _)
   "Fetch the notes of this buffer's session, and list them."
@@ -1378,27 +1371,23 @@ With a prefix argument, choose a SESSION."
      (lambda (views)
        (when (buffer-live-p buffer)
          (with-current-buffer buffer
-           (contexture-session-views--draw views)))))))
+           (setq tabulated-list-entries
+                 (mapcar (lambda (view) (list view (contexture-session-views--row view)))
+                         views)
+                 header-line-format nil)
+           (tabulated-list-init-header)
+           (tabulated-list-print t)
+           (unless tabulated-list-entries
+             (let ((inhibit-read-only t))
+               (insert (if contexture-session-views--status
+                           "No notes with this status; f lists others.\n"
+                         "No notes were taken in this session yet; in a conversation, \
+C-c C-t turns them on.\n"))))))))))
 
 (defun contexture-session-views--params (&rest plist)
   "Return PLIST with the session and status of this buffer's list."
   (append (contexture-session--params :status contexture-session-views--status)
           plist))
-
-(defun contexture-session-views--draw (views)
-  "List VIEWS, from the server."
-  (setq tabulated-list-entries
-        (mapcar (lambda (view) (list view (contexture-session-views--row view)))
-                views)
-        header-line-format nil)
-  (tabulated-list-init-header)
-  (tabulated-list-print t)
-  (unless tabulated-list-entries
-    (let ((inhibit-read-only t))
-      (insert (if contexture-session-views--status
-                  "No notes with this status; f lists others.\n"
-                "No notes were taken in this session yet; in a conversation, \
-C-c C-t turns them on.\n")))))
 
 (defun contexture-session-views--row (view)
   "Return the columns for VIEW."
@@ -1578,7 +1567,14 @@ Nothing is replaced: a name that is taken gets a number."
   (contexture-session--call
    'import-sessions (contexture-session-import--params file :dry-run t)
    (lambda (found)
-     (contexture-session-import--show found)
+     (with-current-buffer (get-buffer-create contexture-session-import-buffer)
+       (let ((inhibit-read-only t))
+         (erase-buffer)
+         (dolist (file (plist-get found :files))
+           (contexture-session-import--insert file))
+         (goto-char (point-min)))
+       (special-mode)
+       (display-buffer (current-buffer)))
      (if (zerop (plist-get found :messages))
          (contexture--message "Nothing new to import in %s" (abbreviate-file-name file))
        (when (y-or-n-p (contexture-session-import--question found))
@@ -1608,17 +1604,6 @@ of this project from there."
    (lambda (done)
      (contexture--message "Imported %d messages, new sessions: %d"
                           (plist-get done :messages) (plist-get done :sessions)))))
-
-(defun contexture-session-import--show (found)
-  "Show the recordings of FOUND, the answer of a dry run, in a buffer."
-  (with-current-buffer (get-buffer-create contexture-session-import-buffer)
-    (let ((inhibit-read-only t))
-      (erase-buffer)
-      (dolist (file (plist-get found :files))
-        (contexture-session-import--insert file))
-      (goto-char (point-min)))
-    (special-mode)
-    (display-buffer (current-buffer))))
 
 (defun contexture-session-import--insert (file)
   "Insert lines about FILE, an entry of an import."

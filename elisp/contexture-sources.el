@@ -397,15 +397,11 @@ ALL, the prefix argument, add all errors as one item."
     (compilation--ensure-parse (point-max))
     (if all
         (contexture-sources--add-errors)
-      (contexture-sources--add-error))))
-
-(defun contexture-sources--add-error ()
-  "Add the error at point, with its file and line."
-  (contexture--add
-   (contexture-sources--error-params
-    (or (contexture-sources--error-position)
-        (user-error "There is no error here; \
-with a prefix argument, this adds all errors")))))
+      (contexture--add
+       (contexture-sources--error-params
+        (or (contexture-sources--error-position)
+            (user-error "There is no error here; \
+with a prefix argument, this adds all errors")))))))
 
 (defun contexture-sources--error-params (position &optional metadata)
   "Return parameters that add the error on the line of POSITION.
@@ -606,18 +602,14 @@ Use it again to give up on a server that does not answer."
                               :live (and (eq mode 'files) t))
            :success (apply-partially #'contexture-tree--added walk)
            :error (apply-partially #'contexture-tree--refused walk)))
-    (contexture-tree--begin walk)))
-
-(defun contexture-tree--begin (walk)
-  "Record that WALK has begun."
-  (push walk contexture-tree--walks)
-  (add-hook 'contexture-notification-functions #'contexture-tree--progress)
-  (add-hook 'contexture-connected-hook #'contexture-tree--cancel-again)
-  (unless contexture-tree--release
-    (setq contexture-tree--release
-          (set-transient-map contexture-tree--map
-                             (lambda () contexture-tree--walks))))
-  (contexture-tree--show "%s" (contexture-tree--progress-text walk nil)))
+    (push walk contexture-tree--walks)
+    (add-hook 'contexture-notification-functions #'contexture-tree--progress)
+    (add-hook 'contexture-connected-hook #'contexture-tree--cancel-again)
+    (unless contexture-tree--release
+      (setq contexture-tree--release
+            (set-transient-map contexture-tree--map
+                               (lambda () contexture-tree--walks))))
+    (contexture-tree--show "%s" (contexture-tree--progress-text walk nil))))
 
 (defun contexture-tree--end (walk)
   "Record that WALK has ended."
@@ -785,7 +777,9 @@ Interactively, that is the symbol at point, or one that you type."
   (let ((buffers (buffer-list))
         (enable-local-variables :safe)) ; a file opened for this asks nothing
     (unwind-protect
-        (let ((marker (or (contexture-symbol--find name)
+        (let ((marker (or (or (contexture-symbol--by-xref name)
+                              (cdr (assoc name (contexture-symbol--imenu)))
+                              (contexture-symbol--by-emacs name))
                           (user-error
                            (if (contexture-symbol--primitive-p name)
                                "%s is written in C, and its source is not on this machine"
@@ -810,12 +804,6 @@ Interactively, that is the symbol at point, or one that you type."
         (ignore-errors (xref-backend-identifier-completion-table backend)))
       (mapcar #'car (contexture-symbol--imenu))
       obarray))
-
-(defun contexture-symbol--find (name)
-  "Return a marker where NAME is defined, or nil."
-  (or (contexture-symbol--by-xref name)
-      (cdr (assoc name (contexture-symbol--imenu)))
-      (contexture-symbol--by-emacs name)))
 
 (defun contexture-symbol--capture (name marker)
   "Return parameters that add the definition of NAME at MARKER."
