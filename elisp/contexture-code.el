@@ -714,6 +714,10 @@ stops what comes; DECIDED one to call once the user has decided.
           (overlay-put place 'contexture-review review)
           (overlay-put place 'keymap contexture-review-map)
           (overlay-put place 'priority 100)
+          ;; Instead of a mark of these lines: after one, Emacs shows the ends
+          ;; of lines in our strings as ^J.
+          (unless (get-text-property from 'line-prefix)
+            (overlay-put place 'line-prefix ""))
           (setq contexture-review--all (append contexture-review--all (list review)))
           (contexture-review--title review "Waiting for the change")
           review)))))
@@ -1114,7 +1118,7 @@ Restore the windows before that call."
 Changes accepted in Ediff are there already."
   (cond ((equal text (buffer-substring-no-properties beg end))
          (contexture--message "Applied all changes to %s" (buffer-name)))
-        ((y-or-n-p (contexture--format "Accept the change of %s? " (buffer-name)))
+        ((contexture--y-or-n-p (contexture--format "Accept the change of %s? " (buffer-name)))
          (undo-boundary)
          (contexture-review--replace beg end text)
          (undo-boundary)

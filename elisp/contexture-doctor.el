@@ -204,7 +204,7 @@ Return why that failed, or nil."
      "%sTo build it, install Rust from https://rustup.rs, then try again" (or reason "")))
   (let ((command (format "cargo install --locked --git %s --tag server-%s contexture"
                          contexture-install--sources contexture--version)))
-    (when (y-or-n-p (format "%sRun `%s'? " (or reason "") command))
+    (when (contexture--y-or-n-p (format "%sRun `%s'? " (or reason "") command))
       (let ((default-directory (expand-file-name "~/")))
         (compilation-start command nil (lambda (_) "*contexture: cargo*"))))))
 

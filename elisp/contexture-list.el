@@ -979,7 +979,7 @@ or, if that item is gone, to the same line."
     (define-key map "r" #'contexture-redo)
     (define-key map "w" #'contexture-list-copy)
     (define-key map "v" #'contexture-preview)
-    (define-key map "?" #'contexture-list-help)
+    (define-key map "?" #'describe-mode)
     (define-key map "S" #'contexture-list-sort)
     (define-key map "o" #'contexture-list-unsort)
     (define-key map (kbd "M-<up>") #'contexture-list-move-up)
@@ -1051,17 +1051,9 @@ name or contents.
                              '("copy" contexture-list-copy "Copy")
                              '("delete" contexture-list-remove "Remove")
                              '("undo" contexture-undo "Undo")
-                             '("help" contexture-list-help "Help"))
+                             '("help" describe-mode "Help"))
   (add-hook 'kill-buffer-hook #'contexture-list--unwatch nil t)
   (add-hook 'window-size-change-functions #'contexture-list--resized nil t))
-
-(defun contexture-list-help ()
-  "Show the menu of Contexture's commands, or the keys of the list."
-  (interactive)
-  (let ((menu 'contexture-menu))        ; which needs a newer Emacs or transient
-    (if (commandp menu)
-        (call-interactively menu)
-      (describe-mode))))
 
 ;;;###autoload
 (defun contexture-list (manager)

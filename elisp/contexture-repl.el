@@ -877,8 +877,9 @@ defines %s; copy or insert the code" name))
       name)))
 
 (defun contexture-repl--code-buffers ()
-  "Return the buffers of the context's files, and those of the project."
-  (let ((root (plist-get contexture-repl--session :project))
+  "Return the buffers of the context's files, and of files in the project.
+Outside of a project, they are files in the folder of this conversation."
+  (let ((root (contexture-repl--root))
         (context (cl-loop for item in contexture-repl--items
                           for file = (plist-get (plist-get item :metadata) :filename)
                           when (and (stringp file) (file-readable-p file)
@@ -889,7 +890,7 @@ defines %s; copy or insert the code" name))
              (cl-remove-if-not
               (lambda (buffer)
                 (let ((file (buffer-file-name buffer)))
-                  (and file root (not (eq buffer (current-buffer)))
+                  (and file (not (file-remote-p file))
                        (file-in-directory-p file root))))
               (buffer-list))))))
 

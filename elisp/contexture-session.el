@@ -1577,7 +1577,7 @@ Nothing is replaced: a name that is taken gets a number."
        (display-buffer (current-buffer)))
      (if (zerop (plist-get found :messages))
          (contexture--message "Nothing new to import in %s" (abbreviate-file-name file))
-       (when (y-or-n-p (contexture-session-import--question found))
+       (when (contexture--y-or-n-p (contexture-session-import--question found))
          (contexture-session-import--run file))))))
 
 (defun contexture-session-import--params (file &rest more)

@@ -568,6 +568,13 @@ user chose for this mode stays."
   "Call FUNCTION with ARGS as soon as Emacs is waiting for input."
   (apply #'run-at-time 0 nil function args))
 
+(defun contexture--y-or-n-p (prompt)
+  "Ask PROMPT in the echo area, also while Emacs waits for a key.
+Then there is no event, which `y-or-n-p' takes for one of the mouse: it
+would show a dialog box."
+  (let ((last-nonmenu-event (or last-nonmenu-event t)))
+    (y-or-n-p prompt)))
+
 ;;;; Models
 
 (defcustom contexture-providers nil
@@ -1024,7 +1031,7 @@ facts."
     (user-error "This buffer only shows context; mark text in its own buffer"))
   (when (minibufferp)
     (user-error "Leave the minibuffer first; its text cannot be added"))
-  (let ((text (buffer-substring-no-properties beg end))
+  (let ((text (contexture--check-text (buffer-substring-no-properties beg end)))
         (live (and (buffer-file-name (contexture--base-buffer))
                    (not (plist-get metadata :start-column)))))
     (when live (contexture-live--captured text beg end))
@@ -1043,6 +1050,14 @@ facts."
                          ;; A rectangle, which is no text to follow.
                          ((plist-get metadata :start-column) (contexture--as-of))))
       ,@(and live '(:live t)))))
+
+(defun contexture--check-text (text)
+  "Return TEXT, taken from this buffer, unless it is binary data.
+Like the server, take what has a NUL character for that: a picture, say."
+  (if (string-search "\0" text)
+      (contexture--user-error "%s is a picture or other binary data, which is not sent"
+                              (buffer-name))
+    text))
 
 (defun contexture--as-of ()
   "Return the metadata of a text that does not follow its source, a plist."

@@ -102,6 +102,20 @@
       (should (string-match-p (format "\\_<%s\\_>" command)
                               (substitute-command-keys (documentation mode)))))))
 
+(ert-deftest contexture-commands-show-the-keys-of-a-mode-with-a-question-mark ()
+  (contexture-commands-tests--all)
+  (let ((modes (cl-loop for symbol being the symbols
+                        for name = (symbol-name symbol)
+                        when (and (string-match-p "\\`contexture-[a-z-]*-mode\\'" name)
+                                  (eq (get symbol 'derived-mode-parent) 'special-mode))
+                        collect symbol)))
+    (should (> (length modes) 4))
+    (dolist (mode (cons 'contexture-list-mode modes))
+      (ert-info ((symbol-name mode))
+        (with-temp-buffer
+          (funcall mode)
+          (should (eq (key-binding "?") 'describe-mode)))))))
+
 ;;;; Tool bars
 
 (ert-deftest contexture-commands-are-in-tool-bars ()

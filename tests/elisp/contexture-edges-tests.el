@@ -69,6 +69,21 @@ The variable `file' is the name of that file."
   "Return where the first item of the list is."
   (contexture-list--find (plist-get (car contexture-list--items) :id)))
 
+;;;; Buffers of pictures
+
+(ert-deftest contexture-edges-a-picture-is-refused-in-words ()
+  (contexture-test-with-server
+    (let ((file (concat contexture-ert-directory "a.picture")))
+      (let ((coding-system-for-write 'no-conversion))
+        (write-region "\211PNG\r\n\32\n\0\0\0\15IHDR" nil file nil 'silent))
+      (contexture-test-visiting file
+        (dolist (command '(contexture-add-buffer contexture-add-dwim))
+          (contexture-test-user-error "a\\.picture is a picture or other binary data"
+            (call-interactively command)))
+        (contexture-test-user-error "a\\.picture is a picture"
+          (contexture-add-region 1 12)))
+      (should-not contexture--connection))))
+
 ;;;; Buffers that visit no file
 
 ;; As the manual has it.

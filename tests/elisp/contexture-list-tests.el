@@ -347,18 +347,6 @@
       (contexture-list-tests--until-rows 1)
       (should-not (string-match-p "no items yet" (buffer-string))))))
 
-(ert-deftest contexture-list-help-shows-the-menu-if-there-is-one ()
-  (contexture-list-tests--with-list
-    (let (shown)
-      (cl-letf (((symbol-function 'contexture-menu)
-                 (lambda () (interactive) (setq shown 'menu)))
-                ((symbol-function 'describe-mode) (lambda () (setq shown 'mode))))
-        (contexture-list-help)
-        (should (eq shown 'menu))
-        (fmakunbound 'contexture-menu)
-        (contexture-list-help)
-        (should (eq shown 'mode))))))
-
 (ert-deftest contexture-list-pins-and-unpins ()
   (contexture-list-tests--with-list
     (contexture-list-pin)

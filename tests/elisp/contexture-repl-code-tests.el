@@ -416,6 +416,19 @@ SESSION is the buffer of the session, and point is in the definition."
     (contexture-review-accept)
     (should (equal (buffer-string) contexture-repl-code-tests--changed))))
 
+(ert-deftest contexture-repl-block-finds-the-definition-in-the-folder-without-a-project ()
+  (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
+    (let ((folder default-directory))
+      (with-current-buffer session
+        (should-not (plist-get contexture-repl--session :project))
+        (contexture-repl-test-send "Q")
+        (let ((default-directory "/nowhere/"))
+          (contexture-test-user-error "defines f;" (contexture-repl-apply)))
+        (setq default-directory folder)))
+    (contexture-repl-code-tests--apply session)
+    (contexture-review-accept)
+    (should (equal (buffer-string) contexture-repl-code-tests--changed))))
+
 (ert-deftest contexture-repl-block-does-not-guess-where-code-belongs ()
   (contexture-repl-test-with (list (list contexture-repl-code-tests--cdr)
                                    '("```\nhello\n```\n"))
@@ -431,6 +444,20 @@ SESSION is the buffer of the session, and point is in the definition."
     (setq buffer-read-only t)
     (should-error (contexture-repl-code-tests--apply session) :type 'buffer-read-only)))
 
+(ert-deftest contexture-review-takes-the-place-of-a-mark ()
+  "Behind the mark of a line, a terminal shows the ends of our lines as ^J."
+  (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
+    (contexture-mode)
+    (contexture-add-defun)
+    (contexture-ert-wait-for (get-char-property (point) 'line-prefix))
+    (let ((mark (get-char-property (point) 'line-prefix)))
+      (should-not (equal mark ""))
+      (contexture-rewrite "use cdr")
+      (contexture-repl-code-tests--proposed)
+      (should (equal (get-char-property (point) 'line-prefix) ""))
+      (contexture-review-reject)
+      (should (equal (get-char-property (point) 'line-prefix) mark)))))
+
 (ert-deftest contexture-review-is-compared-with-ediff ()
   (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
     (contexture-rewrite "use cdr")
@@ -438,7 +465,9 @@ SESSION is the buffer of the session, and point is in the definition."
     (let ((ediff-window-setup-function #'ediff-setup-windows-plain)
           (ediff-keep-variants t)
           (answered nil))
-      (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) (setq answered t))))
+      ;; An event that is no list keeps Emacs from showing a dialog box.
+      (cl-letf (((symbol-function 'y-or-n-p)
+                 (lambda (_) (setq answered (not (listp last-nonmenu-event))))))
         (delete-other-windows)
         (set-window-buffer (selected-window) (current-buffer))
         (set-window-buffer (split-window) session)

@@ -295,6 +295,19 @@
     (contexture-repl-send)
     (contexture-ert-wait-for (get-buffer "*contexture: explain*"))))
 
+(ert-deftest contexture-repl-command-explain-is-about-this-session ()
+  (contexture-repl-test-with nil
+    (contexture-request 'build-context '(:session "talk"))
+    (contexture-request 'open-session '(:name "other"))
+    (dolist (explain (list (lambda () (contexture-repl-test-type "/explain")
+                             (contexture-repl-send))
+                           (lambda () (call-interactively #'contexture-explain))))
+      (funcall explain)
+      (contexture-ert-wait-for (get-buffer "*contexture: explain*"))
+      (with-current-buffer "*contexture: explain*"
+        (should (string-match-p "session talk," header-line-format))
+        (kill-buffer)))))
+
 (ert-deftest contexture-repl-command-dry-run-shows-what-would-be-sent ()
   (contexture-repl-test-played
       '((result (:payload "system: be good" :tokens 42
