@@ -411,8 +411,8 @@ Completion then no longer waits for what it asked for."
                      . ,(contexture-mention--partial-p session))
                     (display-sort-function . ,sort)
                     (cycle-sort-function . ,sort))))
-      (`(boundaries . ,_) nil)
-      (_
+      ;; SLY asks each table for more than there is, even about no string.
+      ((or 'nil 't 'lambda)
        (contexture-mention--giving-way
          (let ((candidates (contexture-mention--candidates session)))
            (if action

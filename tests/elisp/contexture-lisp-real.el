@@ -576,6 +576,20 @@ killed before.  Each test with a Lisp ends with this."
            (equal (contexture-lisp-real-eval '(slynk:default-directory)) "/")))
       (contexture-lisp-real-do 'mode -1))))
 
+(ert-deftest contexture-lisp-real-completes-mentions-for-agents ()
+  (contexture-lisp-real-with-lisp
+    (contexture-lisp-real-do 'mode 1)
+    (unwind-protect
+        (contexture-lisp-real-with-agent
+          (contexture-lisp-real-until contexture-lisp--agent-mode)
+          (goto-char (point-max))
+          (insert-and-inherit "See @note")
+          (contexture-lisp-real-until
+           (let ((this-command 'completion-at-point))
+             (completion-at-point)
+             (looking-back "See @notes\\.txt" (line-beginning-position)))))
+      (contexture-lisp-real-do 'mode -1))))
+
 (ert-deftest contexture-lisp-real-agent-is-no-lisp ()
   (contexture-lisp-real-with-lisp
     (contexture-lisp-real-with-agent
