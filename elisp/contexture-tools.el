@@ -168,9 +168,10 @@ has it."
 
 ;;;; Turning on and off
 
-(defun contexture-tools--complete ()
-  "Define the tools in a Lisp image if there can be one."
-  (when (and (or (featurep 'slime) (featurep 'sly))
+(defun contexture-tools--complete (&optional tool)
+  "Define the tools in a Lisp image if there can be one, or if TOOL is one of them."
+  (when (and (or (featurep 'slime) (featurep 'sly)
+                 (and (stringp tool) (string-prefix-p "lisp_" tool)))
              (not (contexture-tools--named "lisp_look")))
     (contexture-tools-lisp--define)))
 
@@ -201,6 +202,7 @@ TOOL is a name, or t for all tools that only read.  PLACE is as in
                                                 contexture-tools--defined))
                   nil t nil nil "all that read")))
        (list (or (equal tool "all that read") tool) (contexture-tools--read-place)))))
+  (contexture-tools--complete tool)     ; an init file comes before the client
   (unless (or (eq tool t) (contexture-tools--named tool))
     (user-error "There is no tool %s" tool))
   (cl-pushnew (list tool place) contexture-tools :test #'equal)

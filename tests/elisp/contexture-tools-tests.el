@@ -35,6 +35,12 @@
     (contexture-test-user-error "There is no tool none" (contexture-tools-on "none" t))
     (should-error (contexture-define-tool "x" #'ignore nil :eats))))
 
+(ert-deftest contexture-tools-of-a-lisp-are-known-before-its-client ()
+  (contexture-tools-test-with nil
+    (should-not (or (featurep 'slime) (featurep 'sly)))
+    (should (equal (contexture-tools-test-on "lisp_evaluate") '("lisp_evaluate")))
+    (contexture-test-user-error "There is no tool lisp_x" (contexture-tools-on "lisp_x" t))))
+
 (ert-deftest contexture-tools-are-told-to-a-new-server ()
   (contexture-tools-test-with nil
     (should (contexture-tools-test-on "read_buffer"))
