@@ -343,7 +343,8 @@ This is a function for `completion-at-point-functions'."
   "Return the bounds of the name after `@' around point, or nil."
   (when (and (looking-back (concat contexture-mention--before "@\\(\"[^\"\n]*\\|"
                                    contexture-mention--plain "*\\)")
-                           (max (line-beginning-position) (- (point) 300)))
+                           (let ((inhibit-field-text-motion t)) ; a prompt is on the line, too
+                             (max (line-beginning-position) (- (point) 300))))
              (not (and (derived-mode-p 'prog-mode)
                        (save-match-data (not (nth 8 (syntax-ppss)))))))
     (let ((start (match-beginning 1)))

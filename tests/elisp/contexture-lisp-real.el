@@ -583,11 +583,11 @@ killed before.  Each test with a Lisp ends with this."
         (contexture-lisp-real-with-agent
           (contexture-lisp-real-until contexture-lisp--agent-mode)
           (goto-char (point-max))
-          (insert-and-inherit "See @note")
+          (insert-and-inherit "@note")  ; right behind the prompt
           (contexture-lisp-real-until
            (let ((this-command 'completion-at-point))
              (completion-at-point)
-             (looking-back "See @notes\\.txt" (line-beginning-position)))))
+             (looking-back "@notes\\.txt" (line-beginning-position)))))
       (contexture-lisp-real-do 'mode -1))))
 
 (ert-deftest contexture-lisp-real-agent-is-no-lisp ()

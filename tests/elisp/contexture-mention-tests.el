@@ -84,6 +84,11 @@
                                        (buffer-substring (car bounds) (cdr bounds))))
                        (list text name)))))))
 
+(ert-deftest contexture-mention-begins-behind-a-prompt ()
+  (with-temp-buffer
+    (insert (propertize "talk> " 'field 'prompt 'rear-nonsticky t) "@ma")
+    (should (contexture-mention--bounds))))
+
 (ert-deftest contexture-mention-reaches-to-the-end-of-the-name ()
   (pcase-dolist (`(,before ,after ,name)
                  '(("@src/ma" "in.rs." "src/main.rs") ("@\"my" "\" x" "\"my\"")
