@@ -608,11 +608,12 @@ DECISION is `once', `always' (for this tool in this session), or
 
 (defun contexture-repl--read-decision (approval)
   "Ask the user about APPROVAL."
-  (pcase (read-char-choice
-          (format "%s: %s  [y] once  [a] always  [n] refuse "
-                  (contexture-repl--approval-tool approval)
-                  (contexture-repl--approval-text approval))
-          '(?y ?a ?n))
+  (pcase (prog1 (read-char-choice
+                 (format "%s: %s  [y] once  [a] always  [n] refuse "
+                         (contexture-repl--approval-tool approval)
+                         (contexture-repl--approval-text approval))
+                 '(?y ?a ?n))
+           (message nil))               ; else the question stays in the echo area
     (?y 'once) (?a 'always) (_ 'refuse)))
 
 (defun contexture-repl-approve-once ()

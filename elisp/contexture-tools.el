@@ -1320,7 +1320,7 @@ Return a function that stops it."
                 (lambda () (contexture-tools-change--closed run)) nil t))
     (setf (contexture-tools-change--run-timer run)
           (run-at-time seconds nil #'contexture-tools-change--stop run
-                       (format "stopped after %d seconds" seconds)))
+                       (concat "stopped after " (contexture--count seconds "second"))))
     (apply-partially #'contexture-tools-change--stop run "cancelled")))
 
 (defun contexture-tools-change--check-command (command)
@@ -1604,7 +1604,8 @@ Return a function that stops the call."
     (push call contexture-tools-lisp--calls)
     (setf (contexture-tools-lisp--call-timer call)
           (run-at-time seconds nil #'contexture-tools-lisp--stop call
-                       (format "It took longer than %d seconds, and was stopped" seconds)))
+                       (format "It took longer than %s, and was stopped"
+                               (contexture--count seconds "second"))))
     (contexture-tools-lisp--send call)
     (apply-partially #'contexture-tools-lisp--stop call "It was stopped")))
 

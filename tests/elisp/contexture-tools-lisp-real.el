@@ -87,7 +87,7 @@
   (contexture-tools-lisp-real-with
     (contexture-tools-lisp-real-see
      (contexture-tools-lisp-real-evaluate "(princ \"on\") (loop (sleep 0.001))" 1)
-     "\\`on\nIt took longer than 1 seconds, and was stopped\\.\nBacktrace:\n" "(SLEEP \\|EVAL")
+     "\\`on\nIt took longer than 1 second, and was stopped\\.\nBacktrace:\n" "(SLEEP \\|EVAL")
     ;; One that is cancelled frees the image, although it would catch errors.
     (let (told)
       (funcall (contexture-tools-lisp--evaluate
@@ -242,7 +242,7 @@
     (contexture-tools-lisp-real-see-results
      '(("ended with 1 failure" "DIVISION-BY-ZERO" "Backtrace:" "(STORY-TESTS:RUN)")
        ("story\\.lisp:5: (DEFUN") ("(let ((c (length l)))") ("did not allow it")
-       ("took longer than 1 seconds, and was stopped" "Backtrace:")
+       ("took longer than 1 second, and was stopped" "Backtrace:")
        ("accepted the change") ("\\`Compiled and loaded") ("ended with 0 failures")))
     ;; The failure of the first run left the context with the second.
     (with-current-buffer "*contexture: tests of story*"
