@@ -93,8 +93,12 @@ impl Hook {
         // Gemini CLI announces an automatic compaction before every prompt, so only manual
         // compactions count.
         if self.event == "PreCompress" && event.trigger.as_deref() == Some("manual") {
-            let receipt = Receipt::of(&common.setup()?, agent.name, &event.session_id);
-            return receipt.map_or(Ok(()), |receipt| receipt.forget());
+            let setup = common.setup()?;
+            let Some(receipt) = Receipt::of(&setup, agent.name, &event.session_id) else {
+                return Ok(());
+            };
+            let _held = receipt.hold()?;
+            return receipt.forget();
         }
         if is_pushed {
             let setup = common.setup()?;

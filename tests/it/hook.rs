@@ -112,6 +112,25 @@ fn gemini_is_given_the_items_again_after_a_compaction_that_the_user_asked_for() 
 }
 
 #[test]
+fn a_compaction_does_not_write_what_a_running_hook_is_about_to_write() {
+    let home = Home::new();
+    let server = home.listening(&[]);
+    let mut emacs = server.unix(Dialect::Native);
+    let manager = layer(&mut emacs, &home);
+    emacs.add(&manager, "the mark");
+    assert!(given(&home, "gemini", "BeforeAgent", "one", "").contains("the mark"));
+    let mut receipts = std::fs::read_dir(home.path("run/contexture/pushed")).unwrap();
+    let receipt = receipts.next().unwrap().unwrap().path();
+    let before = std::fs::read_to_string(&receipt).unwrap();
+    let running = std::fs::File::open(&receipt).unwrap();
+    running.lock().unwrap();
+    let event = b"{\"session_id\": \"one\", \"trigger\": \"manual\"}";
+    let (_, log) = run(&home, &["gemini", "PreCompress"], event);
+    assert!(log.contains("another hook of the session is still running"), "{log}");
+    assert_eq!(std::fs::read_to_string(&receipt).unwrap(), before);
+}
+
+#[test]
 fn hooks_that_run_at_once_give_it_once() {
     let home = Home::new();
     let server = home.listening(&[]);
