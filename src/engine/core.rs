@@ -113,6 +113,11 @@ impl Engine {
         self.events.push(Event::ProvidersChanged { method, provider });
     }
 
+    /// Announces with an event that a client brought tools, or took them back.
+    pub(crate) fn note_tools(&mut self, is_for_agents: bool) {
+        self.events.push(Event::ToolsChanged { is_for_agents });
+    }
+
     /// Returns totals since the start.
     pub fn statistics(&self) -> Statistics {
         self.statistics

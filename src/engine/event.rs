@@ -61,6 +61,11 @@ pub enum Event {
         /// Name of the provider.
         provider: String,
     },
+    /// A client brought tools, or took them back.
+    ToolsChanged {
+        /// True if agents other than the server's own may call, or could call, one of them.
+        is_for_agents: bool,
+    },
     /// A turn waits for a person's approval of a tool's call, or no longer does.
     ApprovalsChanged {
         /// Session of the turn.
@@ -187,8 +192,8 @@ pub struct Statistics {
 }
 
 impl Event {
-    /// Returns the name of the manager, session or provider that the event is about; empty for
-    /// memories. Of several events with the same kind and subject, the last describes the current
+    /// Returns the name of the manager, session, provider or agent that the event is about, whether
+    /// tools are for agents, or nothing. Of several events with the same kind and subject, the last describes the current
     /// state.
     pub fn subject(&self) -> &str {
         match self {
@@ -196,6 +201,8 @@ impl Event {
             Self::MemoriesChanged { .. } | Self::TextWanted { .. } => "",
             Self::ProvidersChanged { provider, .. } => provider,
             Self::AgentsChanged { agent, .. } => agent,
+            Self::ToolsChanged { is_for_agents: true } => "agents",
+            Self::ToolsChanged { is_for_agents: false } => "",
             Self::SessionChanged { session, .. }
             | Self::ApprovalsChanged { session, .. }
             | Self::WindowBuilt { session, .. }
@@ -220,6 +227,7 @@ impl Event {
             | Self::MemoriesChanged { .. }
             | Self::ProvidersChanged { .. }
             | Self::AgentsChanged { .. }
+            | Self::ToolsChanged { .. }
             | Self::TextWanted { .. } => None,
         }
     }
@@ -233,7 +241,7 @@ impl Event {
     pub fn is_counted(&self) -> bool {
         use Event::{
             AgentsChanged, ApprovalsChanged, MemoriesChanged, ProvidersChanged, TextWanted,
-            WindowBuilt,
+            ToolsChanged, WindowBuilt,
         };
         !matches!(
             self,
@@ -241,6 +249,7 @@ impl Event {
                 | AgentsChanged { .. }
                 | MemoriesChanged { .. }
                 | ProvidersChanged { .. }
+                | ToolsChanged { .. }
                 | ApprovalsChanged { .. }
                 | TextWanted { .. }
         )
@@ -293,6 +302,7 @@ impl Statistics {
             | Event::ProvidersChanged { .. }
             | Event::ApprovalsChanged { .. }
             | Event::AgentsChanged { .. }
+            | Event::ToolsChanged { .. }
             | Event::TextWanted { .. } => {}
             Event::ContextPruned { removed, .. } => self.messages_pruned += removed.len() as u64,
             Event::ContextSummarized { .. } => self.summaries += 1,

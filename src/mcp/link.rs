@@ -13,9 +13,11 @@ use tokio::io::{
     AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines, ReadHalf, WriteHalf,
 };
 use tokio::sync::Mutex;
+use tokio::sync::watch::Receiver;
 
 use super::agent::Agent;
 use super::answer::Trouble;
+use super::watch::Watch;
 
 /// Maximum time to wait for the answer to a call.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -41,9 +43,10 @@ pub(crate) struct Link {
     open: Mutex<Option<Open>>,
     /// The agent that the connection serves, if known.
     agent: OnceLock<Agent>,
+    watch: Watch,
 }
 
-struct Open {
+pub(super) struct Open {
     lines: Lines<BufReader<ReadHalf<Box<dyn Stream>>>>,
     writer: WriteHalf<Box<dyn Stream>>,
     /// Id of the last call.
@@ -54,7 +57,7 @@ struct Open {
 
 /// A reply of the server.
 #[derive(Deserialize)]
-struct Reply {
+pub(super) struct Reply {
     id: Option<Json>,
     #[serde(default)]
     result: Json,
@@ -71,13 +74,37 @@ struct Refusal {
 impl Link {
     /// Creates a connection to the server that `dial` reaches.
     pub(crate) fn new(dial: impl Dial) -> Self {
-        Self { dial: Box::new(dial), open: Mutex::new(None), agent: OnceLock::new() }
+        Self {
+            dial: Box::new(dial),
+            open: Mutex::new(None),
+            agent: OnceLock::new(),
+            watch: Watch::default(),
+        }
     }
 
     /// Names the agent, unless its name is known. The server is told the name in each connection,
     /// before the first call.
     pub(super) fn introduce(&self, agent: impl FnOnce() -> Agent) {
         self.agent.get_or_init(agent);
+    }
+
+    /// Returns a receiver of changes to the tools that clients offer to agents.
+    pub(super) async fn tool_changes(&self) -> Receiver<()> {
+        let changes = self.watch.changes();
+        // Without a server, the next connection begins the watch.
+        let _ = self.connect().await;
+        self.watch_tools(false).await;
+        changes
+    }
+
+    /// Watches the tools, if somebody wants to know of changes, and nobody watches or the server
+    /// `is_new`.
+    pub(super) async fn watch_tools(&self, is_new: bool) {
+        if let Some(due) = self.watch.due(is_new).await
+            && let Ok(stream) = self.dial.dial().await
+        {
+            due.begin(Open::over(stream)).await;
+        }
     }
 
     /// Connects to the server if there is no connection yet.
@@ -135,7 +162,11 @@ impl Link {
         // connection behind.
         let mut open = match slot.take().and_then(Open::if_alive) {
             Some(open) => open,
-            None => Open::over(self.dial.dial().await.map_err(Trouble::Unreachable)?),
+            None => {
+                let open = Open::over(self.dial.dial().await.map_err(Trouble::Unreachable)?);
+                self.watch_tools(true).await;
+                open
+            }
         };
         let agent = self.agent.get().filter(|_| !open.is_introduced);
         let asking = tokio::time::timeout(LONGEST_WAIT, async {
@@ -181,9 +212,16 @@ impl Open {
         (!has_ended).then_some(self)
     }
 
+    /// Waits for a notification, and returns its parameters; `None` once the connection ends.
+    pub(super) async fn notification(&mut self) -> Option<Json> {
+        let line = self.lines.next_line().await.ok()??;
+        let told: Json = serde_json::from_str(&line).ok()?;
+        Some(told["params"].clone())
+    }
+
     /// Sends a call and waits for the reply. Returns `None` if the connection ends before the
     /// reply, or the reply is not valid.
-    async fn ask(&mut self, method: &str, params: &Json) -> Option<Reply> {
+    pub(super) async fn ask(&mut self, method: &str, params: &Json) -> Option<Reply> {
         self.last += 1;
         let request =
             json!({ "jsonrpc": "2.0", "id": self.last, "method": method, "params": params });

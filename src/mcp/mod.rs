@@ -14,6 +14,7 @@ mod prompts;
 mod push;
 mod resources;
 mod tools;
+mod watch;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,8 +24,11 @@ use rmcp::model::{
     GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
     ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SubscriptionFilter,
 };
-use rmcp::service::{NotificationContext, RequestContext, ServerInitializeError};
+use rmcp::service::{
+    NotificationContext, RequestContext, ServerInitializeError, SubscriptionContext,
+};
 use rmcp::{RoleServer, ServerHandler, ServiceExt};
 use serde::de::IgnoredAny;
 use serde_json::json;
@@ -95,8 +99,11 @@ impl Bridge {
 
 impl ServerHandler for Bridge {
     fn get_info(&self) -> ServerConfig {
-        let capabilities =
-            ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_resources()
+            .enable_prompts();
         let named = Implementation::new("contexture", env!("CARGO_PKG_VERSION"));
         ServerConfig::new(capabilities.build())
             .with_server_info(named)
@@ -108,6 +115,8 @@ impl ServerHandler for Bridge {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        // An agent learns of all changes to a list that it has.
+        self.link.watch_tools(false).await;
         let mut all: Vec<_> = Tool::ALL.iter().map(Tool::offered).collect();
         all.extend(brought::offered(&self.asked(&context)).await);
         Ok(ListToolsResult::with_all_items(all))
@@ -124,14 +133,11 @@ impl ServerHandler for Bridge {
             let text = tool.call(&asked, arguments).await;
             text.map(|text| CallToolResult::success(vec![ContentBlock::text(text)]))
         } else {
-            let brought = brought::offered(&asked).await;
-            if !brought.iter().any(|tool| tool.name == request.name) {
-                let known = Tool::ALL.iter().map(|tool| Cow::Borrowed(tool.name));
-                let known: Vec<_> = known.chain(brought.into_iter().map(|it| it.name)).collect();
-                let message = format!("no tool {:?}; existing: {}", request.name, known.join(", "));
-                return Err(ErrorData::invalid_params(Cow::Owned(message), None));
+            let called = brought::call(&asked, &request.name, arguments).await;
+            if matches!(called, Err(Trouble::Refused(_))) {
+                check_name(&asked, &request.name).await?;
             }
-            brought::call(&asked, &request.name, arguments).await
+            called
         };
         let failed =
             |trouble: Trouble| CallToolResult::error(vec![ContentBlock::text(trouble.to_string())]);
@@ -178,13 +184,51 @@ impl ServerHandler for Bridge {
         prompts::get(&self.asked(&context), request).await.map(Into::into)
     }
 
+    fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(SubscriptionFilter::builder().tools_list_changed().build())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut changes = self.link.tool_changes().await;
+        let telling = async {
+            while changes.changed().await.is_ok() {
+                // The agent may not have asked for this.
+                let _ = context.sink().notify_tool_list_changed().await;
+            }
+        };
+        tokio::select! {
+            () = context.cancelled() => {}
+            () = telling => {}
+        }
+        Ok(())
+    }
+
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         self.introduce(|| context.peer.peer_info().map(|told| told.client_info.clone()));
         // If the server cannot be reached, the first tool says so.
         let _ = self.link.call::<IgnoredAny>("ping", json!({})).await;
+        let mut changes = self.link.tool_changes().await;
+        // Ends with the bridge, which the task must not keep.
+        tokio::spawn(async move {
+            while changes.changed().await.is_ok()
+                && context.peer.notify_tool_list_changed().await.is_ok()
+            {}
+        });
     }
 
     async fn on_roots_list_changed(&self, _: NotificationContext<RoleServer>) {
         self.projects.forget_roots().await;
     }
+}
+
+/// Checks that a tool with this name is offered to the agent.
+async fn check_name(asked: &Asked<'_>, name: &str) -> Result<(), ErrorData> {
+    let brought = brought::offered(asked).await;
+    if brought.iter().any(|tool| tool.name == name) {
+        return Ok(());
+    }
+    let known = Tool::ALL.iter().map(|tool| Cow::Borrowed(tool.name));
+    let known: Vec<_> = known.chain(brought.into_iter().map(|tool| tool.name)).collect();
+    let message = format!("no tool {name:?}; existing: {}", known.join(", "));
+    Err(ErrorData::invalid_params(Cow::Owned(message), None))
 }

@@ -194,6 +194,8 @@ names! {
         /// An agent connected, disconnected or was given items, or an item began or stopped waiting
         /// for its next prompt.
         AgentsChanged => "agents-changed",
+        /// A client brought tools with `register-tools`, or took them back.
+        ToolsChanged => "tools-changed",
         /// Somebody wants the unsaved text of editors. Subscribers answer with `give-text`.
         TextWanted => "text-wanted",
         /// Note-taking for a turn failed.

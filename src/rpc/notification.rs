@@ -102,6 +102,14 @@ pub(crate) struct AgentsChanged<'a> {
     pub(crate) agent_session: &'a str,
 }
 
+/// A client brought other tools with `register-tools`, or took its tools back, which it also does
+/// when it disconnects. `list-tools` returns the current ones.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ToolsChanged {
+    /// True if agents other than the server's own may call one of them, or could before.
+    pub(crate) agents: bool,
+}
+
 /// Somebody wants the unsaved text of editors. Send what changed in live items with `update-items`,
 /// and then answer with `give-text`.
 #[derive(Serialize, JsonSchema)]
@@ -193,6 +201,7 @@ pub(super) fn schema_of(topic: Topic, generator: &mut SchemaGenerator) -> Schema
         Topic::ProvidersChanged => generator.subschema_for::<ProvidersChanged<'_>>(),
         Topic::ApprovalsChanged => generator.subschema_for::<ApprovalsChanged<'_>>(),
         Topic::AgentsChanged => generator.subschema_for::<AgentsChanged<'_>>(),
+        Topic::ToolsChanged => generator.subschema_for::<ToolsChanged>(),
         Topic::TextWanted => generator.subschema_for::<TextWanted<'_>>(),
         Topic::ContextPruned => generator.subschema_for::<ContextPruned<'_>>(),
         Topic::ContextSummarized => generator.subschema_for::<ContextSummarized<'_>>(),

@@ -11,6 +11,7 @@ use super::client_tools::{Brought, Effect, Given, Owner, checked};
 use super::error::{param_error, refused};
 use super::error_data::PlainKind;
 use super::params::Short;
+use crate::engine::EngineError;
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
@@ -39,11 +40,13 @@ pub(super) fn register_tools(call: Call, given: RegisterTools) -> Result<Step, W
         return Err(refused(PlainKind::NotAllowed, why.to_owned()));
     }
     let tools = checked(given.tools)?;
-    let registered = Registered { tools: tools.len() };
     let (client, peer) = (Arc::downgrade(&call.client), Arc::downgrade(&call.peer));
     let owner = Owner { client, peer, gone: call.hung_up };
-    call.tools.client_tools.set(&owner, tools);
-    Step::done(&registered)
+    Step::state(move |engine| {
+        let registered = Registered { tools: tools.len() };
+        call.tools.client_tools.set(engine, &owner, tools);
+        Ok::<_, EngineError>(registered)
+    })
 }
 
 /// A tool that a client brought.

@@ -133,7 +133,7 @@ pub(super) async fn dispatch(
     let forget = move |engine: &mut Engine| {
         engine.forget_caller(caller);
         tools.agents.forget(engine, &client);
-        tools.client_tools.forget(&client);
+        tools.client_tools.forget(engine, &client);
         Ok(())
     };
     // If the engine has ended, there is nothing to forget.

@@ -8,7 +8,7 @@ use crate::ids::{CheckpointId, MemoryId, SessionId};
 use crate::rpc::notification::{
     AgentsChanged, ApprovalsChanged, CheckpointCreated, ContextChanged, ContextPruned,
     ContextSummarized, ManagementFailed, MemoriesChanged, ProvidersChanged, SessionChanged,
-    TextWanted, WindowBuilt,
+    TextWanted, ToolsChanged, WindowBuilt,
 };
 use crate::rpc::present::MessageShown;
 use crate::rpc::{Subscription, Topic};
@@ -90,6 +90,7 @@ pub(super) fn is_wanted(event: &Event, wanted: &Subscription) -> bool {
             Event::MemoriesChanged { .. }
             | Event::ProvidersChanged { .. }
             | Event::AgentsChanged { .. }
+            | Event::ToolsChanged { .. }
             | Event::TextWanted { .. } => true,
             Event::SessionChanged { session, .. }
             | Event::WindowBuilt { session, .. }
@@ -118,6 +119,7 @@ fn topic(event: &Event) -> Option<Topic> {
         Event::ProvidersChanged { .. } => Topic::ProvidersChanged,
         Event::ApprovalsChanged { .. } => Topic::ApprovalsChanged,
         Event::AgentsChanged { .. } => Topic::AgentsChanged,
+        Event::ToolsChanged { .. } => Topic::ToolsChanged,
         Event::TextWanted { .. } => Topic::TextWanted,
         Event::ContextPruned { .. } => Topic::ContextPruned,
         Event::ContextSummarized { .. } => Topic::ContextSummarized,
@@ -136,7 +138,7 @@ pub(super) fn notification(event: &Event, is_own: bool) -> Option<Outgoing> {
 fn says_how_it_is(event: &Event) -> bool {
     use Event::{
         AgentsChanged, ContextChanged, MemoriesChanged, ProvidersChanged, SessionChanged,
-        WindowBuilt,
+        ToolsChanged, WindowBuilt,
     };
     matches!(
         event,
@@ -146,6 +148,7 @@ fn says_how_it_is(event: &Event) -> bool {
             | MemoriesChanged { .. }
             | ProvidersChanged { .. }
             | AgentsChanged { .. }
+            | ToolsChanged { .. }
     )
 }
 
@@ -189,6 +192,9 @@ fn params(event: &Event, is_own: bool) -> Option<Value> {
         }
         Event::AgentsChanged { method, agent, session } => {
             Value::of(&AgentsChanged { method, agent, agent_session: session })
+        }
+        Event::ToolsChanged { is_for_agents } => {
+            Value::of(&ToolsChanged { agents: *is_for_agents })
         }
         Event::TextWanted { question, path } => {
             Value::of(&TextWanted { question: *question, path: path.as_deref() })

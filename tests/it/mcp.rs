@@ -37,7 +37,7 @@ impl Agent {
         agent
     }
 
-    fn begin(&mut self, version: &str, capabilities: &Json) -> Json {
+    pub(crate) fn begin(&mut self, version: &str, capabilities: &Json) -> Json {
         let begun = self.ok(
             "initialize",
             &json!({
@@ -50,7 +50,7 @@ impl Agent {
     }
 
     /// An agent whose requests stand alone.
-    fn without_session(home: &Home) -> Self {
+    pub(crate) fn without_session(home: &Home) -> Self {
         let mut agent = Self::start(home, &[]);
         agent.meta = Some(json!({
             "io.modelcontextprotocol/protocolVersion": WITHOUT,
@@ -73,6 +73,17 @@ impl Agent {
         let id = self.last;
         self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         id
+    }
+
+    /// Waits for a notification. Gives its parameters.
+    #[track_caller]
+    pub(crate) fn notification(&mut self, method: &str) -> Json {
+        loop {
+            let mut message: Json = serde_json::from_str(&self.client.line().unwrap()).unwrap();
+            if message["method"] == method {
+                return message["params"].take();
+            }
+        }
     }
 
     /// The answer to a request, with its result or error.

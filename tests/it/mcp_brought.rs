@@ -75,3 +75,62 @@ fn an_agent_has_the_tools_that_are_offered_to_it_and_no_others() {
     emacs.ok("register-tools", "(:tools nil)");
     assert_eq!(names(&mut agent), own);
 }
+
+#[test]
+fn an_agent_is_told_when_tools_come_and_go() {
+    let changed = "notifications/tools/list_changed";
+    let home = Home::new();
+    let mut server = home.listening(&[]);
+    let mut agent = Agent::start(&home, &[]);
+    let begun = agent.begin("2025-06-18", &json!({}));
+    assert_eq!(begun["capabilities"]["tools"]["listChanged"], true);
+    let mut alone = Agent::without_session(&home);
+    let found = alone.ok("server/discover", &json!({}));
+    assert_eq!(found["capabilities"]["tools"]["listChanged"], true);
+    let wanted = json!({ "toolsListChanged": true, "promptsListChanged": true });
+    let listening = alone.send("subscriptions/listen", &json!({ "notifications": wanted }));
+    let accepted = alone.notification("notifications/subscriptions/acknowledged");
+    assert_eq!(accepted["notifications"], json!({ "toolsListChanged": true }));
+
+    let mut emacs = server.unix(Dialect::Native);
+    let own = names(&mut agent).len();
+    assert_eq!(names(&mut alone).len(), own);
+    let mut told = |places: &str, count: usize| {
+        emacs.ok("register-tools", &format!("(:tools ({LOOK} {places})))"));
+        agent.notification(changed);
+        assert_eq!(names(&mut agent).len(), count);
+        let params = alone.notification(changed);
+        assert_eq!(params["_meta"]["io.modelcontextprotocol/subscriptionId"], listening);
+        assert_eq!(names(&mut alone).len(), count);
+    };
+    told(":agents t", own + 1);
+    told(":everywhere t", own);
+    told(":agents t", own + 1);
+    // A client that goes takes its tools along, and so does a server.
+    emacs.close();
+    agent.notification(changed);
+    assert_eq!(names(&mut agent).len(), own);
+    let mut emacs = server.unix(Dialect::Native);
+    emacs.ok("register-tools", &format!("(:tools ({LOOK} :agents t)))"));
+    agent.notification(changed);
+    assert_eq!(names(&mut agent).len(), own + 1);
+    server.process.kill();
+    agent.send("tools/list", &json!({}));
+    agent.notification(changed);
+    assert_eq!(names(&mut agent).len(), own);
+}
+
+#[test]
+fn a_server_killed_during_a_call_of_a_clients_tool_costs_that_call() {
+    let home = Home::new();
+    let mut server = home.listening(&[]);
+    let mut emacs = server.unix(Dialect::Native);
+    emacs.ok("register-tools", &format!("(:tools ({LOOK} :agents t)))"));
+    let mut agent = Agent::with(&home, &[]);
+    let id = agent.send("tools/call", &json!({ "name": "look" }));
+    emacs.notification("tool-called");
+    server.process.kill();
+    let answer = agent.answer(id);
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    agent.tool("context", json!({}));
+}

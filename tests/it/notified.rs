@@ -167,3 +167,27 @@ fn a_client_is_told_which_changes_are_its_own() {
     assert_eq!(other.notification("context-changed")["own"], true);
     assert_eq!(one.notification("context-changed").get("own"), None);
 }
+
+#[test]
+fn tools_of_clients_are_told_of_when_they_are_others() {
+    let home = Home::new();
+    let server = home.listening(&[]);
+    let mut client = server.unix(Dialect::Native);
+    client.ok("subscribe", "(:topics (:tools-changed))");
+    let mut other = server.unix(Dialect::Native);
+    let mut bring = |tools: &str| other.ok("register-tools", &format!("(:tools ({tools}))"));
+    let tool = "(:name \"look\" :description \"x\" :effect :reads";
+    let sets = [
+        (format!("{tool} :everywhere t)"), false),
+        (format!("{tool} :agent-projects (\"/srv\"))"), true),
+        (format!("{tool})"), true),
+        (format!("{tool} :agents t)"), true),
+    ];
+    for (tools, agents) in &sets {
+        bring(tools);
+        assert_eq!(client.notification("tools-changed")["agents"] == true, *agents, "{tools}");
+        bring(tools);
+    }
+    bring("");
+    assert_eq!(client.notification("tools-changed")["agents"], true);
+}

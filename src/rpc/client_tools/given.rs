@@ -70,7 +70,7 @@ pub(in crate::rpc) struct Given {
 }
 
 /// A tool of a client, checked.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub(in crate::rpc) struct Description {
     pub(in crate::rpc) name: String,
     pub(in crate::rpc) text: String,
@@ -92,6 +92,11 @@ impl Description {
         self.everywhere
             || self.sessions.iter().any(|name| *name == session.name || *name == id)
             || session.project.as_deref().is_some_and(|project| has(&self.projects, project))
+    }
+
+    /// Returns whether agents other than the server's own may call the tool in some project.
+    pub(super) fn is_for_some_agents(&self) -> bool {
+        self.agents || !self.agent_projects.is_empty()
     }
 
     /// Returns whether agents other than the server's own may call the tool in a project.

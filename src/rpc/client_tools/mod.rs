@@ -23,6 +23,7 @@ use self::remote::{Remote, ToolCalled, ToolCancelled};
 use super::client::Client;
 use super::peer::Peer;
 use crate::agent::tools::{OfferedTool, context};
+use crate::engine::Engine;
 
 /// Notification of a call.
 const CALLED: &str = "tool-called";
@@ -70,27 +71,31 @@ impl Owner {
 }
 
 impl ClientTools {
-    /// Replaces the tools of a connection.
-    pub(super) fn set(&self, owner: &Owner, tools: Vec<Description>) {
+    /// Replaces the tools of a connection, and announces that if they are others.
+    pub(super) fn set(&self, engine: &mut Engine, owner: &Owner, tools: Vec<Description>) {
         let mut known = self.known();
-        known.tools.retain(|tool| !tool.owner.client.ptr_eq(&owner.client));
+        let before = known.take(&owner.client);
+        if !before.iter().map(|brought| &brought.tool).eq(&tools) {
+            announce(engine, before.iter().map(|brought| &brought.tool).chain(&tools));
+        }
         let brought = |tool| Arc::new(Brought { owner: owner.clone(), tool });
         known.tools.extend(tools.into_iter().map(brought));
     }
 
     /// Returns the tools of the connections that are open, in the order in which they came.
     pub(super) fn here(&self) -> Vec<Arc<Brought>> {
-        let mut known = self.known();
-        known.tools.retain(|tool| tool.owner.is_here());
-        known.tools.clone()
+        self.known().tools.iter().filter(|tool| tool.owner.is_here()).cloned().collect()
     }
 
     /// Forgets the tools of a connection that sends nothing more, and the permissions for these
-    /// tools. Ends their calls.
-    pub(crate) fn forget(&self, client: &Arc<Client>) {
+    /// tools. Ends their calls, and announces that the tools are gone.
+    pub(crate) fn forget(&self, engine: &mut Engine, client: &Arc<Client>) {
         let client = Arc::downgrade(client);
         let mut known = self.known();
-        known.tools.retain(|tool| !tool.owner.client.ptr_eq(&client));
+        let gone = known.take(&client);
+        if !gone.is_empty() {
+            announce(engine, gone.iter().map(|brought| &brought.tool));
+        }
         known.allowed.retain(|allowed| !allowed.client.ptr_eq(&client));
         known.calls.retain(|_, call| !call.client.ptr_eq(&client));
     }
@@ -154,6 +159,18 @@ impl ClientTools {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Known {
+    /// Removes the tools of a connection, and returns them.
+    fn take(&mut self, client: &Weak<Client>) -> Vec<Arc<Brought>> {
+        self.tools.extract_if(.., |tool| tool.owner.client.ptr_eq(client)).collect()
+    }
+}
+
+/// Announces that tools came or went.
+fn announce<'a>(engine: &mut Engine, mut tools: impl Iterator<Item = &'a Description>) {
+    engine.note_tools(tools.any(Description::is_for_some_agents));
 }
 
 /// Adds the schemas of the notifications that clients with tools get without subscribing.

@@ -1,0 +1,56 @@
+//! Watches which tools clients offer to agents, over a connection of its own.
+
+use serde_json::json;
+use tokio::sync::watch::{Receiver, Sender};
+use tokio::sync::{Mutex, MutexGuard};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::link::Open;
+
+/// The watch over the tools, which begins once somebody wants to know of changes.
+#[derive(Default)]
+pub(super) struct Watch {
+    changed: Sender<()>,
+    task: Mutex<Option<AbortOnDropHandle<()>>>,
+}
+
+/// A watch that is to begin, or to begin again after its connection ended.
+pub(super) struct Due<'a>(&'a Watch, MutexGuard<'a, Option<AbortOnDropHandle<()>>>);
+
+impl Watch {
+    /// Returns a receiver of changes.
+    pub(super) fn changes(&self) -> Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Returns the watch if somebody wants to know of changes, and nobody watches or the server `is_new`.
+    pub(super) async fn due(&self, is_new: bool) -> Option<Due<'_>> {
+        if self.changed.receiver_count() == 0 {
+            return None;
+        }
+        let task = self.task.lock().await;
+        let is_due = is_new || task.as_ref().is_none_or(AbortOnDropHandle::is_finished);
+        is_due.then_some(Due(self, task))
+    }
+}
+
+impl Due<'_> {
+    /// Begins over a new connection. Changes from now on are told; and if there was a watch before,
+    /// what it missed is one, too.
+    pub(super) async fn begin(mut self, mut open: Open) {
+        if open.ask("subscribe", &json!({ "topics": ["tools-changed"] })).await.is_none() {
+            return;
+        }
+        let changed = self.0.changed.clone();
+        let task = tokio::spawn(async move {
+            while let Some(told) = open.notification().await {
+                if told["agents"] == true {
+                    changed.send_replace(());
+                }
+            }
+        });
+        if self.1.replace(AbortOnDropHandle::new(task)).is_some() {
+            self.0.changed.send_replace(());
+        }
+    }
+}
