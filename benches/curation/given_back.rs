@@ -74,7 +74,7 @@ fn given(cut: &Cut, tokens: u64) -> String {
     let stated = ledger.clone().without(&[Kind::Command, Kind::Path]);
     let stated = stated.within(STATED, measure).render();
     let left = STATED.saturating_sub(measure.text(&stated));
-    format!("{}\n{stated}", ledger.used(&messages, tokens + left, measure))
+    format!("{}\n{stated}", ledger.used(&messages, &stated, tokens + left, measure))
 }
 
 /// Returns the shortest of what is used after the cut, within the tokens.

@@ -21,10 +21,10 @@ pub(super) struct SessionLedgerCall {
     session: Option<InSession>,
     #[schemars(description = format!("Maximum number of tokens; defaults to {DEFAULT_TOKENS}."))]
     max_tokens: Option<i64>,
-    /// Maximum number of tokens of a second text, `:used`, with the commands, paths and figures
-    /// that the work used. `:ledger` then leaves out the commands and the paths. Tokens of
-    /// `:max-tokens` that `:ledger` does not use are added to this number. Without this parameter,
-    /// there is no `:used`.
+    /// Maximum number of tokens of a second text, `:used`, with the commands, paths, addresses and
+    /// figures that the work used and `:ledger` does not have. `:ledger` then leaves out the
+    /// commands and the paths. Tokens of `:max-tokens` that `:ledger` does not use are added to this
+    /// number. Without this parameter, there is no `:used`.
     used_tokens: Option<i64>,
 }
 
@@ -44,8 +44,8 @@ pub(super) struct LedgerShown {
     tokens: u64,
     /// Number of entries that did not fit.
     left_out: u64,
-    /// Commands, paths and figures that the work used, as Markdown, those that were used often and
-    /// recently first; only with `:used-tokens`.
+    /// Commands, paths, addresses and figures that the work used, as Markdown, those that were used
+    /// often and recently first; only with `:used-tokens`.
     #[serde(skip_serializing_if = "Option::is_none")]
     used: Option<String>,
 }
@@ -70,7 +70,8 @@ pub(super) fn session_ledger(_: Call, given: SessionLedgerCall) -> Result<Step, 
             let text = ledger.render();
             let taken = measure.text(&text);
             let left = tokens.saturating_sub(taken);
-            let used = used_of.map(|(tokens, whole)| whole.used(&messages, tokens + left, measure));
+            let used =
+                used_of.map(|(tokens, whole)| whole.used(&messages, &text, tokens + left, measure));
             Ok(LedgerShown {
                 session: context.row.name,
                 id: SessionId(context.row.id),

@@ -214,17 +214,19 @@ fn what_the_work_used_comes_first_and_fits() {
     ];
     let messages: Vec<&Message> = messages.iter().collect();
     let ledger = Ledger::of(messages.iter().copied());
-    let all = ledger.used(&messages, 1000, &measure);
-    let expected = "## Commands used\n- `cargo test --lib`\n\n\
-        ## Files used\ndocs/deploy.md\nsrc/main.rs\nsrc/seen/once.rs\n\n\
-        ## Figures\nport 5433, port 8080";
+    let all = ledger.used(&messages, "", 1000, &measure);
+    let expected = "## Commands used\ncargo test --lib\n\n\
+        ## Files and addresses used\ndocs/deploy.md\nsrc/main.rs\nsrc/seen/once.rs\n\n\
+        ## Figures\nport 5433 8080";
     assert_eq!(all, expected);
     for tokens in 0..measure.text(&all) {
-        let some = ledger.used(&messages, tokens, &measure);
+        let some = ledger.used(&messages, "", tokens, &measure);
         assert!(measure.text(&some) <= tokens, "{tokens}: {some}");
         assert!(!some.contains("8080") || some.contains("docs/deploy.md"), "{some}");
     }
-    assert_eq!(Ledger::default().used(&[], 100, &measure), "");
+    let beside = ledger.used(&messages, "src/main.rs, and 8080", 1000, &measure);
+    assert!(!beside.contains("main.rs") && !beside.contains("8080"), "{beside}");
+    assert_eq!(Ledger::default().used(&[], "", 100, &measure), "");
 }
 
 #[test]

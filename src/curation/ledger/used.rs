@@ -1,5 +1,5 @@
-//! Lists the paths, commands and figures that the work used, in few tokens. An agent loses these in
-//! a compaction, and asks for them first afterwards.
+//! Lists the paths, addresses, commands and figures that the work used, in few tokens. An agent loses
+//! these in a compaction, and asks for them first afterwards.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -22,7 +22,7 @@ const OF_OUTPUT: f64 = 0.5;
 /// Weight of a mention in words or in a call.
 const OF_WORDS: f64 = 3.0;
 /// Weight of a figure beside a path.
-const OF_FIGURE: f64 = 0.7;
+const OF_FIGURE: f64 = 1.2;
 /// Number of messages after which a mention weighs e times less.
 const AGE: f64 = 60.0;
 /// Minimum weight of an old mention.
@@ -32,11 +32,15 @@ const MOST: f64 = 6.0;
 /// Exponent for the length of a thing. The weight is divided by the length to this power, so that
 /// short things come first.
 const LENGTH: f64 = 0.8;
+/// Share of the length of a path's folder that counts, since other paths may share the folder.
+const OF_FOLDER: f64 = 0.3;
 /// Number of bytes added to the length of each thing before its weight is divided.
 const ADDED_LENGTH: f64 = 4.0;
 
 /// Maximum number of things.
 const MOST_SHOWN: usize = 2000;
+/// Maximum length of an address, in bytes.
+const LONGEST_ADDRESS: usize = 200;
 
 /// Figures with the word before them and the unit after them.
 static FIGURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -62,11 +66,18 @@ struct Use {
 }
 
 impl Ledger {
-    /// Returns the commands, paths and figures that `messages` used, as Markdown of at most
-    /// `tokens` tokens. Things that were used often, recently, or outside of tool outputs come
-    /// first. The commands come from this ledger, which must have been built from the same
-    /// messages. The result is empty if nothing was used.
-    pub fn used(&self, messages: &[&Message], tokens: u64, measure: &Measure) -> String {
+    /// Returns the commands, paths, addresses and figures that `messages` used, as Markdown of at
+    /// most `tokens` tokens. Things that were used often, recently, or outside of tool outputs come
+    /// first. Things in `beside`, a text that is sent with the result, are left out. The commands
+    /// come from this ledger, which must have been built from the same messages. The result is empty
+    /// if nothing was used.
+    pub fn used(
+        &self,
+        messages: &[&Message],
+        beside: &str,
+        tokens: u64,
+        measure: &Measure,
+    ) -> String {
         let mut uses = HashMap::new();
         for (at, message) in messages.iter().enumerate() {
             read(message, recency(messages.len() - at), &mut uses);
@@ -79,7 +90,13 @@ impl Ledger {
             let thing = Thing { kind: Kind::Command, text: entry.text.replace('\n', " ") };
             uses.insert(thing, Use { weight, word: None });
         }
+        let figures = figures_of(beside);
+        let is_beside = |thing: &Thing| match thing.kind {
+            Kind::Number => figures.contains(&*thing.text),
+            _ => beside.contains(&thing.text),
+        };
         let mut best: Vec<(Thing, Use)> = uses.into_iter().collect();
+        best.retain(|(thing, _)| !is_beside(thing));
         best.sort_by(|(a, of_a), (b, of_b)| {
             worth(b, of_b).total_cmp(&worth(a, of_a)).then_with(|| a.text.cmp(&b.text))
         });
@@ -93,7 +110,12 @@ fn recency(age: usize) -> f64 {
 
 fn worth(thing: &Thing, used: &Use) -> f64 {
     let figure = if thing.kind == Kind::Number { OF_FIGURE } else { 1.0 };
-    figure * used.weight / (thing.text.len() as f64 + ADDED_LENGTH).powf(LENGTH)
+    let folder = match thing.kind {
+        Kind::Path => folder_of(&thing.text).len(),
+        _ => 0,
+    };
+    let length = thing.text.len() as f64 - folder as f64 * (1.0 - OF_FOLDER);
+    figure * used.weight / (length + ADDED_LENGTH).powf(LENGTH)
 }
 
 /// Reads the paths and figures of a message.
@@ -141,8 +163,11 @@ fn spelled_out(arguments: &str) -> Cow<'_, str> {
 /// Calls `take` for each path and figure, with its kind and text, and for a figure also with the
 /// word before it.
 fn each_thing(text: &str, mut take: impl FnMut(Kind, &str, Option<&str>)) {
-    for path in text.split_whitespace().filter_map(path::path) {
-        take(Kind::Path, path, None);
+    let between = |c: char| c.is_whitespace() || "`'\"()[]{}<>,;|=".contains(c);
+    for word in text.split(between) {
+        if let Some(path) = path::path(word).or_else(|| address(word)) {
+            take(Kind::Path, path, None);
+        }
     }
     let figures = FIGURES.iter().flat_map(|figures| figures.captures_iter(text));
     for found in figures {
@@ -151,46 +176,62 @@ fn each_thing(text: &str, mut take: impl FnMut(Kind, &str, Option<&str>)) {
     }
 }
 
+/// Returns the address of a page in a word of a text.
+fn address(word: &str) -> Option<&str> {
+    let address = &word[word.find("https://").or_else(|| word.find("http://"))?..];
+    let address = address.trim_end_matches(['.', ':', '!', '?', '*', '/']);
+    (address.len() <= LONGEST_ADDRESS).then_some(address)
+}
+
 /// Renders as many of the best things as fit into `tokens` tokens.
 fn within(best: &[(Thing, Use)], tokens: u64, measure: &Measure) -> String {
-    let shown: Vec<(Kind, String)> = best
-        .iter()
-        .take(MOST_SHOWN)
-        .map(|(thing, used)| (thing.kind, shown(thing, used)))
-        .collect();
-    let (mut fits, mut too_many) = (0, shown.len() + 1);
+    let (mut fits, mut too_many) = (0, best.len().min(MOST_SHOWN) + 1);
     while fits + 1 < too_many {
         let middle = usize::midpoint(fits, too_many);
-        match measure.text(&render(&shown[..middle])) <= tokens {
+        match measure.text(&render(&best[..middle])) <= tokens {
             true => fits = middle,
             false => too_many = middle,
         }
     }
-    render(&shown[..fits])
+    render(&best[..fits])
 }
 
-fn shown(thing: &Thing, used: &Use) -> String {
-    match (&used.word, thing.kind) {
-        (Some(word), Kind::Number) => format!("{word} {}", thing.text),
-        (_, Kind::Command) if !thing.text.contains('`') => format!("`{}`", thing.text),
-        _ => thing.text.clone(),
-    }
-}
-
-fn render(chosen: &[(Kind, String)]) -> String {
-    let of = |kind: Kind| -> Vec<&str> {
-        chosen.iter().filter(|(it, _)| *it == kind).map(|(_, shown)| &**shown).collect()
-    };
-    let (mut commands, figures) = (of(Kind::Command), of(Kind::Number));
+fn render(chosen: &[(Thing, Use)]) -> String {
+    let of = |kind: Kind| chosen.iter().filter(move |(thing, _)| thing.kind == kind);
+    let mut commands: Vec<&str> = of(Kind::Command).map(|(thing, _)| &*thing.text).collect();
     commands.sort_unstable();
-    let paths = by_folder(&without_ends(of(Kind::Path)));
+    let commands = commands.join("\n");
+    let paths = of(Kind::Path).map(|(thing, _)| &*thing.text).collect();
+    let paths = by_folder(&without_ends(paths)).join("\n");
+    let known: HashSet<&str> = &figures_of(&commands) | &figures_of(&paths);
+    let figures = of(Kind::Number).filter(|(thing, _)| !known.contains(&*thing.text));
+    let figures = by_word(figures.map(|(thing, used)| (used.word.as_deref(), &*thing.text)));
     let blocks = [
-        ("## Commands used\n- ", commands.join("\n- ")),
-        ("## Files used\n", paths.join("\n")),
-        ("## Figures\n", figures.join(", ")),
+        ("## Commands used\n", commands),
+        ("## Files and addresses used\n", paths),
+        ("## Figures\n", figures),
     ];
     let blocks = blocks.iter().filter(|(_, list)| !list.is_empty());
     blocks.map(|(heading, list)| format!("{heading}{list}")).collect::<Vec<_>>().join("\n\n")
+}
+
+/// Returns the figures in a text.
+fn figures_of(text: &str) -> HashSet<&str> {
+    let figures = FIGURES.iter().flat_map(|figures| figures.captures_iter(text));
+    figures.filter_map(|found| found.name("figure")).map(|found| found.as_str()).collect()
+}
+
+/// Lists figures, those without a word before them first: `10 20, port 80 443`.
+fn by_word<'a>(figures: impl Iterator<Item = (Option<&'a str>, &'a str)>) -> String {
+    let mut words: BTreeMap<Option<&str>, Vec<&str>> = BTreeMap::new();
+    for (word, figure) in figures {
+        words.entry(word).or_default().push(figure);
+    }
+    let group = |(word, figures): (Option<&str>, Vec<&str>)| match word {
+        Some(word) => format!("{word} {}", figures.join(" ")),
+        None => figures.join(" "),
+    };
+    words.into_iter().map(group).collect::<Vec<_>>().join(", ")
 }
 
 /// Leaves out each path that is the end of another: `a.rs` if there is `src/a.rs`.
@@ -202,14 +243,19 @@ fn without_ends(paths: Vec<&str>) -> Vec<&str> {
     paths.iter().filter(|path| !known.contains(**path)).copied().collect()
 }
 
+/// Returns the folder of a path, with a slash at its end; empty if there is none.
+fn folder_of(path: &str) -> &str {
+    let end = path.trim_end_matches('/').rfind('/');
+    &path[..end.map_or(0, |at| at + 1)]
+}
+
 /// Returns the lines that list paths: one line such as `src/: a.rs, b.rs` for several files of a
 /// folder, and one line for each other path.
 fn by_folder(paths: &[&str]) -> Vec<String> {
     let mut folders: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for path in paths {
-        let end = path.trim_end_matches('/').rfind('/');
-        let (folder, name) = path.split_at(end.map_or(0, |at| at + 1));
-        folders.entry(folder).or_default().push(name);
+        let folder = folder_of(path);
+        folders.entry(folder).or_default().push(&path[folder.len()..]);
     }
     let line = |(folder, mut names): (&str, Vec<&str>)| {
         names.sort_unstable();
@@ -234,5 +280,22 @@ mod tests {
             by_folder(&without_ends(paths.to_vec())),
             ["Cargo.toml, Makefile", "/x/src/a.rs", "src/: b.rs, cli/"]
         );
+    }
+
+    #[test]
+    fn paths_and_addresses_are_found_between_marks() {
+        let mut found = Vec::new();
+        each_thing(
+            "[log](src/a.rs),b.rs 2>out/x.txt {\"url\":\"https://x.org/a/b\"} see (http://y.org/c).",
+            |kind, text, _| found.extend((kind == Kind::Path).then(|| text.to_owned())),
+        );
+        let expected = ["src/a.rs", "b.rs", "out/x.txt", "https://x.org/a/b", "http://y.org/c"];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn figures_share_the_word_before_them() {
+        let figures = [(Some("port"), "80"), (None, "10"), (Some("port"), "443"), (None, "2 s")];
+        assert_eq!(by_word(figures.into_iter()), "10 2 s, port 80 443");
     }
 }
