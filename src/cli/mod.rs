@@ -104,8 +104,26 @@ enum Command {
     Trust(trust::Trust),
 }
 
+/// The arguments of a hook, without those of the other commands: it takes an agent's prompt longer
+/// to wait for all of these to be set up than for the rest of the hook's start.
+#[derive(Debug, Parser)]
+struct HookAlone {
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    hook: hook::Hook,
+}
+
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1).peekable();
+    // Whatever is not right is for the whole program to say.
+    if words.peek().is_some_and(|word| word == "hook")
+        && let Ok(HookAlone { common, hook }) = HookAlone::try_parse_from(words)
+    {
+        hook.run(&common);
+        return ExitCode::SUCCESS;
+    }
     let Cli { common, command } = match Cli::try_parse() {
         Ok(cli) => cli,
         // An agent takes any failure of its hook as a reason to stop.
