@@ -8,7 +8,8 @@
 //! `matched` pairs the lines of both files, `body` chooses the pairs that show the place of the
 //! text, and `edges` decides which new lines at its beginning and end belong to the text. Then
 //! `doubts` looks for reasons why the place may still be wrong, and `align` refuses the place if
-//! little of the text is left there, or if much of the text is elsewhere.
+//! little of the text is left there, or if much of the text is elsewhere. If the place may leave
+//! brackets open that the text closed, block words such as `do` and `end` count, too (`blocks`).
 //!
 //! The *old file* is the file when the text was taken; the *new file* is the file now. The *old
 //! neighbours* are the lines around the text in the old file. An *outside line* was in the old
@@ -18,6 +19,7 @@
 mod align;
 mod anchor;
 mod bare;
+mod blocks;
 mod body;
 mod definition;
 mod doubts;
@@ -61,6 +63,8 @@ pub(crate) struct Wanted<'a> {
     pub anchor: Option<&'a Anchor>,
     /// Name of the thing that the text defines.
     pub symbol: Option<&'a str>,
+    /// Language of the file, as a Markdown fence names it.
+    pub language: &'a str,
 }
 
 /// The result of finding a text again.
@@ -92,7 +96,7 @@ const EMPTY: &str = "it is empty, so it cannot be found again";
 
 /// Takes the anchor of the text on these lines of a file, which must be unified.
 pub(crate) fn anchor(file: &str, (start, end): (u64, u64)) -> Option<Anchor> {
-    let (item, bare) = (Bare::of(lines::slice(file, start, Some(end))?), Bare::of(file));
+    let (item, bare) = (Bare::of(lines::slice(file, start, Some(end))?, ""), Bare::of(file, ""));
     let first = bare.numbers.partition_point(|line| *line < start);
     let last = bare.numbers.partition_point(|line| *line <= end);
     let (before, after) = (&bare.lines[..first], &bare.lines[last..]);
@@ -102,7 +106,7 @@ pub(crate) fn anchor(file: &str, (start, end): (u64, u64)) -> Option<Anchor> {
 
 /// Finds whole lines again in the text of a file; both must be unified.
 pub(crate) fn locate(wanted: &Wanted<'_>, file: &str) -> Place {
-    let (item, text) = (Bare::of(wanted.text), Bare::of(file));
+    let (item, text) = (Bare::of(wanted.text, wanted.language), Bare::of(file, wanted.language));
     if item.is_empty() {
         return Place::Unsure(EMPTY);
     }
@@ -171,7 +175,7 @@ impl Looked<'_> {
         let now = lines::slice(file, start, Some(end)).unwrap_or_default();
         let found = if lines::same(now, wanted.text) {
             if (start, end) == wanted.range { Found::Exact } else { Found::Moved }
-        } else if Bare::of(now).joined() == self.item.joined() {
+        } else if Bare::of(now, "").joined() == self.item.joined() {
             Found::Reformatted
         } else {
             Found::Edited

@@ -10,6 +10,7 @@ use super::read::{load, read};
 use super::renamed::renamed;
 use super::{Beneath, FileError, FileText, ReadOptions};
 use crate::context::item::{Item, Kind, Origin, State};
+use crate::context::language;
 
 /// Metadata name for the folder that the file of an item must stay in; set on items that a model
 /// added from a project.
@@ -132,6 +133,7 @@ fn followed(item: &Item, text: &str, range: (u64, u64)) -> Refreshed {
         range,
         anchor: anchor.as_ref(),
         symbol: item.metadata.text("symbol"),
+        language: &language::of_item(item),
     };
     match follow::locate(&wanted, &text) {
         Place::Unsure(reason) => Refreshed::Unsure(reason),

@@ -19,6 +19,8 @@ const COPIES: f64 = 0.5;
 /// Minimum share of a text that must be left between its old neighbours to tell it from another
 /// version elsewhere.
 const CLEAR: f64 = 0.6;
+/// Minimum share of a definition that must be left to tell its place without its first line.
+const MOST: f64 = 0.75;
 /// Divisor: at most one in this many telling lines may occur more often in the place than in the
 /// text.
 const FEW: usize = 4;
@@ -28,6 +30,8 @@ const RARE: usize = 8;
 /// Length, in lines, that every shorter text counts as having in the rule that half of the text
 /// must be left.
 const FEWEST: usize = 3;
+/// Number of copies of outside lines that may be inserted into any text whose lines are all there.
+const COPIED: usize = 3;
 /// Number of lines that may be inserted into any text. A longer text may get as many lines as it
 /// has.
 const INSERTED: usize = 6;
@@ -44,12 +48,19 @@ pub(super) fn aligned(looked: &Looked<'_>) -> Result<Range<usize>, &'static str>
     let core = body[0].at..body[body.len() - 1].at + 1;
     let left = left(looked, &at);
     let is_long = at.len() - left > looked.item.len().max(INSERTED);
-    let is_mixed = looked.matched().strange(&at) >= left;
+    let is_all = left == looked.item.len();
+    let is_kept = is_all && [true, false].into_iter().all(|side| looked.is_closed(&at, side));
+    let copied = looked.matched().strange(&at, true) - looked.matched().strange(&at, false);
+    let is_copied = is_kept && copied <= COPIED;
+    let strange = looked.matched().strange(&at, !is_copied) + brackets(looked, &at);
+    let is_mixed = strange >= left;
+    let is_headless = (left as f64) < MOST * looked.item.len() as f64
+        && looked.matched().strays(looked.item, &at, true).0 > 0
+        && definition::is_headless(looked, &at);
     let is_enough = is_enough(looked, &at, left, ordered(&body)) && is_telling_enough(looked, &at);
-    if !is_enough || is_long || is_mixed {
+    if !is_enough || (is_long && !is_kept) || is_mixed || is_headless {
         return Err(GONE);
     }
-    let is_all = left == looked.item.len();
     let (repeated, telling) = looked.matched().repeated(looked.item, &at);
     let is_between = [&at, &core].iter().any(|at| looked.is_between(at));
     let has_rival = match is_all {
@@ -66,6 +77,16 @@ pub(super) fn aligned(looked: &Looked<'_>) -> Result<Range<usize>, &'static str>
         true => Err(SEVERAL),
         false => Ok(at),
     }
+}
+
+/// Returns the number of new lines of a place that say nothing, as brackets, if it leaves others
+/// open than the text did.
+fn brackets(looked: &Looked<'_>, at: &Range<usize>) -> usize {
+    let (file, item) = (&looked.file.lines, &looked.item.lines);
+    let is_new = |at: &usize| {
+        looked.matched().is_free(*at) && !is_telling(&file[*at]) && !item.contains(&file[*at])
+    };
+    if looked.is_balanced(at) { 0 } else { at.clone().filter(is_new).count() }
 }
 
 /// Returns the number of the text's lines that a place still has in order.

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use memchr::memmem;
 
+use super::blocks;
+
 /// Maximum number of copies of a text to look for.
 const MAX_COPIES: usize = 64;
 /// Length, in bytes, up to which a line, such as `});`, says nothing about its place.
@@ -17,13 +19,16 @@ pub(super) struct Bare {
     pub(super) numbers: Vec<u64>,
     /// Indentation of each line, in characters; a tab counts as eight.
     pub(super) indents: Vec<usize>,
+    /// For each line, how many more blocks it opens than it closes by words.
+    blocks: Vec<i64>,
     /// Number of all lines.
     count: u64,
 }
 
 impl Bare {
-    pub(super) fn of(text: &str) -> Self {
+    pub(super) fn of(text: &str, language: &str) -> Self {
         let (mut lines, mut numbers, mut indents, mut count) = (vec![], vec![], vec![], 0);
+        let mut blocks = Vec::new();
         for (line, number) in text.lines().zip(1..) {
             count = number;
             let bare: String = line.chars().filter(|c| !c.is_whitespace()).collect();
@@ -31,10 +36,11 @@ impl Bare {
                 let width = |c: char| if c == '\t' { 8 } else { 1 };
                 indents.push(line.chars().take_while(|c| c.is_whitespace()).map(width).sum());
                 numbers.push(number);
+                blocks.push(blocks::opened(line, language));
                 lines.push(bare);
             }
         }
-        Self { lines, numbers, indents, count }
+        Self { lines, numbers, indents, blocks, count }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -81,6 +87,23 @@ impl Bare {
         Some(first..past)
     }
 
+    /// Returns, for each kind of bracket and for words, how many more these lines open than close.
+    pub(super) fn balance(&self, at: Range<usize>) -> [i64; 4] {
+        let mut open = [0, 0, 0, self.blocks[at.clone()].iter().sum()];
+        for c in self.lines[at].iter().flat_map(|line| line.bytes()) {
+            match c {
+                b'(' => open[0] += 1,
+                b')' => open[0] -= 1,
+                b'[' => open[1] += 1,
+                b']' => open[1] -= 1,
+                b'{' => open[2] += 1,
+                b'}' => open[2] -= 1,
+                _ => {}
+            }
+        }
+        open
+    }
+
     /// Returns the lines with a separator around each, and the offsets of each line and of the end.
     fn framed(&self, separator: &str) -> (String, Vec<usize>) {
         let (mut text, mut starts) = (separator.to_owned(), Vec::with_capacity(self.len() + 1));
@@ -109,21 +132,4 @@ impl Bare {
 /// something about its place.
 pub(super) fn is_telling(line: &str) -> bool {
     line.len() > SHORT && line.chars().filter(|c| c.is_alphanumeric()).count() >= 2
-}
-
-/// Returns, for each kind of bracket, how many more the lines open than close.
-pub(super) fn balance(lines: &[String]) -> [i64; 3] {
-    let mut open = [0; 3];
-    for c in lines.iter().flat_map(|line| line.bytes()) {
-        match c {
-            b'(' => open[0] += 1,
-            b')' => open[0] -= 1,
-            b'[' => open[1] += 1,
-            b']' => open[1] -= 1,
-            b'{' => open[2] += 1,
-            b'}' => open[2] -= 1,
-            _ => {}
-        }
-    }
-    open
 }

@@ -12,6 +12,10 @@ const STRANGE: usize = 2;
 /// two groups, there may be one outside line for every this many lines of the largest group.
 const FEW: usize = 4;
 
+/// Minimum number of found lines of a text. With fewer, its first or last line is not sought beyond
+/// an outside line.
+const ENOUGH: usize = 4;
+
 /// Number of lines within which a line of a text counts as near the rest, in addition to the length
 /// of the text.
 const NEAR: usize = 8;
@@ -97,8 +101,9 @@ fn ends(looked: &Looked<'_>, pair: Pair) -> bool {
 fn joined(looked: &Looked<'_>, groups: &[Vec<Pair>]) -> Option<Vec<Pair>> {
     let main = (0..groups.len()).max_by_key(|at| groups[*at].len())?;
     let most = (groups[main].len() / FEW).max(STRANGE);
+    let edge = |one: usize| (groups[one][groups[one].len() - 1], groups[one + 1][0]);
     let is_near = |one: usize| {
-        let (end, start) = (groups[one][groups[one].len() - 1], groups[one + 1][0]);
+        let (end, start) = edge(one);
         strange(looked, end, start) <= most
     };
     let (mut first, mut last) = (main, main);
@@ -111,7 +116,15 @@ fn joined(looked: &Looked<'_>, groups: &[Vec<Pair>]) -> Option<Vec<Pair>> {
     let kept = groups[first..=last].concat();
     let all: usize = groups.iter().map(Vec::len).sum();
     // A group of one line may be an equal line from elsewhere.
-    let is_alone = first < last && (groups[first].len() == 1 || groups[last].len() == 1);
+    let is_doubtful = |group: &[Pair], (one, other): (Pair, Pair)| {
+        let is_certain = looked.matched().is_single(group[0].at)
+            && one.line + 1 == other.line
+            && strange(looked, one, other) == 1
+            && groups.iter().map(Vec::len).sum::<usize>() >= ENOUGH;
+        group.len() == 1 && !is_certain
+    };
+    let is_alone = first < last
+        && (is_doubtful(&groups[first], edge(first)) || is_doubtful(&groups[last], edge(last - 1)));
     let is_mixed = first < last && ordered(&kept) < kept.len();
     let elsewhere = all - kept.len();
     let is_most = kept.len() as f64 >= MOST * looked.item.len() as f64;

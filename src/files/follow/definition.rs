@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use super::anchor::Anchor;
-use super::bare::balance;
+use super::bare::Bare;
 use super::doubts;
+use super::likeness::{LOST, likeness};
 use super::looked::Looked;
 
 /// Returns the index, in the definition, of the line that names it, and the line itself, cut after
@@ -38,37 +39,76 @@ pub(super) fn is_in(looked: &Looked<'_>, place: &Range<usize>) -> bool {
         .is_some_and(|(_, header)| named(looked, header).iter().any(|at| place.contains(at)))
 }
 
+/// Returns whether a place lacks the line that names the definition, in any version of that line.
+pub(super) fn is_headless(looked: &Looked<'_>, place: &Range<usize>) -> bool {
+    header(looked).is_some_and(|(at, _)| {
+        let header = &looked.item.lines[at];
+        !looked.file.lines[place.clone()].iter().any(|line| likeness(line, header) >= LOST)
+    })
+}
+
 /// Finds a definition of which little more than the first line remains. Its name and its
-/// indentation tell where it is, if it ends with its last bracket. None of its lines may be
-/// elsewhere.
+/// indentation tell where it is, if it ends with its last bracket.
 pub(super) fn form(looked: &Looked<'_>) -> Option<Range<usize>> {
     let (above, header) = header(looked)?;
-    let (file, item, matched) = (looked.file, looked.item, looked.matched());
+    let (file, item) = (looked.file, looked.item);
     let &[at] = &named(looked, header)[..] else { return None };
     let place = at.checked_sub(above)?..end_of(looked, at)?;
-    let is_closed = header.starts_with('(') || file.lines[place.end - 1] == item.lines.last()?[..];
-    let is_list = is_closed
-        && file.indents[at] == 0
-        && is_one_list(&item.lines[above..])
-        && is_one_list(&file.lines[at..place.end]);
-    let is_form = is_list
-        && file.lines[place.start..at] == item.lines[..above]
+    let has_above = file.lines[place.start..at] == item.lines[..above];
+    (has_above && (is_list(looked, &place, at) || is_block(looked, &place, at))).then_some(place)
+}
+
+/// Returns whether a place is one list, as the definition was. None of its lines may be elsewhere.
+fn is_list(looked: &Looked<'_>, place: &Range<usize>, header: usize) -> bool {
+    let (file, item, matched) = (looked.file, looked.item, looked.matched());
+    let above = header - place.start;
+    let is_closed = file.lines[header].starts_with('(')
+        || file.lines[place.end - 1] == item.lines[item.len() - 1];
+    is_closed
+        && file.indents[header] == 0
+        && is_one_list(item, above..item.len())
+        && is_one_list(file, header..place.end)
         && !place.clone().any(|at| matched.is_foreign(at))
-        && matched.strays(item, &place, true).0 == 0
-        && ![true, false]
-            .into_iter()
-            .any(|is_start| doubts::has_lost_beyond(looked, &place, is_start));
-    is_form.then_some(place)
+        && matched.strays(item, place, true).0 == 0
+        && !has_lost_beyond(looked, place)
+}
+
+/// Returns whether a place is the block under the first line of the definition, which must be as it
+/// was and must have no equal in the old and in the new file.
+fn is_block(looked: &Looked<'_>, place: &Range<usize>, header: usize) -> bool {
+    let (file, item, matched) = (looked.file, looked.item, looked.matched());
+    let above = header - place.start;
+    let indents = &item.indents[above..];
+    let inner = indents[1..].iter().take_while(|own| **own > indents[0]).count();
+    let is_open = inner + 1 == indents.len();
+    let is_closed = inner + 2 == indents.len() && indents[inner + 1] == indents[0];
+    let has_end = file.lines[place.end - 1] == item.lines[item.len() - 1]
+        && is_closed == (file.indents[place.end - 1] == file.indents[header]);
+    let (strays, telling) = matched.strays(item, place, true);
+    let strange = matched.strange(place, false);
+    inner > 0
+        && file.lines[header] == item.lines[above]
+        && matched.is_single(header)
+        && item.balance(above..item.len()) == [0; 4]
+        && (is_open || is_closed)
+        && has_end
+        && strays * 2 <= telling
+        && strange * 2 <= place.len()
+        && !has_lost_beyond(looked, place)
+}
+
+fn has_lost_beyond(looked: &Looked<'_>, place: &Range<usize>) -> bool {
+    [true, false].into_iter().any(|is_start| doubts::has_lost_beyond(looked, place, is_start))
 }
 
 /// Returns whether lines are one list: their brackets balance at the last line, and not before.
-fn is_one_list(lines: &[String]) -> bool {
-    let is_closed = |count: usize| balance(&lines[..count]) == [0; 3];
-    is_closed(lines.len()) && !(1..lines.len()).any(is_closed)
+fn is_one_list(text: &Bare, at: Range<usize>) -> bool {
+    let is_closed = |end: usize| text.balance(at.start..end) == [0; 4];
+    is_closed(at.end) && !(at.start + 1..at.end).any(is_closed)
 }
 
 /// Returns the end of the definition that begins on a line, if indentation and brackets agree on
-/// it.
+/// it. After its last bracket, lines of any indentation may follow.
 fn end_of(looked: &Looked<'_>, header: usize) -> Option<usize> {
     let (file, item) = (looked.file, looked.item);
     let indent = file.indents[header];
@@ -82,5 +122,5 @@ fn end_of(looked: &Looked<'_>, header: usize) -> Option<usize> {
         end += 1;
     }
     let follows = end == file.len() || file.indents[end] <= indent;
-    (follows && balance(&file.lines[header..end]) == [0; 3]).then_some(end)
+    ((closes || follows) && file.balance(header..end) == [0; 4]).then_some(end)
 }

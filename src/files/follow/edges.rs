@@ -58,6 +58,13 @@ pub(super) fn place(looked: &Looked<'_>, body: &[Pair]) -> Option<Range<usize>> 
     if !is_told && !looked.is_balanced(&at) {
         return None;
     }
+    // The last bracket may be elsewhere if the text was moved, and the new lines may be others.
+    let is_cut = |(edge, inner): (&Edge<'_>, usize)| {
+        edge.own.last().is_some_and(|line| !is_telling(line)) && (edge.far.is_none() || inner > 0)
+    };
+    if edges.iter().zip(inner).any(is_cut) && !looked.is_balanced(&at) {
+        return None;
+    }
     let lost = looked.lost(&span.at);
     let moved = [edges[0].reordered(&lost), edges[1].reordered(&lost)];
     let at = at.start.min(span.at.start - moved[0])..at.end.max(span.at.end + moved[1]);
@@ -144,6 +151,11 @@ impl<'a> Edge<'a> {
         let mut likely = (0..=length).filter(|at| scores[*at] >= best - CLEAR);
         let least = likely.next()?;
         let most = likely.next_back().unwrap_or(least);
+        // Far from the old neighbours, edited lines beyond others may not be those of the text.
+        let is_same = |at: usize| self.own.contains(&self.new[at - 1]);
+        if self.far.is_none() && least > own && !is_same(least) {
+            return None;
+        }
         // The next line may belong to the text, or only equal one that the text has lost.
         let is_lost = |line: &str| self.own.contains(&line) && !self.new[..least].contains(&line);
         if self.far.is_none() && self.beyond.is_some_and(is_lost) {

@@ -4,8 +4,8 @@ use std::cell::OnceCell;
 use std::ops::Range;
 
 use super::anchor::Anchor;
-use super::bare::{Bare, balance, is_telling};
-use super::likeness::{LOST, likeness_to};
+use super::bare::{Bare, is_telling};
+use super::likeness::{LOST, likeness};
 use super::matched::Matched;
 
 /// Number of lines on each side of a place that are compared with the old neighbours of the text.
@@ -147,9 +147,15 @@ impl<'a> Looked<'a> {
         let is_new = |at: &usize| {
             self.matched().is_free(*at) && !self.item.lines.contains(&self.file.lines[*at])
         };
-        let free: Vec<&str> = at.clone().filter(is_new).map(|at| &*self.file.lines[at]).collect();
+        let mut free: Vec<&str> =
+            at.clone().filter(is_new).map(|at| &*self.file.lines[at]).collect();
+        // Each new line is an edited version of one line only.
+        let mut is_edited = |line: &str| {
+            let edited = free.iter().position(|new| likeness(line, new) >= LOST);
+            edited.map(|at| free.swap_remove(at)).is_some()
+        };
         let lines = self.item.lines.iter().map(|line| &**line);
-        lines.filter(|line| self.is_missing(line, at) && likeness_to(line, &free) < LOST).collect()
+        lines.filter(|line| self.is_missing(line, at) && !is_edited(line)).collect()
     }
 
     /// Returns up to `most` lines on one side of a place, the nearest first.
@@ -160,6 +166,6 @@ impl<'a> Looked<'a> {
 
     /// Returns whether a place leaves as many brackets of each kind open as the text did.
     pub(super) fn is_balanced(&self, at: &Range<usize>) -> bool {
-        balance(&self.file.lines[at.clone()]) == balance(&self.item.lines)
+        self.file.balance(at.clone()) == self.item.balance(0..self.item.len())
     }
 }

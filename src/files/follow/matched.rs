@@ -228,6 +228,12 @@ impl Matched {
         self.was[at].is_none()
     }
 
+    /// Returns whether a line of the new file is telling, and occurs once in both files.
+    pub(super) fn is_single(&self, at: usize) -> bool {
+        let count = self.counts[&self.new[at]];
+        self.telling[at] && count.own + count.outside == 1 && count.now == 1
+    }
+
     /// Returns whether a line of the new file matches an outside line.
     pub(super) fn is_other(&self, at: usize) -> bool {
         self.was[at].is_some_and(|was| !self.own.contains(&was))
@@ -267,12 +273,16 @@ impl Matched {
         self.now.get(self.own.end + far - 1).is_none_or(Option::is_none)
     }
 
-    /// Returns the number of lines of a place that are, or may be, outside lines.
-    pub(super) fn strange(&self, place: &Range<usize>) -> usize {
+    /// Returns the number of lines of a place that are outside lines, or may be if `maybe` is true.
+    pub(super) fn strange(&self, place: &Range<usize>, maybe: bool) -> usize {
         let may_be = |at: &usize| {
             let count = self.counts[&self.new[*at]];
             self.is_foreign(*at)
-                || (self.is_free(*at) && self.telling[*at] && count.outside > 0 && count.own == 0)
+                || (maybe
+                    && self.is_free(*at)
+                    && self.telling[*at]
+                    && count.outside > 0
+                    && count.own == 0)
         };
         place.clone().filter(may_be).count()
     }

@@ -28,7 +28,8 @@ const RANGE: (u64, u64) = (8, 11);
 fn check(now: &str, expected: Result<(u64, u64, Found), &str>) {
     let text = lines::slice(FILE, RANGE.0, Some(RANGE.1)).unwrap();
     let around = anchor(FILE, RANGE).unwrap();
-    let wanted = Wanted { text, range: RANGE, anchor: Some(&around), symbol: Some("two") };
+    let wanted =
+        Wanted { text, range: RANGE, anchor: Some(&around), symbol: Some("two"), language: "" };
     let found = match locate(&wanted, now) {
         Place::At { start, end, found } => Ok((start, end, found)),
         Place::Unsure(reason) => Err(reason),
@@ -63,7 +64,7 @@ fn what_is_gone_or_there_twice_is_not_guessed() {
 
 #[test]
 fn nothing_is_found_without_a_text() {
-    let wanted = Wanted { text: "\n \n", range: (1, 2), anchor: None, symbol: None };
+    let wanted = Wanted { text: "\n \n", range: (1, 2), anchor: None, symbol: None, language: "" };
     assert_eq!(locate(&wanted, FILE), Place::Unsure(EMPTY));
 }
 
@@ -72,7 +73,8 @@ fn a_lisp_definition_is_found_by_its_name_and_its_last_bracket() {
     let file = "(defun area (r)\n  \"In one.\"\n  (* pi r r))\n\n(defun other () 1)\n";
     let text = lines::slice(file, 1, Some(3)).unwrap();
     let around = anchor(file, (1, 3)).unwrap();
-    let wanted = Wanted { text, range: (1, 3), anchor: Some(&around), symbol: Some("area") };
+    let wanted =
+        Wanted { text, range: (1, 3), anchor: Some(&around), symbol: Some("area"), language: "" };
     let check = |now: &str, expected| {
         let found = matches!(locate(&wanted, now), Place::At { start: 3, end: 5, .. });
         assert_eq!(found, expected, "{now}");
@@ -89,7 +91,8 @@ fn a_definition_whose_end_is_gone_does_not_take_that_of_the_next() {
     let file = "(defun less (i)\n  \"Less.\"\n  (- i 1))\n\n(defun size (ring)\n  \"Size.\"\n  (car ring))\n";
     let text = lines::slice(file, 1, Some(3)).unwrap();
     let around = anchor(file, (1, 3)).unwrap();
-    let wanted = Wanted { text, range: (1, 3), anchor: Some(&around), symbol: Some("less") };
+    let wanted =
+        Wanted { text, range: (1, 3), anchor: Some(&around), symbol: Some("less"), language: "" };
     let now = "(defun less (i)\n  \"Size.\"\n  (car ring))\n";
     assert!(matches!(locate(&wanted, now), Place::Unsure(_)));
 }
@@ -102,7 +105,7 @@ fn a_line_that_was_lost_and_stands_beside_a_place_makes_it_uncertain() {
     );
     let around = anchor(FILE, RANGE).unwrap();
     let text = lines::slice(FILE, RANGE.0, Some(RANGE.1)).unwrap();
-    let wanted = Wanted { text, range: RANGE, anchor: Some(&around), symbol: None };
+    let wanted = Wanted { text, range: RANGE, anchor: Some(&around), symbol: None, language: "" };
     let place = locate(&wanted, &now.replace("fn one", "fn none").replace("y * 2", "y * 3"));
     assert!(!matches!(place, Place::At { start: 10, .. }), "{place:?}");
 }
@@ -130,7 +133,7 @@ fn check_stored(texts: [(&str, &str); 3], above: Option<u64>) -> Anchor {
     metadata.set(ANCHOR, Value::Map(stored));
     let around = Anchor::of(&metadata).unwrap();
     let text = lines::slice(FILE, RANGE.0, Some(RANGE.1)).unwrap();
-    let wanted = Wanted { text, range: RANGE, anchor: Some(&around), symbol: None };
+    let wanted = Wanted { text, range: RANGE, anchor: Some(&around), symbol: None, language: "" };
     let now = FILE.replace("z * 4", "z * 5").replace("y * 2", "y * 3");
     let place = locate(&wanted, &format!("// New.\n{now}"));
     assert_eq!(place, Place::At { start: 9, end: 12, found: Found::Edited });
@@ -149,9 +152,60 @@ fn brackets_with_new_lines_between_them_are_not_guessed() {
     let file = "def up do\n  alter do\n    add 1\n  end\nend\n\ndef down do\n  2\nend\n";
     let text = lines::slice(file, 4, Some(5)).unwrap();
     let around = anchor(file, (4, 5)).unwrap();
-    let wanted = Wanted { text, range: (4, 5), anchor: Some(&around), symbol: None };
+    let wanted = Wanted { text, range: (4, 5), anchor: Some(&around), symbol: None, language: "" };
     let moved = format!("# One more.\n{file}");
     assert!(matches!(locate(&wanted, &moved), Place::At { start: 5, end: 6, .. }));
     let now = file.replace("  end\nend\n\n", "  end\n  log 3\nend\n\n");
     assert!(matches!(locate(&wanted, &now), Place::Unsure(_)));
+}
+
+const ELIXIR: &str = "\
+defmodule Jobs.Compute do
+  @moduledoc \"Computes all groups.\"
+
+  use Worker,
+    queue: :default,
+    attempts: 3,
+    unique: [keys: [:project_id], period: 30]
+
+  require Logger
+
+  alias Jobs.Groups
+
+  @impl true
+  def perform(%Job{args: args}) do
+    Logger.info(\"computing the groups of a project\")
+    Groups.compute(args)
+  end
+end
+";
+
+/// Finds `perform` in an edited version of the file. Returns its first and its last line.
+fn performs(now: &str) -> Option<(u64, u64)> {
+    let (text, around) = (lines::slice(ELIXIR, 14, Some(17))?, anchor(ELIXIR, (14, 17))?);
+    let (anchor, symbol) = (Some(&around), Some("perform"));
+    let wanted = Wanted { text, range: (14, 17), anchor, symbol, language: "elixir" };
+    match locate(&wanted, now) {
+        Place::At { start, end, .. } => Some((start, end)),
+        Place::Unsure(_) => None,
+    }
+}
+
+#[test]
+fn a_method_that_was_written_anew_is_the_block_under_its_first_line() {
+    let inner =
+        "    Logger.info(\"computing the groups of a project\")\n    Groups.compute(args)\n";
+    let other = "    args\n    |> Map.fetch!(:project)\n    |> start()\n";
+    let now = ELIXIR.replace(inner, other).replace("@impl true", "@doc false");
+    assert_eq!(performs(&now), Some((14, 18)));
+    assert_eq!(performs(&now.replace("def perform(", "def begin(")), None);
+    assert_eq!(performs(&now.replace("    |> start()\n  end", "    |> start()")), None);
+}
+
+#[test]
+fn a_text_whose_last_word_was_moved_away_does_not_take_an_edited_line() {
+    let header = "defmodule Jobs.Compute do\n";
+    let moved = ELIXIR.replace("(args)\n  end\n", "(args)\ndefmodule Jobs.Compute28 do\n");
+    let now = moved.replace(header, "  end\n");
+    assert_eq!(performs(&now), None, "{now}");
 }
