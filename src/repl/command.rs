@@ -31,6 +31,9 @@ pub(super) const COMMANDS: [(&str, &str, &str); 17] = [
     ("/help", "", "List the commands."),
 ];
 
+/// Commands about what a session already holds. They open none.
+const OPEN_NONE: &[&str] = &["/stats", "/explain", "/rollback"];
+
 /// A parsed command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Command<'a> {
@@ -70,6 +73,9 @@ pub(super) async fn run(
     }
     if name == "/session" {
         return talk::session(shared, place, rest).await;
+    }
+    if OPEN_NONE.contains(&name) && place.row(shared).await.is_none() {
+        return Ok("no session is open yet; a question opens one\n".to_owned());
     }
     let session = place.session_here(shared).await?;
     match name {

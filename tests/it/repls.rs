@@ -245,6 +245,21 @@ fn a_repl_shows_the_items_of_the_project_that_its_directory_is_in() {
 }
 
 #[test]
+fn commands_about_a_session_open_none() {
+    let home = Home::new();
+    let server = home.listening(&["--ephemeral"]);
+    let mut client = server.tcp(Dialect::Native);
+    let mut sly = Sly::new(&server);
+    sly.repl(7);
+    for command in ["/stats", "/explain", "/rollback"] {
+        assert!(sly.shows(command).contains("no session is open yet"), "{command}");
+    }
+    assert_eq!(client.ok("list-sessions", "nil"), Json::Null);
+    sly.types([1, 7], "one");
+    assert!(!sly.shows("/stats").contains("no session is open yet"));
+}
+
+#[test]
 fn commands_choose_the_session_its_context_its_model_and_its_tools() {
     let home = Home::new();
     home.write("other/.git/config", "");
