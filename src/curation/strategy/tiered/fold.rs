@@ -16,7 +16,7 @@ use crate::session::message::Role;
 const TRIGGER: f64 = 0.8;
 /// Share of the budget that is shown after parts were given up. The wider the gap to the trigger,
 /// the more rarely a cached prompt becomes invalid, and the less is shown on average.
-const TARGET: f64 = 0.5;
+const TARGET: f64 = 0.49;
 /// Share of the room that is shown after a summary. A summary happens only once, so more can be
 /// shown than after other folds: about as much as the average between two folds, but newly chosen.
 /// Values from 0.5 to 0.8 were tried on the sessions that `docs/benchmarks.md` names.
@@ -28,6 +28,9 @@ const RECENT: f64 = 0.1;
 /// everything below the target. A larger share keeps more of the text that is used later, but makes
 /// cached prompts invalid more often. `docs/benchmarks.md` has measurements of both.
 const LINES: f64 = 0.35;
+/// Maximum size of this least room, in tokens. The first lines are the best, so that in a large
+/// window, more of them are not worth a fold that comes sooner.
+const MOST_LINES: f64 = 8000.0;
 /// Share of the budget for the note about left-out messages.
 const RESERVE: f64 = 0.05;
 /// Size in tokens above which a result is cut to its beginning and end, before smaller results are
@@ -170,7 +173,8 @@ impl<'a, 'h> Fold<'a, 'h> {
         if self.uses_tools {
             // Half of this share stays free below the trigger, so that the next message does not
             // cause the next fold.
-            let least = (self.budget.saturating_sub(self.fixed) as f64 * LINES) as u64;
+            let room = self.budget.saturating_sub(self.fixed) as f64;
+            let least = (room * LINES).min(MOST_LINES) as u64;
             let most = trigger.saturating_sub(least / 2);
             self.target = target.max(most.min(self.total + least));
         }
