@@ -175,4 +175,9 @@ impl Counter for WantedCounter {
         let is_wanted = || !self.cancelled.is_cancelled() && is_wanted();
         self.counter.count_while(text, &is_wanted)
     }
+
+    fn count_again(&self, text: &str, is_wanted: &(dyn Fn() -> bool + Sync)) -> Option<u64> {
+        let is_wanted = || !self.cancelled.is_cancelled() && is_wanted();
+        self.counter.count_again(text, &is_wanted)
+    }
 }

@@ -3,6 +3,9 @@
 //! This module alone names the tokenizer library. It counts large texts on two threads, with the
 //! same result.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
 
 use tiktoken::CoreBpe;
@@ -18,6 +21,12 @@ const HALVED_ABOVE: usize = 128 * 1024;
 const LONGEST_PART: usize = 16 << 10;
 /// Maximum number of line ends or spaces to try as a place to cut.
 const TRIES: usize = 64;
+/// Maximum number of lines whose counts are remembered. Each takes about 16 bytes.
+const REMEMBERED: usize = 64 << 10;
+
+/// Counts of lines in the texts of [`Counter::count_again`], by a hash of the line and its
+/// vocabulary.
+static LINES: LazyLock<(RandomState, Mutex<HashMap<u64, u64>>)> = LazyLock::new(Default::default);
 
 /// An exact counter over one vocabulary. The vocabulary is loaded on the first count (about 65 ms)
 /// and kept for as long as the program runs.
@@ -49,6 +58,25 @@ impl Counter for Bpe {
         self.count_while(text, &|| true).unwrap_or_default()
     }
 
+    fn count_again(&self, text: &str, is_wanted: &(dyn Fn() -> bool + Sync)) -> Option<u64> {
+        let (hashes, counts) = &*LINES;
+        let counts = || counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = |line| {
+            let hash = hashes.hash_one((self.encoding, line));
+            let known = counts().get(&hash).copied();
+            known.or_else(|| {
+                let counted = self.count_while(line, is_wanted)?;
+                let mut counts = counts();
+                if counts.len() >= REMEMBERED {
+                    counts.clear();
+                }
+                counts.insert(hash, counted);
+                Some(counted)
+            })
+        };
+        lines(text).map(count).sum()
+    }
+
     fn count_while(&self, text: &str, is_wanted: &(dyn Fn() -> bool + Sync)) -> Option<u64> {
         let vocabulary = self.vocabulary();
         let halves = (text.len() > HALVED_ABOVE).then(|| split(text)).flatten();
@@ -57,6 +85,19 @@ impl Counter for Bpe {
             None => count_parts(vocabulary, text, is_wanted),
         }
     }
+}
+
+/// Returns the lines of a text, cut only where [`split`] may cut: their tokens add up to those of
+/// the text.
+fn lines(mut text: &str) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        let bytes = text.as_bytes();
+        let mut starts = memchr::memchr_iter(b'\n', bytes).map(|line_end| line_end + 1);
+        let end = starts.find(|at| splits(bytes, *at)).unwrap_or(bytes.len());
+        let (line, rest) = text.split_at(end);
+        text = rest;
+        Some(line).filter(|line| !line.is_empty())
+    })
 }
 
 /// Counts a text part by part. Returns `None` once the count is no longer wanted.

@@ -47,7 +47,7 @@ impl Measure {
 
     /// Returns the cost of a message that consists of one text.
     pub fn note(&self, text: &str) -> u64 {
-        self.message(self.counter.count(text))
+        self.message(self.counter.count_again(text, &|| true).unwrap_or_default())
     }
 
     /// Returns the underlying counter.

@@ -29,6 +29,12 @@ pub trait Counter: Send + Sync {
     fn count_while(&self, text: &str, _is_wanted: &(dyn Fn() -> bool + Sync)) -> Option<u64> {
         Some(self.count(text))
     }
+
+    /// Like [`count_while`](Self::count_while), for a text most of whose lines were counted before.
+    /// Slow counters remember the lines.
+    fn count_again(&self, text: &str, is_wanted: &(dyn Fn() -> bool + Sync)) -> Option<u64> {
+        self.count_while(text, is_wanted)
+    }
 }
 
 names! {

@@ -49,6 +49,19 @@ fn known_texts_have_their_known_counts() {
 }
 
 #[test]
+fn lines_counted_before_have_the_count_of_the_whole() {
+    for text in TEXTS {
+        for text in [text.to_owned(), text.replace('\n', "\r\n"), format!("{text}\n\n{text}x")] {
+            for bpe in BOTH {
+                let whole = Some(bpe.count(&text));
+                assert_eq!(bpe.count_again(&text, &|| true), whole);
+                assert_eq!(bpe.count_again(&text, &|| true), whole, "from memory");
+            }
+        }
+    }
+}
+
+#[test]
 fn no_place_to_split_changes_the_count() {
     for text in TEXTS {
         let part = &text[..text.floor_char_boundary(6000)];
