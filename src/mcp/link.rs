@@ -1,31 +1,22 @@
-//! The connection to the server: one call at a time, in the JSON dialect. If the server has ended,
-//! the next call connects again.
+//! The connection to the server: one call at a time. If the server has ended, the next call connects
+//! again.
 
 use std::pin::Pin;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
-use tokio::io::{
-    AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines, ReadHalf, WriteHalf,
-};
 use tokio::sync::Mutex;
 use tokio::sync::watch::Receiver;
 
 use super::agent::Agent;
 use super::answer::Trouble;
+use super::open::{Open, Refusal, Reply, Stream};
 use super::watch::Watch;
 
 /// Maximum time to wait for the answer to a call.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-
-/// Both directions of a connection to the server.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// A connection that is being made, or the reason why there is none.
 pub(crate) type Dialing<'a> =
@@ -44,31 +35,6 @@ pub(crate) struct Link {
     /// The agent that the connection serves, if known.
     agent: OnceLock<Agent>,
     watch: Watch,
-}
-
-pub(super) struct Open {
-    lines: Lines<BufReader<ReadHalf<Box<dyn Stream>>>>,
-    writer: WriteHalf<Box<dyn Stream>>,
-    /// Id of the last call.
-    last: u64,
-    /// True once the server knows the agent.
-    is_introduced: bool,
-}
-
-/// A reply of the server.
-#[derive(Deserialize)]
-pub(super) struct Reply {
-    id: Option<Json>,
-    #[serde(default)]
-    result: Json,
-    error: Option<Refusal>,
-}
-
-#[derive(Deserialize)]
-struct Refusal {
-    message: String,
-    #[serde(default)]
-    data: Json,
 }
 
 impl Link {
@@ -180,59 +146,5 @@ impl Link {
         let reply = asking.await.map_err(|_| Trouble::Slow)?.ok_or(Trouble::Lost)?;
         *slot = Some(open);
         Ok(reply)
-    }
-}
-
-impl Reply {
-    /// Decodes the result.
-    fn result<T: DeserializeOwned>(self) -> Result<T, Trouble> {
-        match self.error {
-            Some(refusal) => Err(Trouble::Refused(refusal.message)),
-            None => serde_json::from_value(self.result).map_err(Trouble::Odd),
-        }
-    }
-}
-
-impl Refusal {
-    /// Returns whether the server refused the call because the server is shutting down.
-    fn is_of_the_ending(&self) -> bool {
-        self.data["kind"] == "shutting-down"
-    }
-}
-
-impl Open {
-    fn over(stream: Box<dyn Stream>) -> Self {
-        let (reader, writer) = tokio::io::split(stream);
-        Self { lines: BufReader::new(reader).lines(), writer, last: 0, is_introduced: false }
-    }
-
-    /// Returns the connection, unless the server has closed the connection since the last call.
-    fn if_alive(mut self) -> Option<Self> {
-        let has_ended = matches!(self.lines.next_line().now_or_never(), Some(Ok(None) | Err(_)));
-        (!has_ended).then_some(self)
-    }
-
-    /// Waits for a notification, and returns its parameters; `None` once the connection ends.
-    pub(super) async fn notification(&mut self) -> Option<Json> {
-        let line = self.lines.next_line().await.ok()??;
-        let told: Json = serde_json::from_str(&line).ok()?;
-        Some(told["params"].clone())
-    }
-
-    /// Sends a call and waits for the reply. Returns `None` if the connection ends before the
-    /// reply, or the reply is not valid.
-    pub(super) async fn ask(&mut self, method: &str, params: &Json) -> Option<Reply> {
-        self.last += 1;
-        let request =
-            json!({ "jsonrpc": "2.0", "id": self.last, "method": method, "params": params });
-        self.writer.write_all(format!("{request}\n").as_bytes()).await.ok()?;
-        self.writer.flush().await.ok()?;
-        loop {
-            let line = self.lines.next_line().await.ok()??;
-            let reply: Reply = serde_json::from_str(&line).ok()?;
-            if reply.id.as_ref().and_then(Json::as_u64) == Some(self.last) {
-                return Some(reply);
-            }
-        }
     }
 }

@@ -9,6 +9,7 @@ mod brought;
 pub(crate) mod http;
 mod link;
 mod marked;
+mod open;
 mod project;
 mod prompts;
 mod push;
@@ -34,7 +35,8 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-pub(crate) use self::link::{Dial, Dialing, Link, Stream};
+pub(crate) use self::link::{Dial, Dialing, Link};
+pub(crate) use self::open::Stream;
 pub(crate) use self::project::Projects;
 pub(crate) use self::push::{AgentSession, Push, ROOM_OF_A_HOOK, import};
 

@@ -5,7 +5,7 @@ use tokio::sync::watch::{Receiver, Sender};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::link::Open;
+use super::open::Open;
 
 /// The watch over the tools, which begins once somebody wants to know of changes.
 #[derive(Default)]
@@ -35,8 +35,8 @@ impl Watch {
 }
 
 impl Due<'_> {
-    /// Begins over a new connection. Changes from now on are told; and if there was a watch before,
-    /// what it missed is one, too.
+    /// Begins to watch over a new connection. If there was a watch before, announces a change, since
+    /// that watch may have missed some.
     pub(super) async fn begin(mut self, mut open: Open) {
         if open.ask("subscribe", &json!({ "topics": ["tools-changed"] })).await.is_none() {
             return;
