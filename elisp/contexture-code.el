@@ -793,7 +793,7 @@ Return non-nil if anything would change."
                     (if complete " proposed" " so far")))
     (when (and complete (null parts))
       (contexture-review--end review)
-      (contexture--message "%s already has that text" (buffer-name)))
+      (contexture--message "The proposed text is what %s already has" (buffer-name)))
     parts))
 
 (defun contexture-review--differences (review old complete)
@@ -917,7 +917,7 @@ LINES are the lines of the new text."
 (defun contexture-review--part (review)
   "Return the part of REVIEW at point, or the next one."
   (unless (eq (contexture-review--state review) 'ready)
-    (user-error "The change is still coming"))
+    (user-error "The change is not complete yet; wait, or stop it with C-c C-k"))
   (let ((parts (contexture-review--parts review)))
     (or (cl-find-if (lambda (part) (>= (overlay-end part) (point))) parts)
         (car parts))))

@@ -289,8 +289,9 @@ tokens): prune or\n  summarize before the model's window is full.\n"
                              (contexture-session--number (plist-get stats :tokens))
                              (contexture-session--number (plist-get stats :limit)))
                      'face 'contexture-session-warning))
-        (t (propertize (format "\n! The history has %s tokens, more than 80 %% of the %s \
-assumed for an unknown\n  model: prune or summarize it, or choose the model (C).\n"
+        (t (propertize (format "\n! The history has %s tokens, more than 80 %% of %s, the \
+limit assumed because\n  the model is unknown: prune or summarize the history, or choose \
+the model (C).\n"
                                (contexture-session--number (plist-get stats :tokens))
                                (contexture-session--number (plist-get stats :limit)))
                        'face 'contexture-session-warning))))
@@ -1252,7 +1253,7 @@ If the strategy scores, the parts with the lowest scores come first."
 (defun contexture-explain--part ()
   "Return the part of the line at point."
   (or (get-text-property (point) 'contexture-explain-part)
-      (user-error "There is no part of the window here")))
+      (user-error "This line shows no part of the model's window; n goes to the next")))
 
 (defun contexture-explain-next (&optional count)
   "Go to the next part of the window, or COUNT parts on."

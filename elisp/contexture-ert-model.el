@@ -218,7 +218,8 @@ Each result of a tool becomes a message with the role `tool'."
                (`(,status ,name) (or (alist-get kind contexture-ert--statuses)
                                      (list kind "api_error"))))
     (unless (integerp status)
-      (error "A model cannot fail with %S" kind))
+      (error "A model cannot fail with %S; use an HTTP status or one of %s" kind
+             (mapcar #'car contexture-ert--statuses)))
     (when (and (eq kind 'context-too-long)
                (not (string-match-p "context" (or text ""))))
       (setq text (concat "maximum context length exceeded: " text)))

@@ -765,7 +765,7 @@ The best hits come first; RET shows one in its session."
   (setq contexture-session--query query
         header-line-format
         (contexture-session--header
-         (format "%s of %s, the best first" (contexture--count (length hits) "hit")
+         (format "%s for \"%s\", the best first" (contexture--count (length hits) "hit")
                  query)))
   (let* ((inhibit-read-only t)
          (column (lambda (text)

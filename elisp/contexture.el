@@ -1552,7 +1552,7 @@ Each context that is left elsewhere is mentioned once."
 (defun contexture--taken-over-text (taken)
   "Return a phrase for TAKEN, the contexts whose items moved into layers."
   (mapconcat (lambda (held)
-               (format "moved %s of %s to the %s"
+               (format "moved %s of %s to the layer of the %s"
                        (contexture--count (plist-get held :items) "item")
                        (contexture--visible (gethash (plist-get held :manager)
                                                      contexture--labels

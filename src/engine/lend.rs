@@ -22,7 +22,7 @@ impl Lender {
         let thread = thread::Builder::new().name("engine".to_owned()).spawn(work);
         if let Err(error) = &thread {
             tracing::warn!(
-                "cannot start a thread, so long work will keep clients waiting: {error}"
+                "cannot start a thread; clients will have to wait during long work: {error}"
             );
         }
         Self { jobs: thread.is_ok().then_some(jobs) }

@@ -34,7 +34,7 @@ pub const LONGEST_LINE: usize = 32 << 20;
 /// Maximum size of a message's text in bytes. The rest of a longer text is cut off, and the report
 /// says so.
 pub const LARGEST_MESSAGE: usize = 4 << 20;
-/// Maximum number of lines in which the format must become known.
+/// Number of lines after which reading fails if the format is still unknown.
 pub const MOST_UNKNOWN_LINES: u64 = 1000;
 /// Maximum length of a title in characters.
 pub const LONGEST_TITLE: usize = 100;

@@ -89,7 +89,7 @@ fn surviving<T>(
 fn located(name: &str, error: &Error, body_line: usize) -> TemplateError {
     let message = match error.kind() {
         ErrorKind::OutOfFuel => "it takes too many steps; does it loop?".to_owned(),
-        ErrorKind::WriteFailure => format!("it becomes longer than {MAX_RENDERED_BYTES} bytes"),
+        ErrorKind::WriteFailure => format!("it produces more than {MAX_RENDERED_BYTES} bytes"),
         kind => error.detail().map_or_else(|| kind.to_string(), str::to_owned),
     };
     TemplateError {

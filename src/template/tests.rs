@@ -71,7 +71,7 @@ fn a_template_cannot_become_large() {
     let conversation = "x".repeat(1_000_000);
     let fields = Fields::from([("c", &*conversation)]);
     let error = |text: &str| parse(text).and_then(|t| render(&t, &fields)).unwrap_err().message;
-    let longer = "it becomes longer than 4194304 bytes";
+    let longer = "it produces more than 4194304 bytes";
     assert_eq!(error("{{ c }}{{ c }}{{ c }}{{ c }}{{ c }}"), longer);
     assert_eq!(error("{% for n in range(50000) %}{{ c }}{% endfor %}"), longer);
     let busy = "{% for n in range(50000) %}{% if c|length == n %}{% endif %}{% endfor %}";

@@ -206,7 +206,7 @@
         (setq default-directory contexture-ert-directory)
         (insert "a")
         (contexture-layers-test-mark)
-        (contexture-test-message "moved 1 item of buffer notes to the file"
+        (contexture-test-message "moved 1 item of buffer notes to the layer of the file"
           (write-file file))
         (should (equal (contexture-layers-test-contents (contexture-current-manager)) '("a")))
         (should (memq :file (contexture-layers-test-kinds)))
@@ -250,7 +250,7 @@
       (funcall add "mixed" "here" one "a.el")
       (funcall add "mixed" "there" two "a.el")
       (contexture-layers-test-visiting one "NEWS"
-        (contexture-test-message "moved 1 item of NEWS to the file"
+        (contexture-test-message "moved 1 item of NEWS to the layer of the file"
           (contexture--layers))
         (should (equal (contexture-layers-test-contents) '("of the project" "of the file")))
         ;; It is told once.

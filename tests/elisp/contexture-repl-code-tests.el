@@ -257,7 +257,7 @@ SESSION is the buffer of the session, and point is in the definition."
         (should (equal (mapcar (lambda (part) (overlay-get part 'after-string))
                                (contexture-review--parts review))
                        '("(defun f (y)\n")))
-        (contexture-test-user-error "still coming" (contexture-review-accept)))
+        (contexture-test-user-error "not complete yet" (contexture-review-accept)))
       (contexture-ert-go-on 'middle)
       (contexture-repl-code-tests--proposed)
       (contexture-review-accept)
@@ -370,7 +370,7 @@ SESSION is the buffer of the session, and point is in the definition."
     (contexture-review--show (contexture-review--begin 7 10) "1" t)
     (contexture-review-accept)
     (should (equal (buffer-string) "(list 1 two)\n"))
-    (contexture-test-message "already has that text"
+    (contexture-test-message "The proposed text is what"
       (contexture-review--show (contexture-review--begin 7 8) "1" t))
     (should-not (contexture-review--open))))
 

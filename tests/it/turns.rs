@@ -369,7 +369,7 @@ fn summaries_that_do_not_help_are_given_up_for_a_while() {
     let kind = |text: &String| match text.as_str() {
         "" => '-',
         text if text.starts_with("there is nothing to summarize") => 't',
-        text if text.contains("summaries in a row did not help") => 'b',
+        text if text.contains("did not shrink the view enough") => 'b',
         text => panic!("{text}"),
     };
     // Two tries, then none for five turns, then one more.

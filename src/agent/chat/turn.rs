@@ -123,7 +123,8 @@ impl Chat {
     }
 
     /// Returns the summarizer for this turn. If a summary is due and a model is configured to
-    /// describe it, asks this model, and returns the outcome too.
+    /// describe the messages that it replaces, asks this model first, and also returns the outcome
+    /// of asking.
     async fn summarizer(&self) -> Result<(Arc<Summarizing>, Option<Outcome>), AgentError> {
         let usual = || Ok((Arc::clone(&self.summarizer), None));
         if self.job.services.summarizer.is_none() {

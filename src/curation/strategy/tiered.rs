@@ -151,7 +151,8 @@ impl<'a, 'h> Draft<'a, 'h> {
         (0..self.forms.len()).filter(|index| self.forms[*index] == Form::Dropped).collect()
     }
 
-    /// Shows the units that fit into `left` tokens as a whole. Returns whether there were any.
+    /// Shows each unit of `order` whole if it fits into what remains of `left` tokens. Returns
+    /// whether any did.
     fn restore(&mut self, order: impl Iterator<Item = usize>, mut left: u64) -> bool {
         let before = left;
         for unit in order {

@@ -1,6 +1,6 @@
-//! Cuts the summary in a window. The window shows the summarized messages again, as far as they
-//! fit; the summary therefore takes only a share of the window, and repeats nothing that the window
-//! shows anyway.
+//! Shortens the summary in a window. As far as there is room, the window also shows the messages
+//! that the summary stands in for. The summary therefore takes only a share of the window, and
+//! repeats nothing that these messages say.
 
 use std::collections::HashSet;
 

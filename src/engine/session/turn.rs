@@ -228,8 +228,8 @@ impl Engine {
             return Ok((
                 None,
                 Some(format!(
-                    "{times} summaries in a row did not help, so none is tried for {wait} more \
-                     turn{s}; raise max-tokens or prune"
+                    "{times} attempts in a row to summarize did not shrink the view enough, so \
+                     none is made for {wait} more turn{s}; raise max-tokens or prune"
                 )),
             ));
         }

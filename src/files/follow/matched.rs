@@ -10,7 +10,8 @@ use super::anchor::Anchor;
 use super::bare::{Bare, is_telling};
 use super::known::{NEAR, Print, print};
 
-/// Maximum number of lines in a gap between two pairs, in either file, for which the gap is filled.
+/// Maximum number of lines of a gap between two pairs. A gap with more lines in either file is not
+/// filled.
 const GAP: usize = 400;
 
 /// Lengths of the runs of lines that are paired as a whole.
@@ -181,8 +182,8 @@ impl Matched {
         }
     }
 
-    /// Pairs lines in the gaps between pairs. Skips gaps that have none of the lines `among` of the
-    /// old file.
+    /// Pairs lines in the gaps between pairs. Skips a gap if none of its lines of the old file is
+    /// in `among`.
     fn fill(&mut self, among: &Range<usize>) {
         let mut last: Option<usize> = None;
         for new in 0..=self.new.len() {

@@ -7,9 +7,9 @@ use crate::rpc::page::Paged;
 use crate::rpc::present::MessageShown;
 use crate::rpc::version::About;
 
-/// Maximum number of sessions in the pages of a list.
+/// Maximum number of sessions in a list, in all of its pages together.
 pub(in crate::rpc) const MAX_SESSIONS: i64 = 100_000;
-/// Maximum number of revisions in the pages of a list.
+/// Maximum number of revisions in a list, in all of its pages together.
 pub(in crate::rpc) const MAX_REVISIONS: i64 = 10_000;
 
 /// Methods, in the order of the documentation.

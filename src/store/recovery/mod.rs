@@ -226,7 +226,8 @@ impl State {
 
 /// Returns whether the write-ahead log does not match the mark. A matching log has the salt of the
 /// mark or, after a checkpoint, the next salt. When the checksums are newer than the mark (the
-/// server was killed, or the mark was swapped), the salt of the checksums counts, not the mark's.
+/// server was killed, or an older copy of the mark was put back), the salt of the checksums counts,
+/// not the mark's.
 fn is_foreign(wal: &wal::Wal, mark: &Mark, sums: Option<&sums::Sums>) -> bool {
     let newer = sums.filter(|sums| sums.epoch > mark.extent.epoch);
     let salt = newer.map_or(mark.extent.salt, |sums| sums.salt);

@@ -80,7 +80,7 @@ impl Reader<'_> {
             't' => plain('\t'),
             'v' => plain('\x0B'),
             '\n' | ' ' if place == Place::String => Ok(None),
-            '\n' => Err(self.syntax("a character literal that is a line end")),
+            '\n' => Err(self.syntax("a backslash before a line end in a character; write `?\\n`")),
             's' if place == Place::String || self.peek() != Some(b'-') => plain(' '),
             's' => self.read_modifier(SUPER, depth),
             'M' => self.read_modifier(META, depth),
