@@ -404,7 +404,7 @@ If another agent calls one that changes something, ask the user first."
                           ('integer (integerp value))
                           ('boolean (eq value t))
                           (_ (stringp value))))
-             do (error "The argument %s must be a %s" name type)
+             do (error "The argument %s must be of the type %s" name type)
              collect value)))
 
 ;;;;; Questions about the calls of other agents
