@@ -135,7 +135,7 @@
 
 (ert-deftest contexture-dashboard-names-the-limit-that-is-assumed ()
   (let ((stats '(:needs-pruning t :tokens 84584 :limit 100000)))
-    (should (string-search "84,584 tokens, more than 80 % of the 100,000 assumed"
+    (should (string-search "84,584 tokens, more than 80 % of 100,000, the limit assumed"
                            (contexture-dashboard--warning stats)))
     (should (string-search "! More than 80 % is used"
                            (contexture-dashboard--warning `(:model-known t ,@stats))))

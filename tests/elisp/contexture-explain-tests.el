@@ -155,7 +155,7 @@ messages")))
       (contexture-test-user-error "not a message" (contexture-explain-visit))
       (contexture-test-user-error "nothing more to show" (contexture-explain-toggle))
       (goto-char (point-min))
-      (contexture-test-user-error "no part of the window" (contexture-explain-visit)))))
+      (contexture-test-user-error "shows no part of the model.s window" (contexture-explain-visit)))))
 
 (ert-deftest contexture-explain-keys-go-from-part-to-part ()
   (contexture-explain-tests--with-window '(:max-tokens 600
