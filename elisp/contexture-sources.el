@@ -774,8 +774,9 @@ Interactively, that is the symbol at point, or one that you type."
   (interactive (list (contexture-symbol--read)))
   (when (or (null name) (string-empty-p name))
     (user-error "No symbol was given"))
-  (let ((buffers (buffer-list))
-        (enable-local-variables :safe)) ; a file opened for this asks nothing
+  (let* ((buffers (buffer-list))
+         (points (mapcar (lambda (buffer) (with-current-buffer buffer (point))) buffers))
+         (enable-local-variables :safe)) ; a file opened for this asks nothing
     (unwind-protect
         (let ((marker (or (or (contexture-symbol--by-xref name)
                               (cdr (assoc name (contexture-symbol--imenu)))
@@ -786,6 +787,11 @@ Interactively, that is the symbol at point, or one that you type."
                              "No definition of %s was found")
                            name))))
           (contexture--add (contexture-symbol--capture name marker)))
+      ;; Emacs goes to the definition in an open buffer to find it.
+      (cl-loop for buffer in buffers
+               for point in points
+               when (buffer-live-p buffer)
+               do (with-current-buffer buffer (goto-char point)))
       (contexture-symbol--close-new buffers))))
 
 (defvar contexture-symbol-history nil

@@ -368,6 +368,19 @@
       (should (string-prefix-p "Add the text between BEG and END"
                                (car (contexture-test-metadata item :docstring)))))))
 
+(ert-deftest contexture-add-symbol-leaves-point-where-it-is ()
+  (contexture-test-with-server
+    (let ((file (locate-library "contexture-sources.el")))
+      (contexture-test-visiting file
+        (dolist (from (list (point-min) (point-max)))
+          (goto-char from)
+          (contexture-add-symbol "contexture-add-symbol")
+          (should (= (point) from)))
+        (with-temp-buffer
+          (emacs-lisp-mode)
+          (contexture-add-symbol "contexture-add-symbol"))
+        (should (= (point) (point-max)))))))
+
 (ert-deftest contexture-add-symbol-works-outside-of-lisp-buffers ()
   (contexture-test-with-server
     (with-temp-buffer
