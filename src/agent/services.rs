@@ -162,6 +162,12 @@ pub(crate) struct WantedCounter {
     cancelled: Arc<CancellationToken>,
 }
 
+impl WantedCounter {
+    fn is_wanted(&self) -> bool {
+        !self.cancelled.is_cancelled()
+    }
+}
+
 impl Counter for WantedCounter {
     fn name(&self) -> &'static str {
         self.counter.name()
@@ -172,12 +178,10 @@ impl Counter for WantedCounter {
     }
 
     fn count_while(&self, text: &str, is_wanted: &(dyn Fn() -> bool + Sync)) -> Option<u64> {
-        let is_wanted = || !self.cancelled.is_cancelled() && is_wanted();
-        self.counter.count_while(text, &is_wanted)
+        self.counter.count_while(text, &|| self.is_wanted() && is_wanted())
     }
 
     fn count_again(&self, text: &str, is_wanted: &(dyn Fn() -> bool + Sync)) -> Option<u64> {
-        let is_wanted = || !self.cancelled.is_cancelled() && is_wanted();
-        self.counter.count_again(text, &is_wanted)
+        self.counter.count_again(text, &|| self.is_wanted() && is_wanted())
     }
 }

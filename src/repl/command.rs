@@ -1,7 +1,7 @@
 //! Commands: lines that begin with a slash.
 
 use super::lisp::{items, refusal, string_at, text, texts};
-use super::session::Place;
+use super::session::{Place, Session};
 use super::{Shared, absolute, readable, talk};
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -74,10 +74,14 @@ pub(super) async fn run(
     if name == "/session" {
         return talk::session(shared, place, rest).await;
     }
-    if OPEN_NONE.contains(&name) && place.row(shared).await.is_none() {
-        return Ok("no session is open yet; a question opens one\n".to_owned());
-    }
-    let session = place.session_here(shared).await?;
+    let session = if OPEN_NONE.contains(&name) {
+        let Some(row) = place.row(shared).await else {
+            return Ok("no session is open yet; a question opens one\n".to_owned());
+        };
+        Session::of(&row)
+    } else {
+        place.session_here(shared).await?
+    };
     match name {
         "/use" => return talk::place(shared, session, rest).await,
         "/model" => return talk::model(shared, session, rest).await,

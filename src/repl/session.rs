@@ -28,7 +28,7 @@ pub(super) struct Place {
 }
 
 impl Session {
-    fn of(row: &Value) -> Self {
+    pub(super) fn of(row: &Value) -> Self {
         let field = |name| string_at(row, name).unwrap_or_default().to_owned();
         let managers = row.get("managers").cloned().unwrap_or_default();
         let mut managers: Vec<String> =

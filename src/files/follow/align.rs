@@ -50,10 +50,10 @@ pub(super) fn aligned(looked: &Looked<'_>) -> Result<Range<usize>, &'static str>
     let is_long = at.len() - left > looked.item.len().max(INSERTED);
     let is_all = left == looked.item.len();
     let is_kept = is_all && [true, false].into_iter().all(|side| looked.is_closed(&at, side));
-    let copied = looked.matched().strange(&at, true) - looked.matched().strange(&at, false);
-    let is_copied = is_kept && copied <= COPIED;
-    let strange = looked.matched().strange(&at, !is_copied) + brackets(looked, &at);
-    let is_mixed = strange >= left;
+    let [sure, possible] = [false, true].map(|maybe| looked.matched().strange(&at, maybe));
+    let is_copied = is_kept && possible - sure <= COPIED;
+    let strange = if is_copied { sure } else { possible };
+    let is_mixed = strange + brackets(looked, &at) >= left;
     let is_headless = (left as f64) < MOST * looked.item.len() as f64
         && looked.matched().strays(looked.item, &at, true).0 > 0
         && definition::is_headless(looked, &at);
