@@ -150,8 +150,8 @@ NAME tells it apart from others; HELP says what it does."
 
 (defun contexture-dashboard--of (number whole)
   "Return a phrase for NUMBER of WHOLE."
-  (format "%s of %s" (contexture-session--number number)
-          (contexture-session--number whole)))
+  (format "%s of %s" (contexture--number number)
+          (contexture--number whole)))
 
 ;;;; All of it
 
@@ -206,15 +206,15 @@ NAME tells it apart from others; HELP says what it does."
     (concat
      (contexture-dashboard--row
       "Messages" (if (eql log (plist-get stats :items))
-                     (contexture-session--number log)
+                     (contexture--number log)
                    (contexture-dashboard--of (plist-get stats :items) log))
       (contexture-dashboard--whereabouts stats))
      (contexture-dashboard--row
-      "Turns" (contexture-session--number (plist-get stats :turns))
+      "Turns" (contexture--number (plist-get stats :turns))
       (format "last changed %s"
               (contexture-session--time (plist-get session :updated))))
      (contexture-dashboard--row
-      "Items" (contexture-session--number (length items))
+      "Items" (contexture--number (length items))
       (format "%s, in %s"
               (contexture-session--many
                (apply #'+ (mapcar (lambda (it) (or (plist-get it :tokens) 0)) items))
@@ -234,7 +234,7 @@ NAME tells it apart from others; HELP says what it does."
                              (,(contexture-dashboard--rolled-back stats) . "rolled back")
                              (,(plist-get stats :pinned) . "pinned"))
                         when (> (or number 0) 0)
-                        collect (format "%s %s" (contexture-session--number number)
+                        collect (format "%s %s" (contexture--number number)
                                         words))))
     (if (eql (plist-get stats :items) (plist-get stats :log))
         (string-join (cons "all in view" parts) ", ")
@@ -286,14 +286,14 @@ If nobody knows the model, name the limit that is assumed."
         ((plist-get stats :model-known)
          (propertize (format "\n! More than 80 %% is used by the whole history (%s of %s \
 tokens): prune or\n  summarize before the model's window is full.\n"
-                             (contexture-session--number (plist-get stats :tokens))
-                             (contexture-session--number (plist-get stats :limit)))
+                             (contexture--number (plist-get stats :tokens))
+                             (contexture--number (plist-get stats :limit)))
                      'face 'contexture-session-warning))
         (t (propertize (format "\n! The history has %s tokens, more than 80 %% of %s, the \
 limit assumed because\n  the model is unknown: prune or summarize the history, or choose \
 the model (C).\n"
-                               (contexture-session--number (plist-get stats :tokens))
-                               (contexture-session--number (plist-get stats :limit)))
+                               (contexture--number (plist-get stats :tokens))
+                               (contexture--number (plist-get stats :limit)))
                        'face 'contexture-session-warning))))
 
 (defun contexture-dashboard--bar (percent face)
@@ -343,7 +343,7 @@ It is drawn with letters where the display has no block characters."
                 (list
                  (when (funcall value :auto-summarize)
                    (format "summary above %s tokens"
-                           (contexture-session--number
+                           (contexture--number
                             (truncate (* (funcall value :max-tokens)
                                          (funcall value :summarize-at-ratio))))))
                  (when (funcall value :auto-checkpoint)
@@ -387,7 +387,7 @@ It is drawn with letters where the display has no block characters."
         (format "%s tokens, %s offered; %s, %s"
                 (contexture-dashboard--of (plist-get report :tokens-after)
                                           (plist-get report :max-tokens))
-                (contexture-session--number (plist-get report :tokens-before))
+                (contexture--number (plist-get report :tokens-before))
                 (contexture--name (plist-get report :strategy))
                 (contexture-session--time (plist-get report :at))))
        (propertize (format "  %-24s %9s %9s\n" "Section" "Offered" "Taken")
@@ -441,10 +441,10 @@ BEFORE tokens were offered, and AFTER (nil if unknown) were taken, for
 REASON."
   (concat (make-string indent ?\s)
           (contexture-session--fit name (- 26 indent)) " "
-          (format "%9s %9s" (contexture-session--number before)
+          (format "%9s %9s" (contexture--number before)
                   (cond ((null after) "")
                         ((= after 0) "-")
-                        (t (contexture-session--number after))))
+                        (t (contexture--number after))))
           (if (string-empty-p reason) ""
             (concat "  " (propertize reason 'face 'shadow)))
           "\n"))
@@ -519,9 +519,9 @@ USAGE is the result of `usage-log'."
                   (contexture-session--time (plist-get it :at))
                   (contexture--name (plist-get it :strategy))
                   (contexture--name (or (plist-get it :phase) "-"))
-                  (contexture-session--number (plist-get it :total))
-                  (contexture-session--number (plist-get it :budget))
-                  (contexture-session--number (plist-get it :messages))))
+                  (contexture--number (plist-get it :total))
+                  (contexture--number (plist-get it :budget))
+                  (contexture--number (plist-get it :messages))))
         windows "")))))
 
 ;;;; Agents
@@ -569,8 +569,8 @@ It is empty if no agent has ever connected."
             (contexture-session--fit
              (contexture-dashboard--folder (plist-get session :project)) 16)
             (if (> at 0) (contexture-session--time at) "")
-            (contexture-session--number (plist-get session :count))
-            (if (> tokens 0) (contexture-session--number tokens) ""))))
+            (contexture--number (plist-get session :count))
+            (if (> tokens 0) (contexture--number tokens) ""))))
 
 (defun contexture-dashboard--folder (path)
   "Return the name of the folder PATH, which may be empty."
@@ -1121,9 +1121,9 @@ started; ask something first"))
   (concat
    (contexture-explain--row
     "Tokens" (format "%s of %s allowed, %s were offered%s"
-                     (contexture-session--number (plist-get report :tokens-after))
-                     (contexture-session--number (plist-get report :max-tokens))
-                     (contexture-session--number (plist-get report :tokens-before))
+                     (contexture--number (plist-get report :tokens-after))
+                     (contexture--number (plist-get report :max-tokens))
+                     (contexture--number (plist-get report :tokens-before))
                      (if (plist-get report :exact) "" " (estimated)")))
    (contexture-explain--row
     "Chosen by" (format "%s%s" (contexture--name (plist-get report :strategy))
@@ -1158,7 +1158,7 @@ started; ask something first"))
           (t (format "%s (%s) as before; first changed byte %s%s"
                      (contexture-session--many bytes "byte")
                      (contexture-session--many (plist-get stable :tokens) "token")
-                     (contexture-session--number first)
+                     (contexture--number first)
                      (if-let* ((section (plist-get stable :section)))
                          (concat ", in " (contexture--name section))
                        ", where this window ends"))))))
@@ -1236,9 +1236,9 @@ If the strategy scores, the parts with the lowest scores come first."
   (let ((before (plist-get part :before))
         (after (plist-get part :after)))
     (if (eql before after)
-        (contexture-session--number before)
-      (format "%s → %s" (contexture-session--number before)
-              (contexture-session--number after)))))
+        (contexture--number before)
+      (format "%s → %s" (contexture--number before)
+              (contexture--number after)))))
 
 (defun contexture-explain--scores (part)
   "Return the scores of PART, or the empty string if there are none."

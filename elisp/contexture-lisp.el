@@ -498,7 +498,7 @@ client's name as shown to the user.  CLIENT is the variable with the
               (client (car (contexture-lisp--clients)))
               (definition (save-excursion (goto-char place) (contexture-defun-at-point))))
     (when (or (eq contexture-lisp-compile t)
-              (y-or-n-p (contexture--format "Compile %s? " (plist-get definition :name))))
+              (contexture--y-or-n-p (contexture--format "Compile %s? " (plist-get definition :name))))
       (let ((feature (contexture-lisp--client-feature client)))
         (cl-progv (list (intern (format "%s-dispatching-connection" feature)))
             (list (contexture-lisp--connection client))

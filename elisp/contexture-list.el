@@ -70,8 +70,8 @@ It says so if nobody knows the limit."
     (cond ((not (plist-member count :limit)) ; an earlier server
            (contexture-count--tokens tokens))
           (limit
-           (format "%s of %s tokens (%d %%)" (contexture-session--number tokens)
-                   (contexture-session--number limit)
+           (format "%s of %s tokens (%d %%)" (contexture--number tokens)
+                   (contexture--number limit)
                    (/ (* 100 tokens) (max 1 limit))))
           (model
            (format "%s, limit unknown: model %s is not known"
@@ -87,7 +87,7 @@ It says so if nobody knows the limit."
 
 (defun contexture-count--tokens (tokens)
   "Return a phrase for TOKENS, a number."
-  (concat (contexture-session--number tokens) (if (eql tokens 1) " token" " tokens")))
+  (concat (contexture--number tokens) (if (eql tokens 1) " token" " tokens")))
 
 (defun contexture-count--text (id)
   "Return the phrase for the count of the session ID; \"\" before the first."
@@ -112,8 +112,8 @@ that the count is not the latest."
               (count (contexture-count--entry-count entry)))
     (let ((limit (contexture-count--limit count)))
       (format "%s%s/%s" (if (contexture-count--entry-stale entry) "~" "")
-              (contexture-session--number (plist-get count :tokens))
-              (if limit (contexture-session--number limit) "?")))))
+              (contexture--number (plist-get count :tokens))
+              (if limit (contexture--number limit) "?")))))
 
 (defun contexture-count--of (id)
   "Return the last count of the session ID, or nil."
@@ -121,13 +121,6 @@ that the count is not the latest."
     (contexture-count--entry-count entry)))
 
 ;;;; Following sessions
-
-(defun contexture-session--number (number)
-  "Return NUMBER, an integer, with commas between the thousands."
-  (let ((text (number-to-string (or number 0))))
-    (while (string-match "\\`\\(-?[0-9]+\\)\\([0-9]\\{3\\}\\)" text)
-      (setq text (replace-match "\\1,\\2" nil nil text)))
-    text))
 
 (defun contexture-count--follow (id place redraw)
   "Keep the count of the session ID up to date for PLACE.
@@ -1007,15 +1000,6 @@ The symbol `again' means that the context changed meanwhile, `outdated'
 that the list already shows something newer than the coming answer.")
 
 ;;;; The list
-
-(defun contexture--show-tool-bar (&rest items)
-  "Have this buffer's tool bar show ITEMS, each (ICON COMMAND LABEL . PROPERTIES).
-ICON is one of Emacs's own.  An Emacs without tool bars loads nothing for that."
-  (when (featurep 'tool-bar)
-    (setq-local tool-bar-map (make-sparse-keymap))
-    (pcase-dolist (`(,icon ,command ,label . ,properties) items)
-      (apply #'tool-bar-local-item icon command command tool-bar-map
-             :label label :help label properties))))
 
 (define-derived-mode contexture-list-mode tabulated-list-mode "Contexture"
   "Major mode for the items of a buffer's layers, in the order a model sees.

@@ -209,12 +209,10 @@ You can type a prefix argument before any of them."
   "Show MENU, and load the file of a command only when that is called.
 Transient loads the files of all commands that are autoloads, which takes
 longer than all the rest.  So they are something else meanwhile."
-  (let (commands)
-    (mapatoms (lambda (symbol)
-                (when (and (autoloadp (symbol-function symbol))
-                           (string-prefix-p "contexture-" (symbol-name symbol))
-                           (commandp symbol))
-                  (push (cons symbol (symbol-function symbol)) commands))))
+  (let ((commands (cl-loop for command in (apropos-internal "\\`contexture-" #'commandp)
+                           for function = (symbol-function command)
+                           when (autoloadp function)
+                           collect (cons command function))))
     (unwind-protect
         (progn (pcase-dolist (`(,command . ,_) commands)
                  (fset command #'ignore))

@@ -64,14 +64,14 @@
 
 (defun contexture-session--many (number noun)
   "Return NUMBER, which may be large or nil, with NOUN."
-  (format "%s %s%s" (contexture-session--number number) noun
+  (format "%s %s%s" (contexture--number number) noun
           (if (eql number 1) "" "s")))
 
 (defun contexture-session--many-of (before after)
   "Return a phrase for BEFORE tokens, and AFTER if it differs."
   (if (eql before after)
       (contexture-session--many after "token")
-    (format "%s → %s" (contexture-session--number before)
+    (format "%s → %s" (contexture--number before)
             (contexture-session--many after "token"))))
 
 (defun contexture-session--time (seconds)
@@ -589,7 +589,7 @@ nil."
           (contexture-session--header
            (format "Session %s: %s, %s in view, %s%s" (plist-get stats :session)
                    (contexture-session--many (length messages) "message")
-                   (contexture-session--number (plist-get stats :items))
+                   (contexture--number (plist-get stats :items))
                    (contexture-session--many (plist-get stats :tokens) "token")
                    (if (eq contexture-session--view :log)
                        "; with what was rolled back" ""))))
@@ -1054,8 +1054,8 @@ back."
          (contexture--message "Pruned %s of session %s: %s → %s tokens; %s brings them back"
                   (contexture--count removed "message")
                   (plist-get result :session)
-                  (contexture-session--number (plist-get stats :original))
-                  (contexture-session--number (plist-get stats :final))
+                  (contexture--number (plist-get stats :original))
+                  (contexture--number (plist-get stats :final))
                   (contexture-session--key 'contexture-session-undo)))))))
 
 ;;;###autoload
@@ -1073,8 +1073,8 @@ summary is shown.  `contexture-session-undo' brings the messages back."
               (contexture--count
                (plist-get (plist-get result :stats) :summarized-items) "message")
               (plist-get result :session)
-              (contexture-session--number (plist-get result :tokens-before))
-              (contexture-session--number (plist-get result :tokens-after))
+              (contexture--number (plist-get result :tokens-before))
+              (contexture--number (plist-get result :tokens-after))
               (contexture-session--key 'contexture-session-undo)))))
 
 (defun contexture-session--show-summary (summary)

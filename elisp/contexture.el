@@ -504,6 +504,13 @@ Use `contexture-watch' to add one: it also subscribes to notifications.")
   "Return NUMBER with NOUN, or with PLURAL (default NOUN and s)."
   (format "%d %s" number (if (= number 1) noun (or plural (concat noun "s")))))
 
+(defun contexture--number (number)
+  "Return NUMBER, an integer, with commas between the thousands."
+  (let ((text (number-to-string (or number 0))))
+    (while (string-match "\\`\\(-?[0-9]+\\)\\([0-9]\\{3\\}\\)" text)
+      (setq text (replace-match "\\1,\\2" nil nil text)))
+    text))
+
 (defun contexture--replaced-text (number)
   "Return a phrase for NUMBER of characters that could not be sent."
   (concat (contexture--count number "character that is not text was"
@@ -561,6 +568,17 @@ user chose for this mode stays."
   (when (and (fboundp 'evil-initial-state) (fboundp 'evil-set-initial-state)
              (not (evil-initial-state major-mode)))
     (evil-set-initial-state major-mode state)))
+
+;;;; Tool bars
+
+(defun contexture--show-tool-bar (&rest items)
+  "Have this buffer's tool bar show ITEMS, each (ICON COMMAND LABEL . PROPERTIES).
+ICON is one of Emacs's own.  An Emacs without tool bars loads nothing for that."
+  (when (featurep 'tool-bar)
+    (setq-local tool-bar-map (make-sparse-keymap))
+    (pcase-dolist (`(,icon ,command ,label . ,properties) items)
+      (apply #'tool-bar-local-item icon command command tool-bar-map
+             :label label :help label properties))))
 
 ;;;; Later
 
