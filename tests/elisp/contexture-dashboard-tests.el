@@ -323,12 +323,16 @@
       (should (= calls (length (contexture-ert-calls))))
       (should-not (contexture-dashboard-tests--timers)))))
 
+(defun contexture-dashboard-tests--show-checkpoint ()
+  "Show the dashboard of a session with three messages and a checkpoint."
+  (contexture-dashboard-tests--fill "work" 3)
+  (contexture-request 'checkpoint '(:message "one"))
+  (contexture-dashboard)
+  (contexture-dashboard-tests--shows "chk-1"))
+
 (ert-deftest contexture-dashboard-leaves-point-where-it-is ()
   (contexture-dashboard-tests--with
-    (contexture-dashboard-tests--fill "work" 3)
-    (contexture-request 'checkpoint '(:message "one"))
-    (contexture-dashboard)
-    (contexture-dashboard-tests--shows "chk-1")
+    (contexture-dashboard-tests--show-checkpoint)
     (with-current-buffer contexture-dashboard-buffer
       (goto-char (contexture-dashboard--find "chk-1")))
     (contexture-request 'checkpoint '(:message "two"))
@@ -371,10 +375,7 @@
 
 (ert-deftest contexture-dashboard-keeps-what-is-folded-and-point ()
   (contexture-dashboard-tests--with
-    (contexture-dashboard-tests--fill "work" 3)
-    (contexture-request 'checkpoint '(:message "one"))
-    (contexture-dashboard)
-    (contexture-dashboard-tests--shows "chk-1")
+    (contexture-dashboard-tests--show-checkpoint)
     (with-current-buffer contexture-dashboard-buffer
       (goto-char (point-min))
       (re-search-forward "^Checkpoints")

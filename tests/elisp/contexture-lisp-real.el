@@ -480,6 +480,18 @@ killed before.  Each test with a Lisp ends with this."
                (contexture-lisp--connections contexture-lisp-real-client)))
        (contexture-lisp-real-call 'select-connection (contexture-lisp-real-connection)))))
 
+(defmacro contexture-lisp-real-with-mode-and-agent (&rest body)
+  "Turn the mode on, and run BODY at the prompt of an agent that comes later."
+  (declare (indent 0) (debug t))
+  `(contexture-lisp-real-with-lisp
+     (contexture-lisp-real-do 'mode 1)
+     (unwind-protect
+         (contexture-lisp-real-with-agent
+           (contexture-lisp-real-until contexture-lisp--agent-mode)
+           (goto-char (point-max))
+           ,@body)
+       (contexture-lisp-real-do 'mode -1))))
+
 (defun contexture-lisp-real-agent ()
   "Return the REPL that is open at the agent, or nil."
   (cl-find-if (lambda (buffer)
@@ -526,12 +538,7 @@ killed before.  Each test with a Lisp ends with this."
         (should-not (local-variable-p 'contexture-lisp--autodoc))))))
 
 (ert-deftest contexture-lisp-real-mode-frees-agents-that-come-later ()
-  (contexture-lisp-real-with-lisp
-    (contexture-lisp-real-do 'mode 1)
-    (unwind-protect
-        (contexture-lisp-real-with-agent
-          (contexture-lisp-real-until contexture-lisp--agent-mode))
-      (contexture-lisp-real-do 'mode -1))))
+  (contexture-lisp-real-with-mode-and-agent))
 
 (ert-deftest contexture-lisp-real-source-buffers-keep-their-lisp ()
   (contexture-lisp-real-with-lisp
@@ -558,41 +565,29 @@ killed before.  Each test with a Lisp ends with this."
 
 (ert-deftest contexture-lisp-real-comma-commands-behind-the-prompt ()
   (skip-unless (contexture-lisp-real-is 'sly))
-  (contexture-lisp-real-with-lisp
-    (contexture-lisp-real-do 'mode 1)
-    (unwind-protect
-        (contexture-lisp-real-with-agent
-          (contexture-lisp-real-until contexture-lisp--agent-mode)
-          (goto-char (point-max))
-          (insert-and-inherit "well")
-          (let ((last-command-event ?,)) (contexture-lisp-comma 1))
-          (should (looking-back "well," (line-beginning-position)))
-          (delete-char -5)
-          (let (asked)
-            (cl-letf (((symbol-function 'sly-mrepl-shortcut)
-                       (lambda () (interactive) (setq asked t))))
-              (contexture-lisp-comma 1))
-            (should asked))
-          ;; Its directory can be set, and the next question goes to the same session.
-          (cl-letf (((symbol-function 'read-directory-name) (lambda (&rest _) "/")))
-            (funcall 'sly-mrepl-set-directory))
-          (contexture-lisp-real-until
-           (equal (contexture-lisp-real-eval '(slynk:default-directory)) "/")))
-      (contexture-lisp-real-do 'mode -1))))
+  (contexture-lisp-real-with-mode-and-agent
+    (insert-and-inherit "well")
+    (let ((last-command-event ?,)) (contexture-lisp-comma 1))
+    (should (looking-back "well," (line-beginning-position)))
+    (delete-char -5)
+    (let (asked)
+      (cl-letf (((symbol-function 'sly-mrepl-shortcut)
+                 (lambda () (interactive) (setq asked t))))
+        (contexture-lisp-comma 1))
+      (should asked))
+    ;; Its directory can be set, and the next question goes to the same session.
+    (cl-letf (((symbol-function 'read-directory-name) (lambda (&rest _) "/")))
+      (funcall 'sly-mrepl-set-directory))
+    (contexture-lisp-real-until
+     (equal (contexture-lisp-real-eval '(slynk:default-directory)) "/"))))
 
 (ert-deftest contexture-lisp-real-completes-mentions-for-agents ()
-  (contexture-lisp-real-with-lisp
-    (contexture-lisp-real-do 'mode 1)
-    (unwind-protect
-        (contexture-lisp-real-with-agent
-          (contexture-lisp-real-until contexture-lisp--agent-mode)
-          (goto-char (point-max))
-          (insert-and-inherit "@note")  ; right behind the prompt
-          (contexture-lisp-real-until
-           (let ((this-command 'completion-at-point))
-             (completion-at-point)
-             (looking-back "@notes\\.txt" (line-beginning-position)))))
-      (contexture-lisp-real-do 'mode -1))))
+  (contexture-lisp-real-with-mode-and-agent
+    (insert-and-inherit "@note")  ; right behind the prompt
+    (contexture-lisp-real-until
+     (let ((this-command 'completion-at-point))
+       (completion-at-point)
+       (looking-back "@notes\\.txt" (line-beginning-position))))))
 
 (ert-deftest contexture-lisp-real-agent-is-no-lisp ()
   (contexture-lisp-real-with-lisp
