@@ -1,6 +1,7 @@
 //! Finds out whether a manager already has the text of a live item: the same lines, some of them,
 //! or the whole file. Has no side effects.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::item::{Item, ItemId, Metadata};
@@ -120,13 +121,16 @@ impl Block {
 }
 
 /// Returns, for each item, the live item of a whole file that contains the item's text, if any.
-pub(crate) fn covered<'a>(items: &[&'a Item]) -> Vec<Option<ItemId>> {
-    let whole = |item: &&&'a Item| item.live && item.metadata.lines().is_none();
+pub(crate) fn covered(items: &[&Item]) -> Vec<Option<ItemId>> {
+    let mut wholes: HashMap<&str, &Item> = HashMap::new();
+    for item in items.iter().filter(|item| item.live && item.metadata.lines().is_none()) {
+        if let Some(file) = item.metadata.filename() {
+            wholes.entry(file).or_insert(item);
+        }
+    }
     let by = |item: &Item| {
-        let file =
-            item.metadata.filename().filter(|_| item.live && item.metadata.lines().is_some())?;
-        let mut wholes = items.iter().filter(whole);
-        let whole = wholes.find(|whole| whole.metadata.filename() == Some(file))?;
+        let is_part = item.live && item.metadata.lines().is_some();
+        let whole = wholes.get(item.metadata.filename().filter(|_| is_part)?)?;
         (whole.stale().is_none() && item.stale().is_none()).then_some(whole.id)
     };
     items.iter().map(|item| by(item)).collect()

@@ -63,8 +63,6 @@ pub(crate) struct Wanted<'a> {
     pub anchor: Option<&'a Anchor>,
     /// Name of the thing that the text defines.
     pub symbol: Option<&'a str>,
-    /// Language of the file, as a Markdown fence names it.
-    pub language: &'a str,
 }
 
 /// The result of finding a text again.
@@ -94,30 +92,61 @@ const GONE: &str = "its text is no longer in the file";
 const RIVAL: &str = "its text is in the file, but an edited version is where the text was";
 const EMPTY: &str = "it is empty, so it cannot be found again";
 
-/// Takes the anchor of the text on these lines of a file, which must be unified.
-pub(crate) fn anchor(file: &str, (start, end): (u64, u64)) -> Option<Anchor> {
-    let (item, bare) = (Bare::of(lines::slice(file, start, Some(end))?, ""), Bare::of(file, ""));
+/// The text of a file that is searched, prepared for any number of searches.
+pub(crate) struct Searched {
+    /// The text, unified.
+    text: String,
+    /// Its language, as a Markdown fence names it.
+    language: String,
+    bare: OnceCell<Bare>,
+}
+
+impl Searched {
+    /// Prepares a text in a language, as a Markdown fence names it.
+    pub(crate) fn new(text: &str, language: &str) -> Self {
+        let text = lines::unified(text).into_owned();
+        Self { text, language: language.to_owned(), bare: OnceCell::new() }
+    }
+
+    /// Returns the text, unified.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the language.
+    pub(crate) fn language(&self) -> &str {
+        &self.language
+    }
+
+    fn bare(&self) -> &Bare {
+        self.bare.get_or_init(|| Bare::of(&self.text, &self.language))
+    }
+}
+
+/// Takes the anchor of the text on these lines of a file.
+pub(crate) fn anchor(file: &Searched, (start, end): (u64, u64)) -> Option<Anchor> {
+    let (item, bare) = (Bare::of(lines::slice(&file.text, start, Some(end))?, ""), file.bare());
     let first = bare.numbers.partition_point(|line| *line < start);
     let last = bare.numbers.partition_point(|line| *line <= end);
     let (before, after) = (&bare.lines[..first], &bare.lines[last..]);
-    let known = known::prints(&bare, &(first..last));
+    let known = known::prints(bare, &(first..last));
     Some(Anchor::around(before, after, bare.copies(&item).len(), known))
 }
 
-/// Finds whole lines again in the text of a file; both must be unified.
-pub(crate) fn locate(wanted: &Wanted<'_>, file: &str) -> Place {
-    let (item, text) = (Bare::of(wanted.text, wanted.language), Bare::of(file, wanted.language));
+/// Finds whole lines, which must be unified, again in a file.
+pub(crate) fn locate(wanted: &Wanted<'_>, file: &Searched) -> Place {
+    let item = Bare::of(wanted.text, &file.language);
     if item.is_empty() {
         return Place::Unsure(EMPTY);
     }
     let around = wanted.anchor.cloned().unwrap_or_default();
     let (symbol, matched) = (wanted.symbol, OnceCell::new());
-    let looked = Looked { item: &item, file: &text, around: &around, symbol, matched };
+    let looked = Looked { item: &item, file: file.bare(), around: &around, symbol, matched };
     match whole(&looked) {
-        Some(Ok(at)) => looked.place(at, wanted, file),
+        Some(Ok(at)) => looked.place(at, wanted, &file.text),
         Some(Err(reason)) => Place::Unsure(reason),
         None => match align::edited(&looked) {
-            Ok(at) => looked.place(at, wanted, file),
+            Ok(at) => looked.place(at, wanted, &file.text),
             Err(reason) => Place::Unsure(reason),
         },
     }

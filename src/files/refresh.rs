@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::follow::{self, Anchor, Place, Wanted};
+use super::follow::{self, Anchor, Place, Searched, Wanted};
 use super::freshness::{Look, MAX_COMPARED_BYTES, cover, file_of, holds_at, settled};
 use super::lines::{self, Cover, Found};
 use super::read::{load, read};
@@ -56,21 +56,30 @@ pub(crate) struct Followed {
     pub found: follow::Found,
 }
 
-/// A reader of files, which keeps the text of the last file, and Git's last answer about a renamed
-/// file.
+/// A reader of files, which keeps the text of the last file, also as it was prepared for searches,
+/// and Git's last answer about a renamed file.
 #[derive(Default)]
 pub(crate) struct Reader {
     last: Option<(PathBuf, String)>,
+    searched: Option<Searched>,
     renamed: Option<(PathBuf, Option<PathBuf>)>,
 }
 
 impl Reader {
     fn load(&mut self, path: &Path, max_bytes: u64) -> Result<&str, FileError> {
         if self.last.as_ref().is_none_or(|(last, _)| last != path) {
-            self.last = None;
+            (self.last, self.searched) = (None, None);
             self.last = Some((path.to_owned(), load(path, max_bytes)?));
         }
         Ok(self.last.as_ref().map_or("", |(_, text)| text))
+    }
+
+    /// Returns the last file, prepared to be searched for an item.
+    fn searched(&mut self, item: &Item) -> &Searched {
+        let language = language::of_item(item);
+        let text = self.last.as_ref().map_or("", |(_, text)| text);
+        let last = self.searched.take().filter(|last| last.language() == language);
+        self.searched.insert(last.unwrap_or_else(|| Searched::new(text, &language)))
     }
 
     /// Returns the current name of a file that is gone, if Git knows of a renaming.
@@ -112,17 +121,18 @@ pub(crate) fn refresh(item: &Item, options: &ReadOptions, reader: &mut Reader) -
     let Some(range) = item.metadata.lines() else { return whole(item, &path, options) };
     match reader.load(&path, options.max_bytes.max(MAX_COMPARED_BYTES)) {
         Err(error) => unreadable(&error),
-        Ok(text) if item.live && cover(item) == Cover::WholeLines => followed(item, text, range),
+        Ok(_) if item.live && cover(item) == Cover::WholeLines => {
+            followed(item, reader.searched(item), range)
+        }
         Ok(text) => region(item, text, range),
     }
 }
 
 /// Finds the lines of a live item.
-fn followed(item: &Item, text: &str, range: (u64, u64)) -> Refreshed {
-    let text = lines::unified(text);
+fn followed(item: &Item, file: &Searched, range: (u64, u64)) -> Refreshed {
     let anchor = Anchor::of(&item.metadata);
-    if holds_at(item, &text, range) {
-        let around = if anchor.is_none() { follow::anchor(&text, range) } else { None };
+    if holds_at(item, file.text(), range) {
+        let around = if anchor.is_none() { follow::anchor(file, range) } else { None };
         let exact =
             |anchor| Followed { text: None, lines: range, anchor, found: follow::Found::Exact };
         return around.map_or(Refreshed::Unchanged, |anchor| Refreshed::Followed(exact(anchor)));
@@ -133,14 +143,13 @@ fn followed(item: &Item, text: &str, range: (u64, u64)) -> Refreshed {
         range,
         anchor: anchor.as_ref(),
         symbol: item.metadata.text("symbol"),
-        language: &language::of_item(item),
     };
-    match follow::locate(&wanted, &text) {
+    match follow::locate(&wanted, file) {
         Place::Unsure(reason) => Refreshed::Unsure(reason),
         Place::At { start, end, found } => {
-            let now = lines::slice(&text, start, Some(end)).unwrap_or_default();
+            let now = lines::slice(file.text(), start, Some(end)).unwrap_or_default();
             let text_now = (!lines::same(now, &content)).then(|| now.to_owned());
-            let anchor = follow::anchor(&text, (start, end)).unwrap_or_default();
+            let anchor = follow::anchor(file, (start, end)).unwrap_or_default();
             Refreshed::Followed(Followed { text: text_now, lines: (start, end), anchor, found })
         }
     }

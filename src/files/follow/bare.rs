@@ -1,10 +1,12 @@
 //! Texts without white space and blank lines, in the form in which they are compared.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use memchr::memmem;
 
 use super::blocks;
+use super::known::{Print, print};
 
 /// Maximum number of copies of a text to look for.
 const MAX_COPIES: usize = 64;
@@ -23,6 +25,8 @@ pub(super) struct Bare {
     blocks: Vec<i64>,
     /// Number of all lines.
     count: u64,
+    /// Print of each line, computed on first use.
+    prints: Vec<OnceCell<Print>>,
 }
 
 impl Bare {
@@ -40,7 +44,8 @@ impl Bare {
                 lines.push(bare);
             }
         }
-        Self { lines, numbers, indents, blocks, count }
+        let prints = vec![OnceCell::new(); lines.len()];
+        Self { lines, numbers, indents, blocks, count, prints }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -49,6 +54,11 @@ impl Bare {
 
     pub(super) fn is_empty(&self) -> bool {
         self.lines.is_empty()
+    }
+
+    /// Returns the print of a line.
+    pub(super) fn print(&self, at: usize) -> Print {
+        *self.prints[at].get_or_init(|| print(&self.lines[at]))
     }
 
     /// Returns the text in one line.

@@ -23,9 +23,8 @@ pub(super) fn prints(file: &Bare, text: &Range<usize>) -> (Vec<Print>, Vec<Print
         let line = &file.lines[*at];
         near.contains(at) || (is_telling(line) && own.contains(line))
     };
-    let prints = |lines: Range<usize>| {
-        lines.filter(is_kept).map(|at| print(&file.lines[at])).collect::<Vec<_>>()
-    };
+    let prints =
+        |lines: Range<usize>| lines.filter(is_kept).map(|at| file.print(at)).collect::<Vec<_>>();
     (prints(0..text.start), prints(text.end..file.len()))
 }
 
@@ -53,12 +52,12 @@ pub(super) fn print(line: &str) -> Print {
 
 /// Returns prints as a text.
 pub(super) fn written(prints: &[Print]) -> String {
-    prints.iter().map(|print| format!("{print:0DIGITS$x}")).collect()
+    let digit = |print: &Print, at: usize| char::from_digit(print >> (4 * at) & 0xf, 16);
+    prints.iter().flat_map(|print| (0..DIGITS).rev().filter_map(|at| digit(print, at))).collect()
 }
 
 /// Reads prints from a text. Returns no prints if the text has another form.
 pub(super) fn read(text: &str) -> Vec<Print> {
-    let digits: Vec<char> = text.chars().collect();
-    let print = |digits: &[char]| Print::from_str_radix(&digits.iter().collect::<String>(), 16);
-    digits.chunks(DIGITS).map(print).collect::<Result<_, _>>().unwrap_or_default()
+    let print = |digits: &[u8]| Print::from_str_radix(str::from_utf8(digits).ok()?, 16).ok();
+    text.as_bytes().chunks(DIGITS).map(print).collect::<Option<_>>().unwrap_or_default()
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::anchor::Anchor;
 use super::bare::{Bare, is_telling};
-use super::known::{NEAR, Print, print};
+use super::known::{NEAR, Print};
 
 /// Maximum number of lines of a gap between two pairs. A gap with more lines in either file is not
 /// filled.
@@ -55,11 +55,11 @@ struct Count {
 
 impl Matched {
     pub(super) fn new(around: &Anchor, item: &Bare, file: &Bare) -> Self {
-        let prints = |lines: &[String]| lines.iter().map(|line| print(line)).collect::<Vec<_>>();
+        let prints = |text: &Bare| (0..text.len()).map(|at| text.print(at)).collect::<Vec<_>>();
         let (above, below) = around.known.split_at(around.above.min(around.known.len()));
-        let old = [above, &prints(&item.lines), below].concat();
+        let old = [above, &prints(item), below].concat();
         let own = above.len()..above.len() + item.len();
-        let new = prints(&file.lines);
+        let new = prints(file);
         let mut counts: HashMap<Print, Count> = HashMap::new();
         for (at, print) in old.iter().enumerate() {
             let count = counts.entry(*print).or_default();

@@ -629,15 +629,16 @@ fn try_one((language, old): &(String, Vec<String>), seed: u64, tally: &mut Tally
     for _ in 0..=dice.roll(6) {
         edited.edit(&mut dice);
     }
-    let anchor = super::anchor(&before, range).expect("the lines exist");
+    let known = crate::context::language::of_path(&format!("x.{language}"));
+    let searched = |text: &str| Searched::new(text, known.unwrap_or_default());
+    let anchor = super::anchor(&searched(&before), range).expect("the lines exist");
     let wanted = Wanted {
         text: &content,
         range,
         anchor: Some(&anchor),
         symbol: Some(&*symbol).filter(|symbol| !symbol.is_empty()),
-        language: crate::context::language::of_path(&format!("x.{language}")).unwrap_or_default(),
     };
-    let place = locate(&wanted, &edited.text());
+    let place = locate(&wanted, &searched(&edited.text()));
     let is_there = edited.is_there(anchor.copies);
     tally.cases += 1;
     if is_there {

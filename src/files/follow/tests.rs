@@ -21,6 +21,14 @@ fn three() {
     println!(\"three\");
 }
 ";
+fn anchor(file: &str, range: (u64, u64)) -> Option<Anchor> {
+    super::anchor(&Searched::new(file, ""), range)
+}
+
+fn locate(wanted: &Wanted<'_>, file: &str) -> Place {
+    super::locate(wanted, &Searched::new(file, ""))
+}
+
 /// Lines of the function in the middle.
 const RANGE: (u64, u64) = (8, 11);
 
@@ -28,8 +36,7 @@ const RANGE: (u64, u64) = (8, 11);
 fn check(now: &str, expected: Result<(u64, u64, Found), &str>) {
     let text = lines::slice(FILE, RANGE.0, Some(RANGE.1)).unwrap();
     let around = anchor(FILE, RANGE).unwrap();
-    let wanted =
-        Wanted { text, range: RANGE, anchor: Some(&around), symbol: Some("two"), language: "" };
+    let wanted = Wanted { text, range: RANGE, anchor: Some(&around), symbol: Some("two") };
     let found = match locate(&wanted, now) {
         Place::At { start, end, found } => Ok((start, end, found)),
         Place::Unsure(reason) => Err(reason),
@@ -64,7 +71,7 @@ fn what_is_gone_or_there_twice_is_not_guessed() {
 
 #[test]
 fn nothing_is_found_without_a_text() {
-    let wanted = Wanted { text: "\n \n", range: (1, 2), anchor: None, symbol: None, language: "" };
+    let wanted = Wanted { text: "\n \n", range: (1, 2), anchor: None, symbol: None };
     assert_eq!(locate(&wanted, FILE), Place::Unsure(EMPTY));
 }
 
@@ -73,8 +80,7 @@ fn a_lisp_definition_is_found_by_its_name_and_its_last_bracket() {
     let file = "(defun area (r)\n  \"In one.\"\n  (* pi r r))\n\n(defun other () 1)\n";
     let text = lines::slice(file, 1, Some(3)).unwrap();
     let around = anchor(file, (1, 3)).unwrap();
-    let wanted =
-        Wanted { text, range: (1, 3), anchor: Some(&around), symbol: Some("area"), language: "" };
+    let wanted = Wanted { text, range: (1, 3), anchor: Some(&around), symbol: Some("area") };
     let check = |now: &str, expected| {
         let found = matches!(locate(&wanted, now), Place::At { start: 3, end: 5, .. });
         assert_eq!(found, expected, "{now}");
@@ -91,8 +97,7 @@ fn a_definition_whose_end_is_gone_does_not_take_that_of_the_next() {
     let file = "(defun less (i)\n  \"Less.\"\n  (- i 1))\n\n(defun size (ring)\n  \"Size.\"\n  (car ring))\n";
     let text = lines::slice(file, 1, Some(3)).unwrap();
     let around = anchor(file, (1, 3)).unwrap();
-    let wanted =
-        Wanted { text, range: (1, 3), anchor: Some(&around), symbol: Some("less"), language: "" };
+    let wanted = Wanted { text, range: (1, 3), anchor: Some(&around), symbol: Some("less") };
     let now = "(defun less (i)\n  \"Size.\"\n  (car ring))\n";
     assert!(matches!(locate(&wanted, now), Place::Unsure(_)));
 }
@@ -105,7 +110,7 @@ fn a_line_that_was_lost_and_stands_beside_a_place_makes_it_uncertain() {
     );
     let around = anchor(FILE, RANGE).unwrap();
     let text = lines::slice(FILE, RANGE.0, Some(RANGE.1)).unwrap();
-    let wanted = Wanted { text, range: RANGE, anchor: Some(&around), symbol: None, language: "" };
+    let wanted = Wanted { text, range: RANGE, anchor: Some(&around), symbol: None };
     let place = locate(&wanted, &now.replace("fn one", "fn none").replace("y * 2", "y * 3"));
     assert!(!matches!(place, Place::At { start: 10, .. }), "{place:?}");
 }
@@ -133,7 +138,7 @@ fn check_stored(texts: [(&str, &str); 3], above: Option<u64>) -> Anchor {
     metadata.set(ANCHOR, Value::Map(stored));
     let around = Anchor::of(&metadata).unwrap();
     let text = lines::slice(FILE, RANGE.0, Some(RANGE.1)).unwrap();
-    let wanted = Wanted { text, range: RANGE, anchor: Some(&around), symbol: None, language: "" };
+    let wanted = Wanted { text, range: RANGE, anchor: Some(&around), symbol: None };
     let now = FILE.replace("z * 4", "z * 5").replace("y * 2", "y * 3");
     let place = locate(&wanted, &format!("// New.\n{now}"));
     assert_eq!(place, Place::At { start: 9, end: 12, found: Found::Edited });
@@ -152,7 +157,7 @@ fn brackets_with_new_lines_between_them_are_not_guessed() {
     let file = "def up do\n  alter do\n    add 1\n  end\nend\n\ndef down do\n  2\nend\n";
     let text = lines::slice(file, 4, Some(5)).unwrap();
     let around = anchor(file, (4, 5)).unwrap();
-    let wanted = Wanted { text, range: (4, 5), anchor: Some(&around), symbol: None, language: "" };
+    let wanted = Wanted { text, range: (4, 5), anchor: Some(&around), symbol: None };
     let moved = format!("# One more.\n{file}");
     assert!(matches!(locate(&wanted, &moved), Place::At { start: 5, end: 6, .. }));
     let now = file.replace("  end\nend\n\n", "  end\n  log 3\nend\n\n");
@@ -184,8 +189,8 @@ end
 fn performs(now: &str) -> Option<(u64, u64)> {
     let (text, around) = (lines::slice(ELIXIR, 14, Some(17))?, anchor(ELIXIR, (14, 17))?);
     let (anchor, symbol) = (Some(&around), Some("perform"));
-    let wanted = Wanted { text, range: (14, 17), anchor, symbol, language: "elixir" };
-    match locate(&wanted, now) {
+    let wanted = Wanted { text, range: (14, 17), anchor, symbol };
+    match super::locate(&wanted, &Searched::new(now, "elixir")) {
         Place::At { start, end, .. } => Some((start, end)),
         Place::Unsure(_) => None,
     }
