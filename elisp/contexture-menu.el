@@ -157,12 +157,12 @@ type a prefix argument before any of them."
     ("-m" contexture-menu-model)
     ("-f" contexture-menu-format)]]
   ["Lisp image" :if contexture-menu--lisp-p
-   [("z s" "definition" contexture-lisp-add-symbol)]
-   [("z h" "REPL history" contexture-lisp-add-history)]
-   [("z e" "error" contexture-lisp-add-error)]
-   [("z x" "explain error" contexture-lisp-explain-error)]
-   [("z i" "inspector" contexture-lisp-add-inspector)]
-   [("z n" "compiler note" contexture-lisp-add-note)]]
+   [("z s" "definition" contexture-lisp-add-symbol)
+    ("z h" "REPL history" contexture-lisp-add-history)]
+   [("z e" "error" contexture-lisp-add-error)
+    ("z x" "explain error" contexture-lisp-explain-error)]
+   [("z i" "inspector" contexture-lisp-add-inspector)
+    ("z n" "compiler note" contexture-lisp-add-note)]]
   (interactive)
   (contexture-menu--fetch)
   (contexture-menu--show 'contexture-menu))
