@@ -1,6 +1,6 @@
 //! Agents over HTTP: with the token, from no web page, and each in its project.
 
-use std::io::{BufRead, Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 
@@ -31,19 +31,19 @@ impl Site {
 
     /// Posts a message with these headers. Returns the status, and the whole answer.
     fn post(&self, query: &str, headers: &str, message: &Json) -> (u16, String) {
-        let body = message.to_string();
-        self.send(&format!(
-            "POST /mcp{query} HTTP/1.1\r\n{headers}Accept: application/json, text/event-stream\r\n\
-             Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-            body.len()
-        ))
+        self.send(&posted(query, headers, message))
+    }
+
+    fn open(&self, request: &str) -> BufReader<TcpStream> {
+        let mut stream = TcpStream::connect(&self.host).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        BufReader::new(stream)
     }
 
     fn send(&self, request: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.host).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        self.open(request).read_to_string(&mut answer).unwrap();
         let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
         (status, answer)
     }
@@ -61,6 +61,11 @@ impl Site {
     }
 
     fn asked(&self, query: &str, method: &str, params: Json) -> (u16, String) {
+        self.send(&self.request(query, method, params))
+    }
+
+    /// Returns a request of the version without sessions.
+    fn request(&self, query: &str, method: &str, params: Json) -> String {
         const VERSION: &str = "2026-07-28";
         let mut params = params;
         params["_meta"] = json!({
@@ -76,12 +81,47 @@ impl Site {
             self.honest()
         );
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        self.post(query, &headers, &message)
+        posted(query, &headers, &message)
+    }
+
+    /// Begins a session of an earlier version. Returns the headers of its requests.
+    fn session(&self, query: &str) -> String {
+        let (status, begun) = self.post(query, &self.honest(), &greeting());
+        assert_eq!(status, 200, "{begun}");
+        let begun = begun.to_lowercase();
+        let session = begun.split("mcp-session-id: ").nth(1).unwrap().lines().next().unwrap();
+        let headers = format!(
+            "{}Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: 2025-06-18\r\n",
+            self.honest()
+        );
+        let note = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        assert_eq!(self.post(query, &headers, &note).0, 202);
+        headers
     }
 
     fn tool(&self, query: &str, name: &str, arguments: Json) -> String {
         self.ask(query, "tools/call", json!({ "name": name, "arguments": arguments }))
     }
+}
+
+/// Returns the request that posts a message with these headers.
+fn posted(query: &str, headers: &str, message: &Json) -> String {
+    let body = message.to_string();
+    format!(
+        "POST /mcp{query} HTTP/1.1\r\n{headers}Accept: application/json, text/event-stream\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// Waits for an event with `text` and returns it.
+fn event(stream: &mut BufReader<TcpStream>, text: &str) -> String {
+    let mut line = String::new();
+    while !line.contains(text) {
+        line.clear();
+        assert_ne!(stream.read_line(&mut line).unwrap(), 0, "ended before {text:?}");
+    }
+    line
 }
 
 /// A request that begins a session of an earlier version.
@@ -127,20 +167,41 @@ fn an_agent_with_the_token_sees_the_project_that_its_address_names() {
     }
     assert!(site.ask("", "tools/list", json!({})).contains("handoff"));
     // Earlier versions of the protocol, with a session.
-    let (status, begun) = site.post(&one, &site.honest(), &greeting());
-    assert_eq!(status, 200, "{begun}");
-    let begun = begun.to_lowercase();
-    let session = begun.split("mcp-session-id: ").nth(1).unwrap().lines().next().unwrap();
-    let headers = format!(
-        "{}Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: 2025-06-18\r\n",
-        site.honest()
-    );
-    let note = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-    assert_eq!(site.post(&one, &headers, &note).0, 202);
+    let headers = site.session(&one);
     let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call",
                        "params": { "name": "context", "arguments": {} } });
     let (_, text) = site.post(&one, &headers, &call);
     assert!(text.contains("marked in one"), "{text}");
+}
+
+#[test]
+fn agents_are_told_when_tools_come_and_go() {
+    let changed = "notifications/tools/list_changed";
+    let home = Home::new();
+    projects(&home);
+    let site = Site::new(&home);
+    let query = format!("?project={}", home.file("one").display());
+    // Without a session, the answer to a request is the stream.
+    let wanted = json!({ "notifications": { "toolsListChanged": true } });
+    let mut alone = site.open(&site.request(&query, "subscriptions/listen", wanted));
+    event(&mut alone, "notifications/subscriptions/acknowledged");
+    // A session has a stream of its own.
+    let headers = site.session(&query);
+    let mut held = site
+        .open(&format!("GET /mcp{query} HTTP/1.1\r\n{headers}Accept: text/event-stream\r\n\r\n"));
+    let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
+    assert_eq!(site.post(&query, &headers, &list).0, 200);
+    let mut emacs = site.server.unix(Dialect::Native);
+    for places in [":agents t", ":everywhere t"] {
+        let tool = format!(
+            "(:name \"look\" :description \"Looks.\" :effect :reads {places} \
+             :schema \"{{\\\"type\\\":\\\"object\\\"}}\")"
+        );
+        emacs.ok("register-tools", &format!("(:tools ({tool}))"));
+        for stream in [&mut alone, &mut held] {
+            event(stream, changed);
+        }
+    }
 }
 
 #[test]
