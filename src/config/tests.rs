@@ -129,7 +129,7 @@ fn the_problem_with_embeddings_is_reported() {
     );
     let error = in_file(&with("url = \"https://me:k3y@h/v1\"")).unwrap_err();
     assert!(
-        error.contains("must not contain a user or a key") && !error.contains("k3y"),
+        error.contains("must not contain a user name or a key") && !error.contains("k3y"),
         "{error}"
     );
 }

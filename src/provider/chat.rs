@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{Answer, ErrorKind, ProviderError};
 use crate::session::message::{Message, Role, ToolCall};
 
-/// Maximum number of tokens to accept from a reported count. No request is that large, and the sum
-/// of eight million such counts still fits an integer of the store and the client protocol.
+/// Highest token count to believe in a provider's report. No request is that large, and the sum
+/// of eight million such counts still fits an integer of the store and of the client protocol.
 pub const MOST_TOKENS: u64 = 1 << 40;
 
 /// The token limit of a model, as reported by its server.
@@ -19,7 +19,7 @@ pub struct Limit {
     pub may_change: bool,
 }
 
-/// A chat model behind some service.
+/// A chat model that a service offers.
 pub trait Provider: Send + Sync {
     /// Returns the name of the provider to show to the user: its configured name or its address.
     fn name(&self) -> &str;
@@ -70,7 +70,7 @@ pub enum StreamEvent {
     Reasoning(String),
     /// A complete tool call.
     Call(ToolCall),
-    /// Known usage so far. Later reports take precedence.
+    /// Token usage known so far. A later report takes precedence over an earlier one.
     Usage(Usage),
     /// Data that the provider wants back as [`ChatMessage::opaque`], together with the results of
     /// the answer's calls. Comes only in answers with calls, before their end.
@@ -125,8 +125,8 @@ pub enum Stop {
 pub struct Request {
     /// Messages of the conversation, oldest first.
     pub messages: Vec<ChatMessage>,
-    /// Number of leading messages that the next request will repeat. Providers with explicit
-    /// caching are told to cache these.
+    /// Number of leading messages that the next request will repeat. A provider that caches only
+    /// on request is asked to cache them.
     pub stable: usize,
     /// Tools that the model may call.
     pub tools: Vec<Tool>,
@@ -251,15 +251,15 @@ impl Request {
 }
 
 impl Usage {
-    /// Returns this usage updated with the known values of a newer report; each at most
+    /// Returns this usage updated with the known values of a newer report. Each value is at most
     /// [`MOST_TOKENS`].
     #[must_use]
     pub fn with(self, newer: Self) -> Self {
         self.each_with(newer, |known, newer| newer.or(known))
     }
 
-    /// Returns the sum of the usage of two requests; each at most [`MOST_TOKENS`]. A value that is
-    /// known for only one of them is taken as the sum.
+    /// Returns the sum of the usage of two requests. Each value is at most [`MOST_TOKENS`]. If
+    /// only one request has a value, that value is the sum.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         self.each_with(other, |one, other| match (one, other) {

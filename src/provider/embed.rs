@@ -12,7 +12,7 @@ pub use self::http::HttpEmbedder;
 
 /// Maximum number of texts in one request.
 pub(crate) const BATCH: usize = 64;
-/// Maximum number of characters to embed of a text: about 2,000 tokens, which embedding models
+/// Maximum number of characters of a text to embed: about 2,000 tokens, which embedding models
 /// accept. The beginning of a text says most about its subject.
 pub(crate) const MOST_CHARS: usize = 8_000;
 /// A model that computes vectors for texts.

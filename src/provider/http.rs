@@ -15,8 +15,8 @@ use super::error::{ErrorKind, ProviderError};
 use super::refusal::{Again, Refusal, wanted_pause};
 use super::secret::{KeySource, Secret};
 
-/// Maximum number of attempts for a failure that may pass. A server that is loading or overloaded
-/// is asked until the time is up.
+/// Maximum number of attempts if a failure is one that may pass. A server that is loading or
+/// overloaded is tried again until the time is up.
 const ATTEMPTS: u32 = 3;
 /// Wait before the second attempt, and the shortest wait that a server can ask for. Each later wait
 /// is twice as long, up to [`LONGEST_WAIT`], unless the server says otherwise.
@@ -25,7 +25,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// Maximum time to establish a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
-/// Maximum number of bytes to read of a refusal.
+/// Maximum number of bytes that are read of a refusal.
 const LONGEST_REFUSAL: usize = 16 << 10;
 
 /// The HTTP header that carries the key.
@@ -50,8 +50,8 @@ pub(super) struct Endpoint {
 /// The state that all models of one server share.
 #[derive(Default)]
 struct Shared {
-    /// The key, once it is known. Locked while the key is fetched, because a command that asks for
-    /// a passphrase must not run twice at a time.
+    /// The key, once it is known. Locked while the key is fetched, because a command that asks
+    /// for a passphrase must not run twice at the same time.
     key: Mutex<Option<Secret>>,
     /// HTTP client, created on first use because loading the system's certificates takes a while.
     client: OnceCell<Client>,
@@ -168,7 +168,7 @@ impl Endpoint {
                 Again::UntilReady => true,
             };
             let pause = error.retry_after.map_or(wait, |pause| pause.max(FIRST_WAIT));
-            // The server's pause may be too long to add to a time.
+            // The sum of now and the server's pause could overflow.
             let left = until.saturating_duration_since(Instant::now());
             if !goes_on || pause >= left {
                 return Err(error);
@@ -307,7 +307,7 @@ fn deepest(error: &dyn std::error::Error) -> String {
 }
 
 fn client(url: &str) -> reqwest::Result<Client> {
-    // Only the first call in a process has an effect; all would install the same provider.
+    // Only the first call in a process has an effect. All calls install the same cryptography.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = match url.starts_with("https:") {
         true => Client::builder(),

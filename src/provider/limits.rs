@@ -14,9 +14,9 @@ pub(super) struct Place {
     pub(super) read: fn(&Value, &str) -> Option<Limit>,
 }
 
-/// Paths of the limit in an entry of a list of models. Limits in effect come before theoretical
-/// limits. In order: llama.cpp, vLLM, OpenRouter and Together, Groq, Mistral, Anthropic, Gemini,
-/// litellm.
+/// JSON paths at which servers put the limit of a model in their list of models. Limits in effect
+/// come before theoretical limits. In order: llama.cpp, vLLM, OpenRouter and Together, Groq,
+/// Mistral, Anthropic, Gemini, litellm.
 const FIELDS: &[&str] = &[
     "/meta/n_ctx",
     "/max_model_len",
@@ -72,8 +72,8 @@ fn figure(said: &Value, pointer: &str) -> Option<u64> {
     said.pointer(pointer)?.as_u64().filter(|tokens| *tokens > 0)
 }
 
-/// Returns the model's entry in a list. The entry of a one-element list counts for any name, since
-/// such a server ignores the name.
+/// Returns the model's entry in a list. The only entry of a list is returned for any name, since
+/// a server of one model ignores the name.
 fn entry<'a>(said: &'a Value, model: &str) -> Option<&'a Value> {
     let list = said["data"].as_array().or_else(|| said["models"].as_array())?;
     let is_named = |entry: &&Value| {
@@ -96,18 +96,18 @@ fn of_list(said: &Value, model: &str) -> Option<Limit> {
     of_entry(entry(said, model)?, model)
 }
 
-/// Reads llama.cpp's properties.
+/// Reads the limit from llama.cpp's properties.
 fn of_props(said: &Value, _: &str) -> Option<Limit> {
     figure(said, "/default_generation_settings/n_ctx").map(settled)
 }
 
-/// Reads LM Studio's list of models, which has the limit only of loaded models. LM Studio loads a
+/// Reads LM Studio's list of models, which has limits only for loaded models. LM Studio loads a
 /// model at the first request for it.
 fn of_studio(said: &Value, model: &str) -> Option<Limit> {
     figure(entry(said, model)?, "/loaded_context_length").map(settled)
 }
 
-/// Reads Ollama's list of models in memory.
+/// Reads Ollama's list of loaded models.
 fn of_loaded(said: &Value, model: &str) -> Option<Limit> {
     let named = |entry: &&Value| entry["name"].as_str().is_some_and(|name| is_same(name, model));
     let entry = said["models"].as_array()?.iter().find(named)?;

@@ -1,4 +1,4 @@
-//! Splits a byte stream into lines, and lines into server-sent events.
+//! Splits a byte stream into lines, and groups lines into server-sent events.
 //!
 //! Text is decoded line by line, so it may be split at any byte.
 
@@ -6,7 +6,7 @@
 /// refused.
 const LONGEST_LINE: usize = 16 << 20;
 
-/// The framing of an answer, which separates its texts.
+/// The framing of an answer: how its texts are separated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
     /// Server-sent events, of which only the data matter.
@@ -15,7 +15,7 @@ pub(super) enum Framing {
     Lines,
 }
 
-/// A collector of bytes, which passes on complete texts.
+/// Collects bytes and passes on complete texts.
 pub(super) struct Unframer {
     framing: Framing,
     line: Vec<u8>,

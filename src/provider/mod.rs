@@ -46,5 +46,5 @@ pub(crate) const MAX_ANSWER_BYTES: usize = 16 << 20;
 /// Maximum length of a server's list of models, in bytes.
 pub(crate) const MAX_MODEL_LIST_BYTES: usize = 4 << 20;
 
-/// The future answer of a provider. Boxed, so that traits that return it are object safe.
+/// The answer of a provider, as a future. Boxed, so that traits that return it are object safe.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, ProviderError>> + Send + 'a>>;

@@ -30,10 +30,11 @@ const NO_OUTPUT: &str = "(no output)";
 /// Separator of texts merged into one message.
 const BETWEEN: &str = "\n\n";
 
-/// The differences in the form between kinds of servers.
+/// The differences between the forms that kinds of servers need.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Form {
-    /// Name of the kind, under which answers keep data to be returned unchanged.
+    /// Name of the kind. Data that must be returned to the server unchanged are kept under this
+    /// name.
     pub(super) family: &'static str,
     /// True if a message of the user may directly follow results. Other kinds of servers require a
     /// message of the assistant in between.
@@ -106,7 +107,8 @@ impl Results {
     }
 }
 
-/// A message under construction, and the last message of the request that went into it.
+/// A message under construction, and the index of the last message of the request that is part of
+/// it.
 struct Turn {
     said: ChatMessage,
     texts: Vec<Arc<str>>,
@@ -230,7 +232,7 @@ impl Speakers {
         }
     }
 
-    /// Makes sure that the assistant does not have the last word.
+    /// Makes sure that the last message is not the assistant's.
     fn end(&mut self, at: usize) {
         if self.turns.last().is_none_or(|last| last.said.role == Role::Assistant) {
             self.turns.push(Turn::new(at, Role::User));

@@ -10,7 +10,7 @@ use super::secret::KeySource;
 use crate::tokens::model::Model;
 use crate::visible::visible_path;
 
-/// Name of the kind that plays a script.
+/// Name of the kind of provider that plays a script.
 pub(super) const SCRIPTED: &str = "scripted";
 
 /// The source of a provider's answers.
@@ -35,7 +35,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Returns the kind, as in the configuration file.
+    /// Returns the kind of provider, as the configuration file names it.
     pub fn kind(&self) -> &'static str {
         match self {
             #[cfg(feature = "providers")]
@@ -56,8 +56,8 @@ impl Origin {
         }
     }
 
-    /// Returns whether the server must be asked for the model's limit. Returns false for a vendor's
-    /// model that the table lists, and for a server that is told its window size.
+    /// Returns whether the server must be asked for the model's limit. It need not be asked about
+    /// a vendor's model in the built-in table, nor if it is told its window size.
     pub fn has_to_tell_limit(&self, _model: &str) -> bool {
         match self {
             #[cfg(feature = "providers")]

@@ -1,4 +1,5 @@
-//! Interprets refusals: their kind, the server's message, and whether to try again.
+//! Interprets refusals, the error responses of servers: their kind, the server's message, and
+//! whether to try again.
 
 use std::time::Duration;
 

@@ -127,7 +127,7 @@ impl std::fmt::Display for KeySource {
 fn from_environment(name: &str) -> Result<Secret, String> {
     let value = std::env::var(name).ok();
     value.as_deref().and_then(Secret::new).ok_or_else(|| {
-        format!("the environment variable {name} has no key; set it where the server is started")
+        format!("the environment variable {name} has no key; set it where you start the server")
     })
 }
 

@@ -100,7 +100,7 @@ impl ProviderSettings {
         match (Family::from_name(&kind), script) {
             (None, Some(script)) if kind == SCRIPTED => Ok(Origin::Script(script)),
             (None, None) if kind == SCRIPTED => {
-                Err(bad("script", "is missing; the kind scripted needs one"))
+                Err(bad("script", "is missing; providers of the kind scripted need it"))
             }
             (None, _) => {
                 Err(bad("kind", format!("must be one of {}, got {kind:?}", kinds().join(", "))))
@@ -190,13 +190,13 @@ pub(crate) fn check_url(url: &str) -> Result<(), BadSetting> {
     if host_part(rest).contains('@') {
         return Err(bad(
             "url",
-            "must not contain a user or a key; use one of the settings for keys",
+            "must not contain a user name or a key; give the key in its own setting",
         ));
     }
     // The parser drops surrounding blanks, and tabs and newlines anywhere.
     let spaced = url.contains(|c: char| c.is_whitespace() || c.is_control());
     match spaced || address.query().is_some() || address.fragment().is_some() {
-        true => wrong("be an address without spaces and parameters"),
+        true => wrong("be an address without spaces or parameters"),
         false => Ok(()),
     }
 }
@@ -216,9 +216,10 @@ const CONTEXTS: std::ops::RangeInclusive<u64> = 256..=100_000_000;
 fn check_context(family: Family, context: Option<u64>) -> Result<(), BadSetting> {
     match context {
         None => Ok(()),
-        Some(_) if family != Family::Ollama => {
-            Err(bad("context", "is only for the kind ollama; set other windows in [[models]]"))
-        }
+        Some(_) if family != Family::Ollama => Err(bad(
+            "context",
+            "is only for the kind ollama; for other kinds, set limit in [[models]]",
+        )),
         Some(context) if CONTEXTS.contains(&context) => Ok(()),
         Some(context) => {
             let (least, most) = (CONTEXTS.start(), CONTEXTS.end());

@@ -235,7 +235,7 @@ fn what_is_wrong_with_a_provider_is_said_as_for_the_file() {
     refused(":name \"\"", "name", "must not be empty");
     refused(":model \" \"", "model", "model must not be empty");
     refused(":base-url \"x\"", "base-url", "base-url must begin with http://");
-    refused(":base-url \"http://h/v1?key=k\"", "base-url", "without spaces and parameters");
+    refused(":base-url \"http://h/v1?key=k\"", "base-url", "without spaces or parameters");
     refused(":kind \"scripted\"", "script", "script is missing");
     refused(":kind \"scripted\" :script \"here.toml\"", "script", "absolute");
     refused(":kind \"scripted\" :script \"/none/x.toml\"", "script", "/none/x.toml: No such file");

@@ -15,7 +15,8 @@ use crate::provider::{Answer, ProviderError};
 /// Maximum length of an answer in bytes: enough for [`BATCH`] vectors of 8,192 numbers.
 const LONGEST_ANSWER: usize = 32 << 20;
 
-/// A server with an interface like `OpenAI`'s `/embeddings`, as most model servers have.
+/// An embedding model on a server with an interface like `OpenAI`'s `/embeddings`, which most
+/// model servers have.
 pub struct HttpEmbedder {
     endpoint: Endpoint,
     url: String,
@@ -109,12 +110,12 @@ fn in_order(answered: Answered, texts: usize) -> Result<Vec<Vec<f32>>, String> {
     data.sort_by_key(|embedding| embedding.index);
     let numbered = data.iter().enumerate().all(|(n, e)| e.index.is_none_or(|index| index == n));
     if !numbered {
-        return Err("the embeddings are not numbered like the texts".to_owned());
+        return Err("the indexes of the embeddings do not match the texts".to_owned());
     }
     let vectors: Vec<Vec<f32>> = data.into_iter().map(|embedding| embedding.embedding).collect();
     let sound = |v: &Vec<f32>| v.iter().all(|x| x.is_finite()) && v.iter().any(|x| *x != 0.0);
     match (vectors.iter().all(sound), same_length(&vectors)) {
-        (false, _) => Err("an embedding is empty, all zeros, or not of numbers".to_owned()),
+        (false, _) => Err("an embedding is empty, all zeros, or out of range".to_owned()),
         (_, false) => Err(UNLIKE.to_owned()),
         (true, true) => Ok(vectors),
     }

@@ -12,7 +12,7 @@ use crate::session::message::{Role, ToolCall};
 /// Version of the interface that this file uses.
 pub(super) const VERSION: &str = "2023-06-01";
 
-/// Key under which an answer's blocks are kept for the rest of its turn.
+/// Name under which an answer's blocks are kept until its turn ends.
 const FAMILY: &str = "anthropic";
 
 /// Maximum number of tokens in an answer if the request sets none: this interface requires a
@@ -64,7 +64,7 @@ pub(super) fn body(model: &str, request: &Request) -> Value {
     body
 }
 
-/// Names the tools that were called earlier and forbids calling them. This interface accepts
+/// Defines the tools that were called earlier and forbids calling them. This interface accepts
 /// messages with calls only if their tools are defined, even if no tool is offered now.
 fn forbid_what_was_called(body: &mut Value, said: &[ChatMessage]) {
     let calls = said.iter().flat_map(|said| &said.tool_calls);
@@ -276,7 +276,7 @@ fn failure(error: &Value) -> Broken {
 mod tests {
     use super::*;
 
-    /// Returns the usage after these reports, the first of which begins the answer.
+    /// Checks the usage after these reports. The first report begins the answer.
     #[track_caller]
     fn check_usage(reports: &[Value], expected: [Option<u64>; 4]) {
         let mut decoder = Decode::default();

@@ -7,7 +7,7 @@ use crate::provider::chat::{ChatMessage, Request, Stop, StreamEvent, Tool, Usage
 use crate::provider::error::ErrorKind;
 use crate::session::message::{Role, ToolCall};
 
-/// Key under which an answer's parts are kept for the rest of its turn.
+/// Name under which an answer's parts are kept until its turn ends.
 const FAMILY: &str = "gemini";
 
 pub(super) fn address(base: &str, model: &str) -> String {

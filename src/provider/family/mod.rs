@@ -36,8 +36,8 @@ pub(super) trait Decoder: Send {
     /// Decodes one JSON text.
     fn take(&mut self, said: &Value, pieces: &mut Vec<StreamEvent>) -> Result<(), Broken>;
 
-    /// Handles the word, not in JSON, with which some servers end a stream. Returns whether `text`
-    /// was that word.
+    /// Handles the text that some servers send at the end of a stream and that is not JSON, such
+    /// as `[DONE]`. Returns whether `text` was that text.
     fn is_end(&mut self, _text: &str, _pieces: &mut Vec<StreamEvent>) -> bool {
         false
     }
@@ -63,7 +63,7 @@ impl Broken {
     fn told(kind: ErrorKind, message: &str) -> Self {
         let kind = match (kind, kind_of_bad(message)) {
             (ErrorKind::BadRequest, by_words) => by_words,
-            // Once a stream has begun, servers report every failure as their own.
+            // Once a stream has begun, servers report every failure as a failure of their own.
             (_, by_words @ (ErrorKind::ContextTooLong | ErrorKind::QuotaExhausted)) => by_words,
             (kind, _) => kind,
         };

@@ -7,7 +7,7 @@ use crate::provider::chat::{ChatMessage, Request, Stop, StreamEvent, Tool, Usage
 use crate::provider::error::ErrorKind;
 use crate::session::message::ToolCall;
 
-/// Key under which an answer's reasoning is kept for the rest of its turn.
+/// Name under which an answer's reasoning is kept until its turn ends.
 const FAMILY: &str = "ollama";
 
 pub(super) fn body(model: &str, request: &Request, context: Option<u64>) -> Value {

@@ -9,7 +9,7 @@ use crate::provider::chat::{ChatMessage, Request, Stop, StreamEvent, Usage};
 use crate::provider::error::ErrorKind;
 use crate::session::message::{Role, ToolCall};
 
-/// Key under which an answer's reasoning is kept for the rest of its turn.
+/// Name under which an answer's reasoning is kept until its turn ends.
 const FAMILY: &str = "openai";
 /// Field names that servers use for reasoning. Some servers send the reasoning under both names.
 const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
@@ -108,7 +108,7 @@ impl Kept {
 
     fn opaque(mut self, calls: &BTreeMap<u64, ToolCall>) -> Option<Value> {
         if let Some(fields) = self.message.as_object_mut() {
-            // Duplicates the details.
+            // This text only repeats the details.
             if fields.contains_key("reasoning_details") {
                 fields.remove("reasoning");
             }
@@ -262,7 +262,7 @@ fn failure(error: &Value) -> Broken {
 mod tests {
     use super::*;
 
-    /// Returns what is kept of an answer that consists of these deltas and has a call.
+    /// Checks what is kept of an answer that consists of these deltas and has a call.
     #[track_caller]
     fn check(deltas: &[Value], message: &Value) {
         let mut decoder = Decode::new(1);
