@@ -1,5 +1,5 @@
 //! Sessions over the Agent Client Protocol, as `contexture acp` records them: JSON lines with the
-//! prompts and the agent's updates as they passed.
+//! prompts and the agent's updates, unchanged.
 
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -9,7 +9,8 @@ use super::acp_blocks::{Block, Item, prompt_text, result_text};
 use super::gathered::Gathered;
 use super::{LARGEST_MESSAGE, Usage};
 
-/// Fractions of a unit of currency in which costs are compared.
+/// Number of parts into which a currency unit is divided, so that costs can be compared as
+/// integers.
 const FRACTIONS: f64 = 1e9;
 
 /// A line. Which members a line has depends on what it records.
@@ -33,7 +34,7 @@ struct Head {
     cwd: String,
 }
 
-/// The tokens of a turn, of which no kind includes another.
+/// The tokens of a turn by kind. No kind includes another.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct TurnUsage {
@@ -70,13 +71,13 @@ struct Cost {
     amount: f64,
 }
 
-/// The agent's text so far in a turn; the agent may add to it.
+/// A turn that is being read, with the agent's text and calls so far.
 #[derive(Default)]
 pub(super) struct Turn {
     said: String,
-    /// Id of the message that is being said.
+    /// Id of the message that the agent is sending.
     message: Option<String>,
-    /// Time of the first piece.
+    /// Time of the message's first piece.
     time: Option<i64>,
     /// Calls without a result.
     calls: Vec<Begun>,
@@ -91,7 +92,7 @@ struct Begun {
     kind: String,
     input: Option<String>,
     result: String,
-    /// True if the call was returned already.
+    /// True if the call was already added to the messages.
     is_returned: bool,
 }
 
@@ -134,7 +135,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Returns the agent's message so far. Its calls then wait for their results.
+    /// Adds the agent's message so far, with its calls, which then wait for their results.
     pub(super) fn finish(&mut self, into: &mut Gathered) {
         self.flush(into);
         for call in &mut self.calls {
@@ -175,7 +176,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Returns the text that the agent has said so far.
+    /// Adds the text that the agent has said so far to its message.
     fn flush(&mut self, into: &mut Gathered) {
         into.agent(&std::mem::take(&mut self.said), Vec::new(), self.time, false);
     }
@@ -215,7 +216,8 @@ impl Turn {
         Ok(())
     }
 
-    /// Records the usage of a turn. Agents report the cost of the session so far.
+    /// Records the usage of a turn. Since agents report the cost of the whole session, the cost
+    /// of the turn is the difference from the last report.
     fn note_usage(&mut self, usage: Option<TurnUsage>, time: Option<i64>, into: &mut Gathered) {
         let window = self.window.take();
         if usage.is_none() && window.is_none() {
@@ -248,7 +250,7 @@ impl Begun {
         Self { id, title, kind, input: None, result, is_returned }
     }
 
-    /// Returns the call, unless it was returned before.
+    /// Adds the call to the agent's message, unless it was added before.
     fn give(&mut self, time: Option<i64>, into: &mut Gathered) {
         if std::mem::replace(&mut self.is_returned, true) {
             return;

@@ -39,7 +39,7 @@ pub(super) struct Item {
 }
 
 impl Block {
-    /// Returns the text of the block, or a text that names it.
+    /// Returns the text of the block, or a placeholder for a block without text.
     pub(super) fn shown(&self) -> Cow<'_, str> {
         match (&self.text, &self.resource) {
             (Some(text), _) => Cow::Borrowed(text),

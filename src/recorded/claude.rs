@@ -151,7 +151,7 @@ fn user(
     match () {
         () if said.trim().is_empty() => {}
         () if record.is_compact_summary == Some(true) && !into.is_empty() => {
-            into.leave_out("compaction", "a summary of messages recorded in full");
+            into.leave_out("compaction", "a summary of messages that are recorded in full");
         }
         () if record.is_meta == Some(true) => {
             if !into.add_to_result(&said) {
@@ -211,7 +211,7 @@ fn add(block: &Block<'_>, text: &mut String, into: &mut Gathered) {
     match (block.as_text(), &*block.kind) {
         (Some(part), _) => {
             if block.text.is_none() {
-                into.leave_out(&block.kind, "only a text such as [image] marks its place");
+                into.leave_out(&block.kind, "replaced by a text such as [image]");
             }
             join(text, &part);
         }

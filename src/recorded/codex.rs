@@ -1,5 +1,5 @@
-//! Codex's rollouts: JSON lines with items of the model's protocol. Each item is in an envelope,
-//! except in early versions.
+//! Codex's recordings, which it calls rollouts: JSON lines with items of the model's protocol.
+//! Each item is in an envelope, except in early versions.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -50,7 +50,7 @@ struct Item<'a> {
     output: Option<&'a RawValue>,
 }
 
-/// The output of a tool: a text with figures of the run, as early versions wrote it, or content.
+/// The output of a tool: content, or, in early versions, a text with data about the run.
 #[derive(Deserialize)]
 struct Output<'a> {
     output: Option<String>,
@@ -88,7 +88,7 @@ pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> 
             let compacted: Compacted = serde_json::from_str(payload.get())?;
             match compacted.message {
                 Some(summary) if into.is_empty() => into.user(summary, time),
-                _ => into.leave_out("compacted", "a summary of messages recorded in full"),
+                _ => into.leave_out("compacted", "a summary of messages that are recorded in full"),
             }
         }
         (Some("event_msg"), Some(_)) => {

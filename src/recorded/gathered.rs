@@ -163,7 +163,8 @@ impl Gathered {
         self.push(RecordedMessage { tool_call_id: Some(told), ..result });
     }
 
-    /// Answers all calls that have no result although the conversation has continued.
+    /// Adds a placeholder result to every call that has none although the conversation has
+    /// continued.
     pub(super) fn end_calls(&mut self, time: Option<i64>) {
         for (_, told) in std::mem::take(&mut self.mark.open) {
             self.report.note("tool call", "its result is not in the recording", self.line);

@@ -1,5 +1,5 @@
-//! Lines of a recording, with their places. Of a line that is too long, the rest is not kept in
-//! memory.
+//! The lines of a recording, with their places. If a line is too long, the rest of it is not kept
+//! in memory.
 
 use std::io::{self, BufRead};
 

@@ -70,9 +70,9 @@ impl<R: BufRead> Reader<R> {
         std::mem::take(&mut self.gathered.usages)
     }
 
-    /// Returns the place from which another reading can continue, after [`pause`](Self::pause) or
-    /// at the end. In the middle of Markdown, that is the beginning, since the headings of Markdown
-    /// do not tell enough to continue.
+    /// Returns the place from which another reading can continue; call it after
+    /// [`pause`](Self::pause) or at the end. In the middle of Markdown, that place is the
+    /// beginning, since the headings of Markdown do not tell enough to continue.
     pub fn mark(&self) -> Mark {
         let (offset, lines) = (self.lines.offset, self.lines.count);
         let mark = self.gathered.mark.clone();
@@ -127,8 +127,8 @@ impl<R: BufRead> Reader<R> {
         Ok(())
     }
 
-    /// Returns whether a last line without a newline can be read. JSON that is cut off is not
-    /// valid.
+    /// Returns whether the last line, which has no newline, is complete. JSON that is cut off is
+    /// not.
     fn is_complete(&self) -> bool {
         self.format() == Some(Format::Specstory)
             || self.format().is_none()
@@ -174,13 +174,13 @@ fn json_line(
     }
 }
 
-/// Kinds of records without a session's id that only Claude Code writes.
+/// Kinds of records that only Claude Code writes and that have no session id.
 const CLAUDE: &[&str] =
     &["summary", "file-history-snapshot", "queue-operation", "custom-title", "ai-title"];
 /// Kinds of items that Codex writes without an envelope.
 const CODEX: &[&str] = &["message", "reasoning", "function_call", "function_call_output"];
 
-/// Returns the format that a line belongs to, if the line shows it.
+/// Returns the format of the recording, if this line shows it.
 fn recognise(line: &str) -> Option<Format> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]

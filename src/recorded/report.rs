@@ -14,7 +14,7 @@ const MOST_ENTRIES: usize = 64;
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub struct LeftOut {
-    /// Kind of the records, by the recording's own name.
+    /// Kind of the records, as the recording names it.
     pub kind: String,
     /// Reason why the records were left out.
     pub reason: String,

@@ -10,7 +10,7 @@ use super::report::clipped;
 use super::time::seconds;
 use crate::session::message::ToolCall;
 
-/// The part of a recording below one heading, as far as the part was read.
+/// The part of a recording below one heading, up to the line that was read last.
 #[derive(Default)]
 pub(super) struct Markdown {
     speaker: Option<Speaker>,
@@ -162,7 +162,7 @@ fn thought(text: &str) -> Option<(&str, &str)> {
     Some((thought, after.strip_prefix('\n').unwrap_or(after)))
 }
 
-/// Returns the text after a first line of this length.
+/// Returns the text after its first line, which has this length.
 fn after_line(text: &str, length: usize) -> &str {
     let rest = &text[length..];
     let rest = rest.strip_prefix('\r').unwrap_or(rest);
