@@ -1,5 +1,6 @@
-//! The calls that agent-q's Emacs package makes to its server. The answers have the form that the
-//! package expects, so that users of agent-q can keep their front end.
+//! The calls that the Emacs package of agent-q, an agent for Common Lisp, makes to its server.
+//! The answers have the form that the package expects, so that users of agent-q can keep their
+//! front end.
 
 use std::sync::Mutex;
 
@@ -19,7 +20,7 @@ type Outcome = Result<Value, WireError>;
 
 /// The Unix epoch as a Common Lisp time, which counts seconds from 1900.
 const UNIX_EPOCH: i64 = 2_208_988_800;
-/// Thread of approvals for calls from outside a REPL.
+/// Thread number of questions to the user that come from calls outside a REPL.
 const THREAD: i64 = 0;
 const PACKAGE: &str = "agent-q";
 const FUNCTIONS: [&str; 14] = [
@@ -75,7 +76,8 @@ pub(super) async fn call(shared: &Shared, name: &str, arguments: Vec<Value>) -> 
             Ok(Value::Bool(true))
         }
         "agent-q-add-context" => {
-            // Items added first belong to the conversation that begins now.
+            // Adding an item opens the session, so that the item belongs to the conversation that
+            // begins now.
             let manager = text(shared.place.session(shared).await?.manager);
             let params = [
                 ("content", first),
@@ -123,7 +125,7 @@ pub(super) async fn call(shared: &Shared, name: &str, arguments: Vec<Value>) -> 
             }
             Ok(described)
         }
-        _ => Err(refusal(format!("{PACKAGE}:{name} is not known here"))),
+        _ => Err(refusal(format!("Contexture has no function {PACKAGE}:{name}"))),
     }
 }
 
@@ -230,7 +232,8 @@ async fn history(shared: &Shared, limit: Value) -> Outcome {
 }
 
 async fn rename(shared: &Shared, name: Value) -> Outcome {
-    let row = shared.place.row(shared).await.ok_or_else(|| refusal("there is no session"))?;
+    let none = || refusal("there is no session yet; a message opens one");
+    let row = shared.place.row(shared).await.ok_or_else(none)?;
     let session = row.get("id").cloned().unwrap_or_default();
     shared.call("rename-session", [("session", session), ("name", name)]).await
 }
@@ -352,7 +355,7 @@ mod tests {
         );
         check(
             "(cl:princ-to-string (swank:backtrace 0 10))",
-            "where no Lisp evaluates (princ-to-string",
+            "which cannot evaluate (princ-to-string",
         );
     }
 

@@ -13,7 +13,8 @@ use super::{Editor, locked};
 use crate::rpc::{Approval, Decision};
 use crate::value::Value;
 
-/// The restarts of the debugger, in order: name, description, and the decision that it means.
+/// The restarts of the debugger, in order: name, description, and the decision that the restart
+/// stands for.
 const RESTARTS: [(&str, &str, Decision); 3] = [
     ("ALLOW", "Allow this action once.", Decision::Once),
     ("ALWAYS", "Allow this action and all like it from now on.", Decision::Always),

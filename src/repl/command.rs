@@ -11,13 +11,13 @@ pub(super) const COMMANDS: [(&str, &str, &str); 17] = [
     ("/context", "", "Show what is in the context."),
     ("/add", "FILE[:LINE[-LINE]]", "Add a file, or lines of it, to the context."),
     ("/drop", "ctx-N…", "Remove items from the context."),
-    ("/clear", "", "Remove what was added here from the context."),
-    ("/undo", "", "Undo the last change of what was added here."),
+    ("/clear", "", "Remove the items that were added here from the context."),
+    ("/undo", "", "Undo the last change of the items that were added here."),
     ("/redo", "", "Redo the change that was undone last."),
-    ("/use", "[FILE]", "Show the model what belongs to another file or folder."),
-    ("/session", "[NAME]", "List the sessions, or go on with one."),
+    ("/use", "[FILE]", "Show the model the items of another file or folder."),
+    ("/session", "[NAME]", "List the sessions, or continue one."),
     ("/model", "[NAME]", "List the models, or choose one for this session."),
-    ("/template", "[NAME|off]", "List the templates, or have one take notes."),
+    ("/template", "[NAME|off]", "List the templates, or choose one for taking notes."),
     (
         "/tools",
         "[on|off|allow NAME|ask NAME]",
@@ -31,7 +31,7 @@ pub(super) const COMMANDS: [(&str, &str, &str); 17] = [
     ("/help", "", "List the commands."),
 ];
 
-/// Commands about what a session already holds. They open none.
+/// Commands about what a session already holds. They open no session.
 const OPEN_NONE: &[&str] = &["/stats", "/explain", "/rollback"];
 
 /// A parsed command line.
@@ -67,7 +67,7 @@ pub(super) async fn run(
     match name {
         "/help" => return Ok(help()),
         name if !COMMANDS.iter().any(|(known, ..)| *known == name) => {
-            return Err(refusal(format!("there is no command {name}; /help lists them")));
+            return Err(refusal(format!("there is no command {name}; /help lists the commands")));
         }
         _ => {}
     }
@@ -121,7 +121,8 @@ pub(super) async fn run(
                 Value::List(reports) if !reports.is_empty() => {
                     Ok(reports.iter().map(readable::answer).collect())
                 }
-                _ => Ok("no window has been built for this session yet\n".to_owned()),
+                _ => Ok("no window has been built for this session yet; ask a question first\n"
+                    .to_owned()),
             }
         }
         "/checkpoint" => {

@@ -61,7 +61,7 @@ pub(super) fn refusal(message: impl AsRef<str>) -> WireError {
 /// mistake, to the wrong connection.
 pub(super) fn no_lisp(form: &str) -> WireError {
     refusal(format!(
-        "this is the connection to Contexture, where no Lisp evaluates {form}; C-c C-x n goes to \
+        "this is the connection to Contexture, which cannot evaluate {form}; C-c C-x n goes to \
          the next connection"
     ))
 }

@@ -107,7 +107,7 @@ pub(super) async fn template(shared: &Shared, session: Session, name: &str) -> S
         name => {
             let params = [of_session, ("template", text(name)), ("manage", Value::Bool(true))];
             shared.call("configure-session", params).await?;
-            Ok(format!("; the template {} takes notes\n", visible(name)))
+            Ok(format!("; notes are taken with the template {}\n", visible(name)))
         }
     }
 }
@@ -130,7 +130,8 @@ pub(super) async fn tools(shared: &Shared, session: Session, text_given: &str) -
             };
             let list: String = all.map(line).collect();
             return Ok(match list.is_empty() {
-                true => "; models are offered no tools; /tools on offers the server's\n".to_owned(),
+                true => "; models are offered no tools; /tools on offers those of the server\n"
+                    .to_owned(),
                 false => list,
             });
         }

@@ -324,7 +324,7 @@ fn every_form_is_answered_at_once() {
             ("(swank:interactive-eval \"(contexture:ping)\")", "(:ok \"(:method \\\"ping\\\""),
             ("(swank:interactive-eval \"(+ 1 2)\")", "(:abort "),
             ("(swank:interactive-eval \"(\")", "(:abort "),
-            ("(agent-q:dance)", "(:abort \"agent-q:dance is not known here"),
+            ("(agent-q:dance)", "(:abort \"Contexture has no function agent-q:dance"),
             ("(slynk:list-threads)", "(:ok ((:id :name :status)))"),
         ] {
             assert!(client.say(&format!("(:emacs-rex {form} nil t 3)")));

@@ -292,7 +292,7 @@ fn commands_choose_the_session_its_context_its_model_and_its_tools() {
     assert!(sly.shows("/redo").contains("redone"));
     assert!(sly.shows("/context").contains("2 items"));
     assert!(sly.shows("/template").contains("freeform-chat"));
-    assert!(sly.shows("/template freeform-chat").contains("takes notes"));
+    assert!(sly.shows("/template freeform-chat").contains("notes are taken"));
     assert!(sly.shows("/template").contains("* freeform-chat"));
     assert!(sly.shows("/template off").contains("no notes"));
     assert!(sly.shows("/model some-model").contains("uses some-model now"));
