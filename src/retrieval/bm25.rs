@@ -17,7 +17,7 @@ pub(super) struct Posting {
     pub(super) times: u32,
 }
 
-/// Documents of which only the lengths are known.
+/// A collection of documents, given by their lengths.
 pub(super) struct Collection<'a> {
     /// Number of words of each document.
     pub(super) lengths: &'a [u32],

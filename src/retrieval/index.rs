@@ -1,9 +1,10 @@
 //! An index of the words of texts that are searched again and again, such as the messages of a
 //! session.
 //!
-//! Words are kept whole, not as stems, so that only words that begin like a word of a query need to
-//! be stemmed. A query reads the places of its words and nothing else. A place costs 8 to 16 bytes,
-//! even if a text has the word many times.
+//! Words are kept whole, not as stems, so that only words that begin like a word of a query need
+//! to be stemmed. For each word, the index keeps its places: the texts that have it. A query
+//! reads the places of its words and nothing else. A place costs 8 to 16 bytes, even if a text
+//! has the word many times.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -26,7 +27,8 @@ const NOWHERE: u32 = u32::MAX;
 #[derive(Default)]
 pub struct Index {
     vocabulary: StringInterner<StringBackend<SymbolU32>>,
-    /// Texts with each word of the vocabulary, in the order in which they were added.
+    /// For each word of the vocabulary, the texts that have it, in the order in which they were
+    /// added.
     places: Vec<Vec<Posting>>,
     /// Number of all places.
     size: usize,

@@ -29,7 +29,7 @@ where
     tally.scores(&wanted, query)
 }
 
-/// The stems of a query.
+/// The stems of a query, which are the wanted stems.
 pub(super) struct Wanted {
     stems: Vec<String>,
     /// Length of the shortest wanted stem, for each first byte.

@@ -69,8 +69,8 @@ fn is_version(word: &str) -> bool {
         && word.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Returns whether a word is joined by hyphens, as names in Lisp, in style sheets and of packages
-/// are. Compounds of English cannot be told from these, and cost little.
+/// Returns whether a word is joined by hyphens, like names of Lisp functions, of CSS classes and
+/// of packages. English compounds cannot be told from these, but cost little.
 fn is_hyphenated(word: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     word.contains('-') && word.bytes().all(is_part) && word.bytes().any(|b| b.is_ascii_alphabetic())

@@ -75,7 +75,7 @@ fn each_of<'t>(run: &'t str, seen: u8, parts: &mut Vec<&'t str>, take: &mut impl
     }
 }
 
-/// Finds the parts of an identifier of ASCII characters, cut as [`words::words`] cuts it.
+/// Splits an identifier of ASCII characters into parts, as [`words::words`] does.
 fn ascii_parts<'t>(identifier: &'t str, parts: &mut Vec<&'t str>) {
     let run = identifier.as_bytes();
     let mut start = 0;

@@ -59,7 +59,7 @@ pub fn stems(text: &str) -> Vec<String> {
     stems_where(text, |_| true)
 }
 
-/// Returns the stems of those [`words`] of a text that `is_wanted`.
+/// Returns the stems of the [`words`] of a text for which `is_wanted` is true.
 pub(crate) fn stems_where(text: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
     let stemmer = Stemmer::create(Algorithm::English);
     let mut stems = Vec::new();
