@@ -1,4 +1,4 @@
-//! The method with which other agents, which are not the server's own, call tools of clients.
+//! The method with which agents other than the server's own call tools of clients.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,7 @@ pub(super) fn call_tool(call: Call, given: CallTool) -> Result<Step, WireError> 
             Err(why) => Err(why),
             Ok(calling) => tokio::select! {
                 biased;
-                () = ending.cancelled() => Err("the server ends".to_owned()),
+                () = ending.cancelled() => Err("the server is shutting down".to_owned()),
                 () = hung_up.cancelled() => Err("the agent has disconnected".to_owned()),
                 result = calling.result(&given.agent.0, &project) => result,
             },

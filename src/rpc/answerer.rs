@@ -97,8 +97,8 @@ pub trait Answerer: Send + Sync {
 pub(crate) struct NoModel;
 
 /// Text that replaces the answer.
-const NO_MODEL: &str = "no model is configured, so nobody answers; a [[providers]] table in the \
-                        configuration file, with name, kind and model, sets one up";
+const NO_MODEL: &str = "no model is configured, so nobody answers; to set one up, add a \
+                        [[providers]] table with name, kind and model to the configuration file";
 
 /// Parameters of a turn.
 #[derive(Serialize)]
@@ -221,9 +221,9 @@ fn question(params: &Value, phrase: &str) -> Piece {
 /// The progress of showing an answer to a listener.
 #[derive(Default)]
 struct Shown {
-    /// Number of bytes for which nobody has waited yet.
+    /// Number of bytes that were shown since the last wait for the listener.
     waiting: usize,
-    /// True if the last line has no end.
+    /// True if the last line has no newline yet.
     is_within_line: bool,
 }
 
@@ -247,9 +247,9 @@ impl Shown {
     }
 }
 
-/// Shows a piece, with the pieces of text that are ready behind it. If a piece is a question,
-/// passes the person's decision on to the turn, or withdraws the question if the turn continues
-/// without the decision.
+/// Shows a piece, together with the pieces of text after it that are ready. If a piece is a
+/// question, passes the person's decision on to the turn, or withdraws the question if the turn
+/// continues without the decision.
 async fn pass_on(
     heard: Piece,
     pieces: &mut mpsc::Receiver<Piece>,

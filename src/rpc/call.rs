@@ -31,7 +31,8 @@ pub struct Tools {
     pub services: Arc<Services>,
     /// State folder; `None` if the server is ephemeral.
     pub state_folder: Option<PathBuf>,
-    /// Messages for the user about the start, for example that a damaged database was moved aside.
+    /// Messages for the user about the start of the server, for example that a damaged database
+    /// was moved aside.
     pub notices: Vec<String>,
     /// Number of automatic backups to keep; 0 makes none.
     pub backups_kept: usize,
@@ -114,14 +115,14 @@ pub struct Call {
     pub dialect: Dialect,
     /// State that the calls of the connection share.
     pub(crate) client: Arc<Client>,
-    /// Size of an answer with lists, in bytes, if the client takes pages.
+    /// Maximum size of an answer with lists, in bytes, if the client takes pages.
     pub page_bytes: usize,
     /// True if the call names its session. If not, the server may have filled in the current one.
     pub is_session_named: bool,
     /// The request's id; `None` for a notification.
     pub id: Option<Id>,
-    /// Set when the client no longer wants the answer. The connection can find this token only
-    /// while the call lives.
+    /// Set when the client no longer wants the answer. The list of running calls has only a weak
+    /// reference to it.
     pub cancelled: Arc<CancellationToken>,
     /// Set once the client has hung up.
     pub hung_up: CancellationToken,
@@ -196,7 +197,7 @@ names! {
         AgentsChanged => "agents-changed",
         /// A client brought tools with `register-tools`, or took them back.
         ToolsChanged => "tools-changed",
-        /// Somebody wants the unsaved text of editors. Subscribers answer with `give-text`.
+        /// A call needs the unsaved text of editors. Subscribers answer with `give-text`.
         TextWanted => "text-wanted",
         /// Note-taking for a turn failed.
         ManagementFailed => "management-failed",

@@ -82,8 +82,8 @@ pub(super) struct Configure {
     /// does not allow another client's tool with the same name.
     #[serde(default)]
     allowed_tools: ToolNames,
-    /// Managers whose items the session shows before those of its own manager, from the general to
-    /// the special.
+    /// Managers whose items the session shows before those of its own manager, from general to
+    /// specific.
     managers: Option<Vec<ManagerName>>,
 }
 
@@ -175,7 +175,7 @@ impl Configure {
     }
 }
 
-/// Returns the maximum number of tokens in a window as a client sets it; 0 restores the default.
+/// Checks the maximum number of tokens in a window that a client sets; 0 restores the default.
 fn window_size(tokens: i64) -> Result<u64, WireError> {
     match u64::try_from(tokens) {
         Ok(size) if size == 0 || WINDOW.has(Figure::Count(size)) => Ok(size),

@@ -35,8 +35,8 @@ pub(super) struct CountParams {
     tools: ToolNames,
     /// Texts to include with the conversation, as in `build-window`.
     sections: Option<SectionTexts>,
-    /// Managers whose items to include, in place of the session's managers, from the general to the
-    /// special.
+    /// Managers whose items to include, in place of the session's managers, from general to
+    /// specific.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
 }
@@ -76,9 +76,9 @@ pub(super) struct CountedWindow<'a> {
     model: Option<&'a str>,
     /// Tokens that would be sent.
     tokens: u64,
-    /// Maximum number of tokens that the model takes; `nil` if nobody knows it.
+    /// Maximum number of tokens that the model takes; `nil` if it is unknown.
     limit: Option<u64>,
-    /// Source of the limit; `:default` if nobody knows it.
+    /// Source of the limit; `:default` if it is unknown.
     limit_from: LimitFrom,
     /// Maximum number of tokens in the window.
     max_tokens: u64,

@@ -15,8 +15,8 @@ pub(super) struct Embedded {
     pub(super) outcome: Option<Value>,
 }
 
-/// Continues with the vector of a text. Continues at once if no embedding model is configured or
-/// the text is blank.
+/// Computes the vector of a text, and continues with it. Continues without a vector if no
+/// embedding model is configured or the text is blank.
 pub(super) fn embedded(
     call: &Call,
     text: String,

@@ -235,7 +235,7 @@ pub(super) fn value_error(error: value::Error) -> WireError {
 pub(super) fn param_error(path: &str, message: &str) -> WireError {
     if path.is_empty() {
         let data = Value::of(&BadParameter { param: None });
-        return with_data(WireError::INVALID_PARAMS, format!("the parameters: {message}"), data);
+        return with_data(WireError::INVALID_PARAMS, format!("the parameters {message}"), data);
     }
     named_param(path, format!("{path} {message}"))
 }

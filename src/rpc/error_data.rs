@@ -1,4 +1,5 @@
-//! The kinds of errors, each with the data that programs get. The reference shows the comments.
+//! The kinds of errors, each with the data that programs get. The protocol's reference shows
+//! these comments.
 
 mod codes;
 
@@ -279,7 +280,7 @@ pub(super) enum ErrorData<'a> {
     },
     /// The provider rejects the key.
     Authentication(ProviderData<'a>),
-    /// The provider limits the rate.
+    /// Too many requests reached the provider in a short time.
     RateLimited(ProviderData<'a>),
     /// The account has no money or quota left.
     QuotaExhausted(ProviderData<'a>),
@@ -295,7 +296,7 @@ pub(super) enum ErrorData<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         parts: Option<Vec<NeededPart>>,
     },
-    /// The provider rejects the request, for example since it does not know the model.
+    /// The provider rejects the request, for example because it does not know the model.
     BadRequest(ProviderData<'a>),
     /// The provider cannot be reached, takes too long, breaks off its answer, or reports a failure of
     /// its own.

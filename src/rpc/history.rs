@@ -101,7 +101,7 @@ pub(super) struct PrunedHistory<'a> {
     removed: Told<'a>,
     /// Figures before and after.
     stats: PruneStats,
-    /// Outcome for each unit; a unit is messages that belong together.
+    /// Outcome for each unit; a unit is a group of messages that belong together.
     units: Vec<UnitResult<'a>>,
 }
 

@@ -61,7 +61,7 @@ pub(super) enum End {
     ByItself,
     /// The client cancelled the turn.
     Cancelled,
-    /// The turn was broken off for the named reason.
+    /// The turn was broken off for this reason.
     BrokenOff(&'static str),
 }
 
@@ -212,7 +212,7 @@ impl Keyed {
                 Some(Known::Refused(error)) => return Ok(Finish::Refused(error)),
                 None => {}
             }
-            // Does the work that was left for later now, so that the answer is stored in the same
+            // Does now the work that was left for later, so that the answer is stored in the same
             // step as the change.
             let answer = match operation(engine)? {
                 Finish::Now(value) => Ok(value),
@@ -264,7 +264,12 @@ fn reused(why: &str) -> WireError {
 }
 
 fn damaged() -> WireError {
-    refused(PlainKind::StoreFailed, format!("the answer stored for this {KEY} cannot be read"))
+    refused(
+        PlainKind::StoreFailed,
+        format!(
+            "the answer stored for this {KEY} cannot be read; check whether the change was made"
+        ),
+    )
 }
 
 fn hash(feed: impl FnOnce(&mut Hasher)) -> String {

@@ -1,4 +1,4 @@
-//! The method that returns the ledger of a session.
+//! The method that returns the ledger of a session: a list of the facts in its messages.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ pub(super) struct SessionLedgerCall {
     session: Option<InSession>,
     #[schemars(description = format!("Maximum number of tokens; defaults to {DEFAULT_TOKENS}."))]
     max_tokens: Option<i64>,
-    /// Maximum number of tokens of a second text, `:used`, with the commands, paths, addresses and
-    /// figures that the work used and `:ledger` does not have. `:ledger` then leaves out the
-    /// commands and the paths. Tokens of `:max-tokens` that `:ledger` does not use are added to this
-    /// number. Without this parameter, there is no `:used`.
+    /// Maximum number of tokens of a second text, `:used`, with the commands, paths, addresses
+    /// and figures that the work used. `:ledger` then leaves out commands and paths, and `:used`
+    /// leaves out what is in `:ledger`. Tokens of `:max-tokens` that `:ledger` does not use are
+    /// added to this number. Without this parameter, there is no `:used`.
     used_tokens: Option<i64>,
 }
 

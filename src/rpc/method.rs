@@ -29,7 +29,7 @@ pub struct Method {
     pub doc: &'static str,
     /// Description of the result.
     pub result: &'static str,
-    /// Place where the first part of the method runs.
+    /// Thread on which the first part of the method runs.
     pub pace: Pace,
     /// Kind of change that the method makes to the state.
     pub(super) change: Change,
@@ -51,7 +51,7 @@ pub struct Method {
     pub(super) needs_session: fn(&Value) -> bool,
     /// True if the method changes the session in several steps, and checks the version itself.
     pub(super) is_long: bool,
-    /// The session that the method's calls are about, if their parameters do not tell.
+    /// The session that the method's calls are about, if their parameters do not name it.
     pub(super) session: Option<About>,
     /// Data in the method's result that can change without a new version of the manager or session.
     pub(super) beside: Beside,
@@ -63,17 +63,17 @@ pub struct Method {
 pub(super) enum Change {
     /// None.
     Nothing,
-    /// A change whose keys the method stores itself.
+    /// A change for which the method itself stores the request keys.
     ByItself,
     /// A change in the engine.
     InEngine,
-    /// A change that ends long work; a repeated call skips the work.
+    /// A change after long work; a repeated call skips the work.
     AfterWork,
     /// Like `AfterWork`, but the change is lost when the server ends.
     OfThisRun,
 }
 
-/// Place where the first part of a method, the one before the engine, runs.
+/// Thread on which the first part of a method, the one before the engine, runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
     /// On the connection's own thread, for work that is quick and never waits.
@@ -140,7 +140,7 @@ impl Method {
         Self { in_errors: Some(|generator| generator.subschema_for::<T>()), ..self }
     }
 
-    /// Declares the parameters of the notifications `progress` that the method sends.
+    /// Declares the parameters of the `progress` notifications that the method sends.
     pub(super) const fn progress<T: JsonSchema>(self) -> Self {
         Self { progress: Some(|generator| generator.subschema_for::<T>()), ..self }
     }
@@ -260,7 +260,7 @@ impl Method {
         earlier_names(self.name)
     }
 
-    /// Returns the places of the lists that the method answers in pages, if it does.
+    /// Returns the places of the lists that the method returns in pages, if it has any.
     pub fn lists_in_pages(&self) -> Option<&'static [&'static str]> {
         self.paged.map(Paged::paths)
     }
@@ -270,7 +270,7 @@ impl Method {
         self.paged.is_some_and(|paged| paged.newest_last)
     }
 
-    /// Runs the part of the method before the engine.
+    /// Runs the part of the method that comes before the engine.
     ///
     /// # Errors
     /// Fails if the parameters are invalid or name something that does not exist.
@@ -361,7 +361,7 @@ impl Method {
         let Some(unknown) = params.names().find(|name| !is_known(name)) else { return Ok(()) };
         let known: Vec<&str> = known.iter().map(|param| param.name).collect();
         let known = match &known[..] {
-            [] => "there are none".to_owned(),
+            [] => "there are no parameters".to_owned(),
             names => format!("the parameters are {}", names.join(", ")),
         };
         Err(param_error(&unknown, &format!("is not a parameter here; {known}")))
@@ -374,8 +374,8 @@ impl Method {
     }
 }
 
-/// Returns an error in which each parameter has the name that the call used. Each entry of `names`
-/// is a parameter's name and the earlier name in the call.
+/// Returns an error in which each parameter has the name that the call used. Each entry of
+/// `names` has the name of a parameter, and the earlier name that the call used.
 fn as_given(mut error: WireError, names: &[(&str, &str)]) -> WireError {
     for (now, earlier) in names {
         if let Some(rest) = error.message.strip_prefix(now) {

@@ -114,9 +114,9 @@ pub(crate) type Operation = Box<dyn FnOnce(&mut Engine) -> Result<Finish, Engine
 
 /// The work that remains after the engine's part.
 pub enum Finish {
-    /// None: this is the answer.
+    /// No work: this is the answer.
     Now(Value),
-    /// None: the engine refused, and this error says more than the engine's own.
+    /// No work: the engine refused the call, and this error says more than the engine's own.
     Refused(WireError),
     /// Slow work, or building a large answer. It runs on a thread that may block, once the client
     /// has read most of its earlier answers.
@@ -130,7 +130,7 @@ pub(crate) type Work = Box<dyn FnOnce() -> Result<Value, WireError> + Send>;
 const LARGE_ANSWER: usize = 64 << 10;
 
 impl Finish {
-    /// Returns a finish with the answer.
+    /// Returns the finish of a call whose answer is ready.
     fn now<T: Serialize>(answer: &T) -> Self {
         Self::Now(Value::of(answer))
     }

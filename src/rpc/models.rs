@@ -282,7 +282,7 @@ pub(super) fn list_models(call: Call, given: ModelsParams) -> Result<Step, WireE
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "OpenApproval")]
 pub(super) struct OpenApproval {
-    /// Number for `approve`.
+    /// Number of the question, for `approve`.
     approval: u64,
     /// Name of the session whose turn waits.
     session: String,
@@ -314,7 +314,7 @@ pub(super) fn list_approvals(call: Call, _: Nothing) -> Result<Step, WireError> 
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Approve {
-    /// Number from the progress of the turn, or from `list-approvals`.
+    /// Number of the question, from the progress of the turn or from `list-approvals`.
     approval: u64,
     /// `:once` allows this call, `:refuse` refuses it; `:always` also allows later calls of the
     /// tool in this session, except those that reach outside the project.

@@ -165,7 +165,8 @@ pub(super) struct NotesResult<'a> {
     cached: bool,
     /// Tokens of the history.
     tokens_before: u64,
-    /// Tokens of the notes and of the messages that follow them; without notes, of the history.
+    /// Tokens of the notes and of the messages that follow them; without notes, tokens of the
+    /// history.
     tokens_after: u64,
 }
 
@@ -263,7 +264,8 @@ pub(super) struct ViewResult<'a> {
     output_tokens: Option<u64>,
     /// Tokens of the history.
     tokens_before: u64,
-    /// Tokens of the notes and of the messages that follow them; without notes, of the history.
+    /// Tokens of the notes and of the messages that follow them; without notes, tokens of the
+    /// history.
     tokens_after: u64,
     #[serde(flatten)]
     texts: Option<TextsResult<'a>>,

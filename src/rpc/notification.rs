@@ -1,4 +1,4 @@
-//! The parameters of notifications, by topic. The reference shows the comments.
+//! The parameters of notifications, by topic. The protocol's reference shows these comments.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -102,15 +102,15 @@ pub(crate) struct AgentsChanged<'a> {
     pub(crate) agent_session: &'a str,
 }
 
-/// A client brought other tools with `register-tools`, or took its tools back, which it also does
-/// when it disconnects. `list-tools` returns the current ones.
+/// A client brought, replaced or withdrew tools with `register-tools`, or withdrew them by
+/// disconnecting. `list-tools` returns the current ones.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ToolsChanged {
     /// True if agents other than the server's own may call one of them, or could before.
     pub(crate) agents: bool,
 }
 
-/// Somebody wants the unsaved text of editors. Send what changed in live items with `update-items`,
+/// A call needs the unsaved text of editors. Send what changed in live items with `update-items`,
 /// and then answer with `give-text`.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct TextWanted<'a> {

@@ -206,14 +206,15 @@ fn page_bytes(given: i64, most: usize) -> Result<usize, WireError> {
 
 fn no_such_cursor(cursor: &str) -> WireError {
     let message = format!(
-        "no list has the cursor {cursor:?}: each cursor is for one call of its method on its own \
-         connection, and the server keeps the last {LISTS_KEPT} lists; list again"
+        "there is no list with the cursor {cursor:?}: a cursor works once, for its own method and \
+         connection, and the server keeps the last {LISTS_KEPT} lists; request the list again"
     );
     application(&ErrorData::NoSuchCursor { cursor }, message)
 }
 
 impl Asked {
-    /// Returns the result with the wanted members of its entries, and as a page if one is wanted.
+    /// Reduces the entries of a result to the members that the client asks for, and the result to
+    /// a page if the client takes pages.
     fn shape(
         self,
         method: &'static str,
@@ -283,7 +284,7 @@ impl Rest {
         let left: usize = self.lists.iter().map(|(_, items)| items.len()).sum();
         let is_clamped = self.is_clamped;
         self.bytes = self.lists.iter().flat_map(|(_, items)| items).map(Value::weight).sum();
-        // A page without room for any entry would be followed by others for ever.
+        // A page without room for any entry would be followed by empty pages for ever.
         let next = (left > 0 && self.page != Some(0)).then(|| client.keep(self, most_bytes));
         if let Value::Map(entries) = &mut page {
             let member = |name: &str, value: Value| (Key::from(name), value);

@@ -48,7 +48,7 @@ pub(super) fn key() -> Param {
     param(KEY, &key, false)
 }
 
-/// Returns the schema of a result, in which each type stands in place of a reference to it.
+/// Returns the schema of a result, with each type in place of the references to it.
 pub(super) fn inlined<R: JsonSchema>() -> Json {
     let settings = SchemaSettings::default().for_serialize();
     let settings = settings.with(|settings| settings.inline_subschemas = true);

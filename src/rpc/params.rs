@@ -19,8 +19,8 @@ use crate::wire::message::WireError;
 /// Maximum length of a request key, or of the name of a manager, set or session, in bytes.
 pub(super) const MAX_NAME_BYTES: usize = 1024;
 
-/// Maximum length in bytes of a path, or of an id or name from elsewhere. No path in Linux is
-/// longer.
+/// Maximum length in bytes of a path, or of an id or name from another program. No path in Linux
+/// is longer.
 pub(super) const MAX_SHORT_BYTES: usize = 4096;
 
 /// Maximum size of an item's metadata, in bytes as [`Value::exceeds`] counts them.
@@ -86,7 +86,7 @@ macro_rules! texts {
 }
 
 texts! {
-    /// A path, or an id or name from elsewhere; may be empty.
+    /// A path, or an id or name from another program; may be empty.
     Short: 0..=MAX_SHORT_BYTES;
     /// The name of a set or a session.
     Name: 1..=MAX_NAME_BYTES;
@@ -123,7 +123,8 @@ pub(super) fn is_session_id(text: &str) -> bool {
     text.parse::<SessionId>().is_ok()
 }
 
-/// Checks the name for a session. A name in the form of an id would hide the session with that id.
+/// Checks the new name of a session. A name in the form of an id would hide the session with that
+/// id.
 pub(super) fn new_name(Name(name): Name) -> Result<String, WireError> {
     match is_session_id(&name) {
         false => Ok(name),
@@ -140,7 +141,7 @@ fn check_bytes(text: &str, bytes: RangeInclusive<usize>) -> Result<(), String> {
 }
 
 /// Reads a list that selects the subjects of a call. In the native dialect, `nil` could mean an
-/// empty list, or no list and so everything. Refuses `nil`, therefore.
+/// empty list, or no list and therefore everything, so it is refused.
 pub(super) fn given_list<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -174,7 +175,7 @@ pub(super) fn ids(
         (Some(_), Some(_)) => {
             Err(param_error("ids", "cannot be combined with the parameter id; give one of them"))
         }
-        _ => Err(param_error("id", "is required, or ids for several")),
+        _ => Err(param_error("id", "is required, or ids for more than one")),
     }
 }
 
@@ -225,7 +226,7 @@ impl<'de> Deserialize<'de> for ItemType {
         let name = String::deserialize(deserializer)?;
         TypeName::from_name(&name.replace('_', "-")).map(Self).map_err(|_| {
             let valid = valid_names().join(", ");
-            let problem = format!("must be a type or origin, got {name:?}; valid are {valid}");
+            let problem = format!("must be a type or origin, got {name:?}; use one of {valid}");
             serde::de::Error::custom(problem)
         })
     }
@@ -280,7 +281,7 @@ pub(super) fn stored_count(
 pub(super) struct KnownMetadata {
     /// File that the text is from.
     filename: Option<String>,
-    /// Folder of the project. A file below it is shown by its name relative to it.
+    /// Folder of the project. A file in this folder is shown by its path relative to the folder.
     project: Option<String>,
     /// First line in the file, counted from 1.
     start_line: Option<u64>,
@@ -310,7 +311,7 @@ pub(super) fn changes_of_metadata(value: Option<Value>) -> Result<Metadata, Wire
 pub(super) fn metadata(value: Option<Value>) -> Result<Metadata, WireError> {
     if value.as_ref().is_some_and(|value| value.exceeds(MAX_METADATA_BYTES)) {
         let message = format!(
-            "must have at most {MAX_METADATA_BYTES} bytes, counting {} more for each datum; put \
+            "must have at most {MAX_METADATA_BYTES} bytes, counting {} more for each value; put \
              long texts into the content",
             Value::DATUM_BYTES
         );

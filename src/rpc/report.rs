@@ -65,7 +65,7 @@ struct Part<'a> {
     /// Highest score in a run; absent if there are no scores.
     #[serde(skip_serializing_if = "Option::is_none")]
     highest_score: Option<f64>,
-    /// Ids of the messages; only with `:explain`, and for messages.
+    /// Ids of the messages; only with `:explain`, and if the part consists of messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     ids: Option<Vec<MessageId>>,
     /// Score; only with `:explain`, and if there is one.
@@ -79,7 +79,7 @@ struct Part<'a> {
 pub(super) struct ScoreResult {
     /// Sum of the parts.
     total: f64,
-    /// Parts by name.
+    /// Parts of the score, by name.
     #[schemars(with = "std::collections::BTreeMap<String, f64>")]
     parts: Value,
 }
@@ -182,8 +182,8 @@ struct SpentResult<'a> {
     /// Part of the input tokens that came from a cache, `nil` if unknown; only if a model was
     /// asked.
     cached: Option<u64>,
-    /// Cost by the configured prices, which treat cached input like other input, `nil` if unknown;
-    /// only if a model was asked.
+    /// Cost by the configured prices, with cached input at the price of other input, `nil` if
+    /// unknown; only if a model was asked.
     cost: Option<Money>,
 }
 

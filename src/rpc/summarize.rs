@@ -58,9 +58,10 @@ pub(super) fn summarize_session(call: Call, given: SummarizeSession) -> Result<S
     prepared(&call, ahead, move |prepared| summarized(given, keep, prepared))
 }
 
-/// Prepares a summary outside the engine, with a description if a model is configured to write it,
-/// and continues with it. `ahead` gets the minimum number of messages in view for a preparation. If
-/// the session changes in the meantime, the summary is made without the prepared parts.
+/// Prepares a summary outside the engine, with a description if a model is configured to write
+/// one, and passes it to `then`. `ahead` returns the data to prepare it from, or nothing if fewer
+/// messages are in view than its argument says. If the session changes in the meantime, the
+/// summary is made without the prepared parts.
 pub(super) fn prepared(
     call: &Call,
     ahead: impl FnOnce(&mut Engine, usize) -> Result<Option<Ahead>, EngineError> + Send + 'static,
@@ -148,6 +149,6 @@ impl<'a> From<&'a Outcome> for Description<'a> {
 pub(super) struct SummaryStats {
     /// Number of messages that the summary replaces.
     pub(super) summarized_items: u64,
-    /// Number of messages that stay.
+    /// Number of messages that stay unchanged.
     pub(super) kept_items: u64,
 }

@@ -125,9 +125,9 @@ fn bad_parameters_are_refused_by_name() {
     check(
         "add-context",
         "(:content \"x\" :live t)",
-        "live needs an absolute metadata.filename to read again",
+        "live needs an absolute metadata.filename to follow",
     );
-    check("remove-context", "nil", "id is required, or ids for several");
+    check("remove-context", "nil", "id is required, or ids for more than one");
     check(
         "remove-context",
         "(:id \"ctx-1\" :ids (\"ctx-2\"))",
@@ -145,7 +145,7 @@ fn bad_parameters_are_refused_by_name() {
     check(
         "move-context",
         "(:id \"ctx-1\")",
-        "to is required, or before or after; give exactly one",
+        "to or before or after is required; give exactly one of them",
     );
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Registered {
 pub(super) fn register_tools(call: Call, given: RegisterTools) -> Result<Step, WireError> {
     if !call.dialect.has_progress() {
         let why = "this dialect has no notifications, so calls of tools cannot reach the client; \
-                   connect with messages in lines";
+                   use s-expressions or JSON, one message on each line";
         return Err(refused(PlainKind::NotAllowed, why.to_owned()));
     }
     if !call.access.may_change_providers() {
@@ -53,9 +53,9 @@ pub(super) fn register_tools(call: Call, given: RegisterTools) -> Result<Step, W
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ListedTool")]
 pub(super) struct Listed {
-    /// Name for the model.
+    /// Name by which models call the tool.
     name: String,
-    /// Description for the model.
+    /// Description of the tool, for models.
     description: String,
     /// JSON Schema of the arguments, as JSON.
     schema: String,
@@ -81,7 +81,7 @@ pub(super) struct Listed {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ListTools {
-    /// Only the tools that other agents may call in the project with this folder.
+    /// List only the tools that other agents may call in the project with this folder.
     agent_project: Option<Short>,
 }
 
@@ -134,7 +134,7 @@ pub(super) fn give_result(call: Call, given: GiveResult) -> Result<Step, WireErr
     let result = match (given.content, given.error) {
         (Some(content), None) => Ok(content),
         (None, Some(error)) => Err(error),
-        _ => return Err(param_error("content", "or error must be given, and not both")),
+        _ => return Err(param_error("content", "or error must be given, but not both")),
     };
     // This runs in the engine, so that it comes after the changes that the tool made there.
     Step::state(move |_| {

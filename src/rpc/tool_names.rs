@@ -75,7 +75,7 @@ impl<'de> Deserialize<'de> for ToolNames {
             Value::List(names) | Value::Vector(names) => names,
             other => {
                 let got = other.describe();
-                let wrong = format!("must be t or nil, or a list of names of tools, got {got}");
+                let wrong = format!("must be t or nil, or a list of tool names, got {got}");
                 return Err(serde::de::Error::custom(wrong));
             }
         };

@@ -40,13 +40,13 @@ pub(super) struct SectionTexts {
     type_definitions: Option<String>,
     /// Unit of code in progress.
     current_unit: Option<String>,
-    /// Tests about that unit.
+    /// Tests of that unit.
     relevant_tests: Option<String>,
     /// Tests that failed.
     failures: Option<Vec<FailureText>>,
     /// Units of code that were finished before.
     units: Option<Vec<UnitText>>,
-    /// Memories, in the form of `:grounding` of `process-turn`.
+    /// Memories, in the form in which `process-turn` returns them as `:grounding`.
     grounding: Option<String>,
 }
 
@@ -140,8 +140,8 @@ pub(super) struct BuildContext {
     /// Include the items of the session's managers; defaults to `t`.
     #[serde(default = "yes")]
     items: bool,
-    /// Managers whose items to include, in place of the session's managers, from the general to the
-    /// special.
+    /// Managers whose items to include, in place of the session's managers, from general to
+    /// specific.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
     /// Leave the parts out of the result.
@@ -251,7 +251,7 @@ pub(super) struct PartResult<'a> {
     content: Option<&'a str>,
     /// Tokens of the part.
     tokens: u64,
-    /// Id of the message, if the part is one.
+    /// Id of the message, if the part is a message.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<MessageId>,
     /// Tool calls of an assistant's message; absent if there are none.

@@ -94,7 +94,7 @@ fn what_a_tool_cannot_do_is_told_to_the_model() {
     for wrong in ["", ":content \"x\" :error \"y\""] {
         let failure =
             stage.tools.fails("give-result", &format!("(:call {} {wrong})", called["call"]));
-        assert_eq!(failure.message, "content or error must be given, and not both");
+        assert_eq!(failure.message, "content or error must be given, but not both");
     }
     assert!(stage.give(&called["call"], ":error \"there is no light\""));
     let (outcome, sent) = stage.answer(id);
@@ -260,7 +260,7 @@ fn a_tool_is_offered_where_it_belongs() {
 fn wrong_descriptions_and_strangers_bring_nothing() {
     let mut stage = begin("[[answer]]\ntext = \"x\"\n");
     for (wrong, why) in [
-        ("\"look\"", "\"add_file\"", "must not be that of a tool of the server"),
+        ("\"look\"", "\"add_file\"", "must not be the name of a tool of the server"),
         ("{\\\"type", "[\\\"type", "tools[0].schema must be JSON"),
         (":reads", ":eats", "effect"),
         (":everywhere t", ":seconds 0", "must be from 1 to 3600"),

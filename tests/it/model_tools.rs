@@ -78,7 +78,7 @@ fn a_model_has_no_tools_unless_it_is_given_some() {
             .starts_with("tools must name existing tools, got \"dance\"; existing: list_context")
     );
     let failure = client.fails("chat", "(:content \"x\" :tools \"all\")");
-    assert_eq!(failure.message, "tools must be t or nil, or a list of names of tools, got \"all\"");
+    assert_eq!(failure.message, "tools must be t or nil, or a list of tool names, got \"all\"");
 }
 
 #[test]

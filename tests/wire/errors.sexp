@@ -5,7 +5,7 @@
 > (:id 2 :method get-context :params (:limit -3))
 < (:id 2 :error (:code -32602 :message "limit must be 0 or more, got -3" :data (:param :limit)))
 > (:id 3 :method get-context :params (:types (:cod)))
-< (:id 3 :error (:code -32602 :message "types[0] must be a type or origin, got \"cod\"; valid are code, text, file, repl-history, error, custom, region, buffer, defun, tree, listing, symbol, repl, diagnostic, debugger, inspector, compilation, diff, kill, tool, note" :data (:param "types[0]")))
+< (:id 3 :error (:code -32602 :message "types[0] must be a type or origin, got \"cod\"; use one of code, text, file, repl-history, error, custom, region, buffer, defun, tree, listing, symbol, repl, diagnostic, debugger, inspector, compilation, diff, kill, tool, note" :data (:param "types[0]")))
 > (:id 4 :method add-context)
 < (:id 4 :error (:code -32602 :message "content is required" :data (:param :content)))
 > (:id 5 :method add-context :params (:content "one

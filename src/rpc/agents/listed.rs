@@ -35,13 +35,13 @@ pub(super) struct AgentsListed {
     connected: Vec<ConnectedAgent>,
     /// Sessions that were given items, the latest first.
     sessions: Vec<AgentSession>,
-    /// Items that these sessions were shown, each with the session that was shown it last.
+    /// Items that these sessions were shown, each with the session to which it was shown last.
     sent: Vec<SentItem>,
     /// Items that wait for a prompt, the oldest first.
     waiting: Vec<WaitingItem>,
 }
 
-/// The items that a session of an agent was given.
+/// A session of an agent, with the items that it was given.
 #[derive(Serialize, JsonSchema)]
 struct AgentSession {
     /// Name of the agent.
@@ -72,7 +72,7 @@ struct ShownItem {
     at: i64,
 }
 
-/// An item, and the agent's session that was shown the item last.
+/// An item, and the session of an agent to which it was shown last.
 #[derive(Serialize, JsonSchema)]
 struct SentItem {
     /// Id of the item.
@@ -88,17 +88,17 @@ struct SentItem {
 /// An item that waits for a prompt.
 #[derive(Serialize, JsonSchema)]
 struct WaitingItem {
-    /// Number, for `cancel-push`.
+    /// Number of the waiting item, for `cancel-push`.
     number: u64,
     /// Manager of the item.
     manager: String,
     /// Id of the item.
     id: ItemId,
-    /// Name of the agent; empty for any.
+    /// Name of the agent; empty for any agent.
     agent: String,
-    /// Id of the agent's session; empty for any.
+    /// Id of the agent's session; empty for any session.
     agent_session: String,
-    /// Folder of the project; empty for any.
+    /// Folder of the project; empty for any project.
     project: String,
     /// Time since which the item has been waiting, in Unix seconds.
     at: i64,
@@ -126,7 +126,7 @@ pub(super) fn list_agents(call: Call, given: ListAgents) -> Result<Step, WireErr
     })
 }
 
-/// Returns the items of sessions, each with the session that was shown it last.
+/// Returns the items of sessions, each with the session to which it was shown last.
 fn sent(sessions: &[AgentSession]) -> Vec<SentItem> {
     let mut sent: BTreeMap<&str, (&AgentSession, i64)> = BTreeMap::new();
     for session in sessions {
@@ -147,7 +147,7 @@ fn sent(sessions: &[AgentSession]) -> Vec<SentItem> {
 }
 
 impl AgentSession {
-    /// Returns the session of a record, with the items that went with its prompts once.
+    /// Creates a session from its record, and from the items that went once with its prompts.
     fn of(row: PushRow, taken: &[TakenPush]) -> Self {
         let PushRow { agent, session, latest, at, project, tokens, .. } = row;
         let shown = items_of(&latest.items).into_iter();

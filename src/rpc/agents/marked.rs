@@ -21,7 +21,7 @@ const SHOWN: [&str; 4] = ["filename", "start-line", "end-line", "stale"];
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "MarkedItems")]
 pub(super) struct Marked {
-    /// Managers of the project, from the general to the special.
+    /// Managers of the project, from general to specific.
     managers: Vec<String>,
     /// Newest version of these managers.
     revision: u64,

@@ -22,7 +22,7 @@ pub(in crate::rpc) const MAX_WAITING: usize = 100;
 /// An item to send with the next prompt of a session.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DueItem {
-    /// Number for `record-push`.
+    /// Number of the waiting item, for `record-push`.
     number: u64,
     /// Manager of the item.
     manager: String,
@@ -43,15 +43,16 @@ pub(super) struct PushNext {
     /// Ids of several items.
     ids: Option<Vec<ItemId>>,
     manager: Option<ManagerName>,
-    /// Name of the agent; defaults to any.
+    /// Name of the agent; defaults to any agent.
     agent: Option<Short>,
-    /// Id of the agent's session; defaults to any.
+    /// Id of the agent's session; defaults to any session.
     agent_session: Option<Short>,
-    /// Folder of the project in which the agent must work, or a folder in it; defaults to any.
+    /// Folder of the project in which the agent must work, or a folder in it; defaults to any
+    /// project.
     directory: Option<Short>,
 }
 
-/// The items that wait for a prompt now.
+/// The numbers of the items that wait for a prompt.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct PushesNext {
     /// Number of each item, for `cancel-push`.
@@ -65,7 +66,10 @@ pub(super) fn push_next(_: Call, given: PushNext) -> Result<Step, WireError> {
     let project = given.directory.map_or_else(String::new, |folder| project_of(&folder));
     Step::then(move |engine| {
         if engine.next_pushes()?.len() + ids.len() > MAX_WAITING {
-            let message = format!("would let more than {MAX_WAITING} items wait for prompts");
+            let message = format!(
+                "would let more than {MAX_WAITING} items wait for prompts; cancel some with \
+                 cancel-push"
+            );
             return Ok(Finish::Refused(param_error("ids", &message)));
         }
         let wish = |item| Wish {
@@ -88,7 +92,7 @@ fn project_of(folder: &str) -> String {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct CancelPush {
-    /// Number from `push-next`.
+    /// Number of the waiting item, from `push-next`.
     number: u64,
 }
 

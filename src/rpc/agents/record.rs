@@ -58,8 +58,8 @@ pub(super) struct PushedCall {
     /// Also return the marked items of the project as they are now: ask the editors for text that is
     /// not saved, and bring live items up to date with their files; defaults to `nil`.
     marked: Option<bool>,
-    /// Absolute path of a recording of the session, which is imported once the client has left, or
-    /// after a second.
+    /// Absolute path of a recording of the session, which is imported when the client has left,
+    /// or after a second.
     recording: Option<Short>,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Pushed {
     number: u64,
     /// The items that the agent has.
     items: Vec<RecordedItem>,
-    /// Items that are to go with the next prompt, once.
+    /// Items to send once, with the next prompt.
     next: Vec<DueItem>,
     /// The marked items of the project; only if the call asks for them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -172,8 +172,8 @@ fn check(items: &[PushedItem]) -> Result<(), WireError> {
     Ok(())
 }
 
-/// Returns the items with the times at which the agent was shown them: those that are shown `now`,
-/// and the others when they were shown `before`.
+/// Returns the items, each with the time at which the agent was last shown it: `now` if this push
+/// shows it, else the time in `before`.
 fn recorded(
     items: Vec<PushedItem>,
     shown: Option<Vec<String>>,

@@ -15,9 +15,9 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("agents", "pushed-context", record::pushed_context => record::Pushed)
         .pace(Pace::InOrder)
         .doc(
-            "Returns the items that a session of an agent was given by `contexture hook`, so that only the changes are given, and the items to send with its next prompt. With `:marked`, a bridge learns in one call what it needs to push.",
+            "Returns the items that a session of an agent was given by `contexture hook`, so that the next push has only the changes, and the items to send with its next prompt. With `:marked`, the hook learns in one call what it needs to push.",
         )
-        .result("The number of the push, its items, those to send with the next prompt, and what is marked now."),
+        .result("The number of the push, its items, those to send with the next prompt, and the items that are marked now."),
     method!("agents", "record-push", record::record_push => record::Recorded)
         .changes()
         .doc(

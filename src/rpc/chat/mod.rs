@@ -57,8 +57,8 @@ pub(super) struct ChatParams {
     pub(super) allow: ToolNames,
     /// Texts to include with the conversation, as in `build-window`.
     pub(super) sections: Option<SectionTexts>,
-    /// Managers whose items to include in this turn, in place of the session's managers, from the
-    /// general to the special.
+    /// Managers whose items to include in this turn, in place of the session's managers, from
+    /// general to specific.
     #[serde(default, deserialize_with = "given_list")]
     pub(super) managers: Option<Vec<ManagerName>>,
     /// Show the request that would be sent from the session as it is now, without the memories that
@@ -68,7 +68,7 @@ pub(super) struct ChatParams {
 
 pub(super) fn chat(call: Call, given: ChatParams) -> Result<Step, WireError> {
     if given.content.trim().is_empty() {
-        return Err(param_error("content", "must say something"));
+        return Err(param_error("content", "must not be blank"));
     }
     let dry_run = given.dry_run.unwrap_or(false);
     let request = request(&call, given)?;

@@ -143,7 +143,7 @@ pub(in crate::rpc) struct PreviewResult<'a> {
     limit: u64,
     /// Source of the limit.
     limit_from: LimitFrom,
-    /// False if nobody knows the limit, which is then a default.
+    /// False if the limit is unknown, so that `:limit` is a default.
     limit_known: bool,
     /// Parts of the window, without their texts.
     parts: Vec<PartResult<'a>>,

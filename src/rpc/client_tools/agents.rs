@@ -5,14 +5,15 @@ use std::sync::Arc;
 use super::remote::{CalledBy, Remote, Request};
 use super::{Brought, ClientTools, Effect};
 
-/// Maximum time for the owner's user to allow a call, in seconds.
+/// Maximum time in seconds for a person to allow a call: the user of the client that brought the
+/// tool.
 const PATIENCE: u64 = 600;
 
 /// A call by an agent.
 pub(in crate::rpc) struct AgentCall {
     request: Request,
-    /// Maximum time of the call, in seconds. Includes the time that the owner may need to ask its
-    /// user.
+    /// Maximum time of the call, in seconds. Includes the time that this client may need to ask
+    /// its user.
     longest: u64,
 }
 

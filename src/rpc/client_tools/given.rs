@@ -42,9 +42,9 @@ names! {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "ClientTool")]
 pub(in crate::rpc) struct Given {
-    /// Name for the model: 1 to 64 ASCII letters, digits and underscores.
+    /// Name by which models call the tool: 1 to 64 ASCII letters, digits and underscores.
     name: String,
-    /// Description for the model.
+    /// Description of the tool, for models.
     description: String,
     /// JSON Schema of the arguments, which are an object, as JSON text; defaults to an object
     /// without properties.
@@ -119,14 +119,14 @@ pub(in crate::rpc) fn checked(given: Vec<Given>) -> Result<Vec<Description>, Wir
         let wrong = |member: &str, what: &str| param_error(&format!("tools[{at}].{member}"), what);
         check_name(&tool.name).map_err(|what| wrong("name", &what))?;
         if !names.insert(tool.name.clone()) {
-            return Err(wrong("name", &format!("is {:?} twice", tool.name)));
+            return Err(wrong("name", &format!("must be unique; {:?} is used twice", tool.name)));
         }
         let schema = schema(tool.schema.as_deref()).map_err(|what| wrong("schema", &what))?;
         let bytes = tool.description.len() + tool.schema.as_ref().map_or(0, String::len);
         if tool.description.trim().is_empty() || bytes > MAX_DESCRIPTION_BYTES {
             let what = format!(
-                "must say what the tool does, in at most {MAX_DESCRIPTION_BYTES} bytes with the \
-                 schema"
+                "must say what the tool does, and have at most {MAX_DESCRIPTION_BYTES} bytes \
+                 together with the schema"
             );
             return Err(wrong("description", &what));
         }
@@ -166,7 +166,7 @@ fn check_name(name: &str) -> Result<(), String> {
         ));
     }
     match context::find(name) {
-        Some(_) => Err(format!("must not be that of a tool of the server, got {name:?}")),
+        Some(_) => Err(format!("must not be the name of a tool of the server, got {name:?}")),
         None => Ok(()),
     }
 }
@@ -182,7 +182,7 @@ fn schema(text: Option<&str>) -> Result<Json, String> {
     }
 }
 
-/// Returns whether a folder is among these.
+/// Returns whether `folders` contains this folder.
 fn has(folders: &[String], folder: &str) -> bool {
     folders.iter().any(|known| folder_of(known) == folder_of(folder))
 }

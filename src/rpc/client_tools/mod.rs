@@ -27,7 +27,7 @@ use crate::engine::Engine;
 
 /// Notification of a call.
 const CALLED: &str = "tool-called";
-/// Notification that nobody waits for a call's result any more.
+/// Notification that the result of a call is no longer wanted.
 const CANCELLED: &str = "tool-cancelled";
 
 /// The tools of all connections. Clones share the tools.
@@ -71,7 +71,8 @@ impl Owner {
 }
 
 impl ClientTools {
-    /// Replaces the tools of a connection, and announces that if they are others.
+    /// Replaces the tools of a connection, and announces this if they differ from the earlier
+    /// ones.
     pub(super) fn set(&self, engine: &mut Engine, owner: &Owner, tools: Vec<Description>) {
         let mut known = self.known();
         let before = known.take(&owner.client);

@@ -149,7 +149,9 @@ impl ToolRequest for Request {
             tokio::select! {
                 biased;
                 () = job.cancelled.cancelled() => Err("the turn was cancelled".to_owned()),
-                () = job.services.ending.cancelled() => Err("the server ends".to_owned()),
+                () = job.services.ending.cancelled() => {
+                    Err("the server is shutting down".to_owned())
+                }
                 result = self.result(CalledBy::Session(session), self.brought.tool.seconds) => result,
             }
         })
@@ -205,7 +207,8 @@ impl Request {
     }
 }
 
-/// An open call. Dropping it withdraws the call, and tells the client if it has not answered.
+/// An open call. Dropping it withdraws the call, and tells the client so unless the client has
+/// answered.
 struct Open<'a> {
     request: &'a Request,
     number: u64,

@@ -59,7 +59,7 @@ pub(super) fn add_item(call: Call, given: AddContext) -> Result<Step, WireError>
 pub(super) fn check_live(metadata: &Metadata) -> Result<(), WireError> {
     match metadata.filename().is_some_and(|name| name.starts_with('/')) {
         true => Ok(()),
-        false => Err(param_error("live", "needs an absolute metadata.filename to read again")),
+        false => Err(param_error("live", "needs an absolute metadata.filename to follow")),
     }
 }
 
@@ -150,9 +150,9 @@ pub(super) struct MoveContext {
     id: ItemId,
     /// New position, counted from 0. One of `:to`, `:before` and `:after` is required.
     to: Option<i64>,
-    /// Id of the item to put it before.
+    /// Put the item before the item with this id.
     before: Option<ItemId>,
-    /// Id of the item to put it after.
+    /// Put the item after the item with this id.
     after: Option<ItemId>,
     manager: Option<ManagerName>,
 }
@@ -171,7 +171,10 @@ pub(super) fn move_item(_: Call, given: MoveContext) -> Result<Step, WireError> 
         (None, Some(neighbour), None) => Place::Before(neighbour),
         (None, None, Some(neighbour)) => Place::After(neighbour),
         _ => {
-            return Err(param_error("to", "is required, or before or after; give exactly one"));
+            return Err(param_error(
+                "to",
+                "or before or after is required; give exactly one of them",
+            ));
         }
     };
     let manager = given.manager.unwrap_or_default().0;
@@ -188,7 +191,7 @@ pub(super) struct PinContext {
     /// Ids of several items; `:id` or `:ids` is required.
     #[serde(default, deserialize_with = "given_list")]
     ids: Option<Vec<ItemId>>,
-    /// Defaults to `t`; `nil` unpins.
+    /// Pin the items; defaults to `t`. With `nil`, unpins them.
     // Not an `Option`: absent means pin, nil means unpin.
     #[serde(default = "yes")]
     pinned: bool,

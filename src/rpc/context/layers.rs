@@ -89,7 +89,7 @@ struct Elsewhere {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "OpenLayers")]
 pub(super) struct Opened {
-    /// Layers from the general to the special.
+    /// Layers from general to specific.
     layers: Vec<LayerShown>,
     /// Managers whose items moved into a layer now.
     taken_over: Vec<TakenOver>,
@@ -115,7 +115,7 @@ pub(super) fn open_layers(call: Call, given: OpenLayersCall) -> Result<Step, Wir
     Step::state(move |engine| Ok(shown(engine.open_layers(wanted)?)))
 }
 
-/// Returns the layers of a folder, or of no place. Reads the disk.
+/// Returns the layers of a folder, or those that exist without a folder. Reads the disk.
 pub(in crate::rpc) fn layers_of(directory: Option<Short>) -> Result<Wanted, WireError> {
     let spot = Spot::of(&OpenLayersCall { directory, ..OpenLayersCall::default() })?;
     let root = spot.folder.as_ref().map(|(_, root)| text(root));
@@ -173,7 +173,7 @@ impl Spot {
         let buffer = match (&given.buffer, &given.number) {
             (Some(buffer), Some(number)) => Some(place::numbered(buffer, number)),
             (None, None) => None,
-            _ => return Err(param_error("number", "and buffer are only possible together")),
+            _ => return Err(param_error("number", "and buffer must be given together")),
         };
         Ok(Self {
             folder,
@@ -183,7 +183,7 @@ impl Spot {
         })
     }
 
-    /// Returns the layers from the general to the special.
+    /// Returns the layers from general to specific.
     fn layers(&self) -> Result<Vec<WantedLayer>, WireError> {
         let shared = ManagerName::default().0;
         let mut layers =
@@ -192,7 +192,7 @@ impl Spot {
             let manager = Place { remote, ..Place::new(kind, name) }.manager();
             if manager.len() > MAX_NAME_BYTES {
                 let message = format!(
-                    "is too long: the name of its context would have over {MAX_NAME_BYTES} bytes"
+                    "is too long: the name of its manager would have over {MAX_NAME_BYTES} bytes"
                 );
                 return Err(param_error(param, &message));
             }
@@ -212,7 +212,7 @@ impl Spot {
         Ok(layers)
     }
 
-    /// Compares the items of managers that were named by an earlier version with the layers.
+    /// Compares the layers with the items of managers that an earlier version named.
     fn compared(&self, found: Vec<Found>) -> Vec<Former> {
         let mut names = TrueNames::default();
         let compared = found.into_iter().map(|Found { manager, items, is_named }| {

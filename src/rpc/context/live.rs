@@ -134,7 +134,7 @@ pub(super) struct FreezeItems {
     /// Ids of several items; `:id` or `:ids` is required.
     #[serde(default, deserialize_with = "params::given_list")]
     ids: Option<Vec<ItemId>>,
-    /// Defaults to `t`; `nil` lets the items follow their files.
+    /// Make the items snapshots; defaults to `t`. With `nil`, lets them follow their files again.
     #[serde(default = "yes")]
     frozen: bool,
     manager: Option<ManagerName>,

@@ -27,7 +27,7 @@ use crate::wire::message::WireError;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct GetContext {
     manager: Option<ManagerName>,
-    /// Several managers instead of one, from the general to the special. Their items follow in this
+    /// Several managers instead of one, from general to specific. Their items follow in this
     /// order, without items that a later item repeats.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
@@ -109,7 +109,7 @@ pub(super) struct ItemListed<'a> {
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Render {
     manager: Option<ManagerName>,
-    /// Several managers instead of one, from the general to the special. Their items follow in this
+    /// Several managers instead of one, from general to specific. Their items follow in this
     /// order, without items that a later item repeats.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
@@ -210,7 +210,7 @@ impl Rendering {
     }
 }
 
-/// Renders all items, except those whose text is part of another item, without counting tokens.
+/// Renders all items except those whose text is part of another item. Counts no tokens.
 fn all(call: &Call, views: Vec<View>, format: Format) -> String {
     let views = current(call, views);
     let items: Vec<&Item> = views.iter().map(|view| &*view.item).collect();
@@ -221,7 +221,7 @@ fn all(call: &Call, views: Vec<View>, format: Format) -> String {
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Summary {
     manager: Option<ManagerName>,
-    /// Several managers instead of one, from the general to the special. An item that a later item
+    /// Several managers instead of one, from general to specific. An item that a later item
     /// repeats is not counted.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
@@ -313,7 +313,7 @@ pub(super) fn list_managers(_: Call, _: Nothing) -> Result<Step, WireError> {
     Step::state(move |engine| Ok(engine.list_managers()?.into_iter().map(line).collect::<Vec<_>>()))
 }
 
-/// Returns the items, the live ones brought up to date. Reads the disk.
+/// Returns the items, with the live ones brought up to date. Reads the disk.
 fn current(call: &Call, views: Vec<View>) -> Vec<View> {
     refresh::current(&call.tools, &*call.tools.counter, call.caller, views)
 }

@@ -1,5 +1,5 @@
-//! The method that reads a file within a folder. Returns the text that an editor has of the file,
-//! if an editor has it unsaved.
+//! The method that reads a file within a folder. If an editor has the file with unsaved changes,
+//! returns the editor's text.
 
 use std::path::{Path, PathBuf};
 

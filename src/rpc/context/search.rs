@@ -24,7 +24,7 @@ pub(super) struct SearchItems {
     /// Words to find.
     query: Short,
     manager: Option<ManagerName>,
-    /// Several managers instead of one, from the general to the special. An item that a later item
+    /// Several managers instead of one, from general to specific. An item that a later item
     /// repeats is not searched.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
@@ -44,7 +44,7 @@ pub(super) struct ItemHit {
     r#type: Kind,
     /// File of the item; `nil` if it has none.
     filename: Option<String>,
-    /// First line of the item in its file; `nil` if it is a whole file or has none.
+    /// First line of the item in its file; `nil` if the item is a whole file or has no file.
     start_line: Option<u64>,
     /// Last line of the item in its file.
     end_line: Option<u64>,

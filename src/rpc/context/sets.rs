@@ -60,7 +60,7 @@ pub(super) fn drop_set(_: Call, given: SetCall) -> Result<Step, WireError> {
 pub(super) struct LoadSet {
     /// Name of the set.
     name: Name,
-    /// Defaults to `:replace`.
+    /// What to do with the manager's current items; defaults to `:replace`.
     mode: Option<LoadMode>,
     manager: Option<ManagerName>,
 }

@@ -24,7 +24,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .changes_after_work()
         .doc(
             "Reads a file, or some of its lines, and adds it as an item. Ignore rules do not \
-              apply to a file that is named.",
+              apply to it.",
         )
         .result("Same as `add-item`.")
         .pace(Pace::InOrder),
@@ -129,14 +129,15 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("context", "search-items", search::search_items => Vec<search::ItemHit>)
         .shows(Beside::Files)
         .doc(
-            "Searches the texts and file names of items. Finds identifiers by their parts and \
+            "Searches the texts and file names of items. Finds identifiers by their parts, and \
               words in all their forms.",
         )
         .result("A list of hits, best first."),
     method!("context", "read-file", read::read_file => read::FileRead)
         .doc(
-            "Reads a file within a folder, or some of its lines, and adds nothing. If a live item \
-              follows the whole file and its buffer is not saved, returns the text of the buffer.",
+            "Reads a file within a folder, or some of its lines, without adding an item. If a live \
+              item follows the whole file and its buffer is not saved, returns the text of the \
+              buffer.",
         )
         .result("The text, with its lines and tokens.")
         .pace(Pace::InOrder),
@@ -180,12 +181,13 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("context", "open-layers", layers::open_layers => layers::Opened)
         .changes_after_work()
         .doc(
-            "Returns the managers whose items a place sends: everywhere, the project, the file or \
-              buffer, and the conversation. Their names tell projects apart by folder and Git \
-              remote. Takes over items that are stored under earlier names.",
+            "Returns the layers of a place, which are the managers whose items are sent from \
+              there: everywhere, the project, the file or buffer, and the conversation. The names of \
+              managers tell projects apart by folder and Git remote. Takes over items that are \
+              stored under earlier names.",
         )
         .result(
-            "`:layers`, from the general to the special: for each its `:layer`, `:manager`, \
+            "`:layers`, from general to specific: for each its `:layer`, `:manager`, \
                  `:label`, number of `:items`, `:tokens` and `:max-items`; `:taken-over`, the managers \
                  whose items moved in; and `:elsewhere`, managers in no layer whose items the caller may \
                  expect.",

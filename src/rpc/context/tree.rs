@@ -113,7 +113,7 @@ struct Tree {
     skipped: Skipped,
 }
 
-/// The files that were read: the items or lines that are kept of them, and totals over all files.
+/// The files that were read: the items or lines made from them, and totals over all files.
 struct Found {
     mode: TreeMode,
     /// Maximum size of the content of all files together, in bytes.
@@ -186,7 +186,7 @@ pub(super) struct Walking {
     /// Id of the call.
     #[schemars(with = "CallId")]
     id: Value,
-    /// Stage of the work. A single file is only read.
+    /// Stage of the work. A single file is read without walking.
     #[schemars(extend("enum" = ["walking", "reading"]))]
     stage: Keyword<&'static str>,
     /// Number of files so far.

@@ -1,4 +1,4 @@
-//! Methods with which readers get the unsaved text of editors.
+//! Methods through which clients get the unsaved text of editors.
 
 use std::path::Path;
 use std::sync::Arc;

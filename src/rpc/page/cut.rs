@@ -8,7 +8,7 @@ pub(super) const TRUNCATED: &str = "truncated";
 /// Maximum number of attempts to shorten an entry. Each attempt shortens its longest part by the
 /// surplus.
 const ATTEMPTS: usize = 64;
-/// Number of bytes up to which a number, a name or a switch is never cut. Those that the server
+/// Maximum length, in bytes, of a number, name or switch that is never cut. Those that the server
 /// itself writes are shorter.
 const KEPT_WHOLE: usize = 64;
 

@@ -129,7 +129,7 @@ pub(in crate::rpc) struct LimitsShown {
     max_rounds: u64,
     /// Maximum size of a tool's result that a model sees, in bytes.
     max_tool_result_bytes: usize,
-    /// Maximum number of tools that a connection brings.
+    /// Maximum number of tools that a connection may bring.
     max_client_tools: usize,
     /// Maximum size of the name of a client's tool, in bytes.
     max_tool_name_bytes: usize,

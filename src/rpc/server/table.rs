@@ -27,7 +27,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc(
             "Writes the whole state, including the logs, to one file in the state folder, and \
              reads the file back. The next call replaces the file; `contexture backup FILE` moves \
-             it away. Other calls continue meanwhile.",
+             it to FILE. Other calls continue meanwhile.",
         )
         .result("The file of the backup.")
         .changes_after_work()

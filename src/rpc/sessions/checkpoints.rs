@@ -198,7 +198,7 @@ pub(super) struct ListRevisions {
 pub(super) struct RevisionLine {
     /// Number of the revision.
     revision: u64,
-    /// Method that made the revision; a renamed method by its earlier name.
+    /// Method that made the revision, by its earlier name if it was renamed.
     method: Keyword<String>,
     /// Number of messages in the log when the revision was made.
     position: u64,

@@ -152,7 +152,8 @@ pub(super) struct AddMessage {
 }
 
 impl AddMessage {
-    /// Returns the name of a given parameter that belongs to a single message, if any.
+    /// Returns the name of a parameter that the call gives although only a single message can
+    /// have it, if there is one.
     fn beside_messages(&self) -> Option<&'static str> {
         let given = [
             ("content", self.content.is_some()),
@@ -334,7 +335,7 @@ pub(super) struct Pinned {
 pub(super) fn pin_message(_: Call, given: PinMessage) -> Result<Step, WireError> {
     let ids: Vec<MessageId> = given.id.into_iter().chain(given.ids.into_iter().flatten()).collect();
     if ids.is_empty() {
-        return Err(param_error("id", "is required, or ids for several"));
+        return Err(param_error("id", "is required, or ids for more than one"));
     }
     let (pinned, numbers) = (given.pinned, ids.iter().map(|id| id.0).collect::<Vec<_>>());
     let reach = Reach::Session(given.session.as_deref().map(str::to_owned));

@@ -39,8 +39,8 @@ pub(super) struct Open {
     name: Option<Name>,
     /// Manager of the items of a new session; defaults to one of its own.
     manager: Option<ManagerName>,
-    /// Further managers whose items a new session shows before those of its own manager, from the
-    /// general to the special; `configure-session` sets those of other sessions.
+    /// Further managers whose items a new session shows before those of its own manager, from
+    /// general to specific; `configure-session` sets those of other sessions.
     managers: Option<Vec<ManagerName>>,
     /// Folder of the project that a new session is about.
     project: Option<Short>,
@@ -289,7 +289,7 @@ struct SessionShown {
     id: SessionId,
     /// Manager of the session's items.
     manager: String,
-    /// All managers whose items the session shows, from the general to the special, with `:manager`
+    /// All managers whose items the session shows, from general to specific, with `:manager`
     /// last; absent if there is only that one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     managers: Vec<String>,

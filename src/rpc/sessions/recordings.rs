@@ -33,7 +33,7 @@ pub(super) struct ImportAll {
     dry_run: Option<bool>,
 }
 
-/// Sessions that other agents recorded, imported or looked at.
+/// The outcome of importing, or only examining, sessions that other agents recorded.
 #[derive(Serialize, JsonSchema, Default)]
 #[schemars(rename = "ImportedSessions")]
 pub(super) struct ImportedAll {

@@ -50,7 +50,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
             ..Paged::LIST
         })
         .doc(
-            "Searches the names and messages of all sessions. Finds identifiers by their parts \
+            "Searches the names and messages of all sessions. Finds identifiers by their parts, \
               and words in all their forms.",
         )
         .result("A list of hits, best first."),

@@ -182,7 +182,7 @@ fn fenced(language: &str, content: &str) -> String {
     format!("{fence}{language}\n{content}\n{fence}\n")
 }
 
-/// Returns the fate of a message that is not simply in view.
+/// Returns what happened to a message; `None` if it is in view and not pinned.
 fn fate(message: &Message, state: &State) -> Option<&'static str> {
     let number = message.number;
     let covered = || state.summary.as_ref().is_some_and(|s| s.covers.contains(number));

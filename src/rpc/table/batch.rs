@@ -1,4 +1,4 @@
-//! Several calls in one: all or nothing, or each for itself.
+//! Several calls in one: all or nothing, or each on its own.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -77,7 +77,7 @@ pub(super) fn batch(call: Call, given: Batch) -> Result<Step, WireError> {
     })
 }
 
-/// Does the part of a call before the engine.
+/// Does the part of a call that comes before the engine.
 fn begin(
     call: &Call,
     BatchCall { method, params }: BatchCall,
@@ -115,7 +115,7 @@ fn why_alone(method: &Method) -> Option<&'static str> {
     }
 }
 
-/// Carries out each call for itself.
+/// Carries out each call on its own.
 fn apart(
     engine: &mut Engine,
     calls: Vec<Result<Begun, WireError>>,
@@ -151,7 +151,7 @@ fn carry_out(engine: &mut Engine, begun: Begun, dialect: Dialect) -> Outcome {
     outcome.map_err(|error| spelled(error, dialect, Some(begun.method)))
 }
 
-/// Adds to an error the call of the batch that it is about.
+/// Adds to an error which call of the batch failed.
 fn placed(error: WireError, index: usize, method: &str) -> WireError {
     let message = format!(
         "call {} of the batch, {method}: {}; nothing of the batch was kept",
@@ -200,9 +200,9 @@ struct CallOutcome {
 /// An error of a call in a batch.
 #[derive(Serialize, JsonSchema)]
 struct CallError {
-    /// Code for programs.
+    /// Code of the error, for programs.
     code: i32,
-    /// Message to read.
+    /// Message of the error, for people.
     message: String,
     /// Details for programs; `nil` if there are none.
     data: Value,

@@ -47,8 +47,8 @@ pub(super) static METHODS: &[Method] = &[
             newest_last: true,
             ..Paged::LIST
         })
-        .doc("Lists the composition of recent windows in tokens, the usage of models that were \
-              asked with them, and totals over all windows by phase.")
+        .doc("Lists the composition of recent windows in tokens, the usage that models reported \
+              for them, and totals over all windows by phase.")
         .result("The windows, and the totals by phase."),
     method!("session", "session-stats", prune::session_stats => prune::SessionStats<'static>)
         .shows(Beside::Models)
@@ -73,9 +73,10 @@ pub(super) static METHODS: &[Method] = &[
         .pace(Pace::InOrder),
     method!("session", "summarize-session", summarize::summarize_session => summarize::SummarizedSession<'static>)
         .changes_after_work()
-        .doc("Replaces older messages with a summary, which has their number and a ledger of \
-              paths, commands, figures, errors, decisions, constraints and open tasks. A later \
-              summary includes the earlier one. Windows still show those of these messages that are needed and fit. `restore-revision` restores them.")
+        .doc("Replaces older messages with a summary, which says how many they were and has a \
+              ledger of paths, commands, figures, errors, decisions, constraints and open tasks. \
+              A later summary includes the earlier one. Windows still show the replaced \
+              messages that are needed and fit. `restore-revision` restores them.")
         .result(
             "The summary, and figures before and after. The error `not-summarized` says why a \
              summary would not help.",

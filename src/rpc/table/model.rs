@@ -28,8 +28,8 @@ pub(super) static METHODS: &[Method] = &[
         .pace(Pace::AsideAfter),
     method!("model", "approve", models::approve => models::Approved)
         .doc(
-            "Decides whether the model may make the tool call for which a turn waits for \
-             permission. If nobody decides within ten minutes, the call is refused.",
+            "Allows or refuses the tool call for which a turn waits. If nobody decides within ten \
+             minutes, the call is refused.",
         )
         .result(
             "The number of the question. The error is `no-such-approval` if no call waits for it.",
@@ -45,8 +45,8 @@ pub(super) static METHODS: &[Method] = &[
         .result("A list of open questions."),
     method!("model", "register-tools", tool_methods::register_tools => tool_methods::Registered)
         .doc(
-            "Brings tools that models may call. They belong to this connection, and end with it. A \
-             model's call arrives as the notification `tool-called`, without a subscription; \
+            "Registers tools that models may call. They belong to this connection, and end with it. \
+             A model's call arrives as the notification `tool-called`, without a subscription; \
              answer it with `give-result`. Not for dialects without notifications, and over TCP \
              only for clients that sent the secret (else `not-allowed`).",
         )
@@ -68,13 +68,13 @@ pub(super) static METHODS: &[Method] = &[
     method!("model", "give-result", tool_methods::give_result => tool_methods::Taken)
         .doc(
             "Gives the result of a call of `tool-called`, or the reason why there is none. Only \
-             the connection that was asked can give it, once.",
+             the connection that was asked can give it, and only once.",
         )
         .result("True if the call was still waiting for it."),
     method!("model", "list-providers", models::list_providers => Vec<models::ProviderResult<'static>>)
         .pages(&Paged::LIST)
         .doc("Lists the configured providers. The first is the default.")
-        .result("A list of providers. A command that prints a key is not run for this."),
+        .result("A list of providers. Commands that print keys are not run for it."),
     method!("model", "configure-provider", models::configure_provider => models::ProviderResult<'static>)
         .doc("Adds a provider, or replaces the one with this name, until the server ends. The \
               parameters correspond to the settings of `[[providers]]` in the configuration file. \

@@ -73,7 +73,7 @@ pub(super) struct ResolveTemplate {
     /// Folder of the project. Once the project is trusted, its `.contexture/templates/` takes
     /// precedence over the user's own templates.
     project: Option<String>,
-    /// Texts by name of the placeholder.
+    /// Texts to fill in, by the names of their placeholders.
     fields: Option<BTreeMap<String, String>>,
 }
 

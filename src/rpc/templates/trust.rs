@@ -93,7 +93,7 @@ fn allowed(call: &Call) -> Result<(), WireError> {
         true => Ok(()),
         false => Err(refused(
             PlainKind::NotAllowed,
-            "projects are trusted over standard input or the Unix socket only; use contexture \
+            "projects can be trusted only over standard input or the Unix socket; use contexture \
              trust in a shell, or M-x contexture-trust-project"
                 .to_owned(),
         )),

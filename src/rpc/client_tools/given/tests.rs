@@ -24,7 +24,7 @@ fn what_a_tool_is_called_and_takes_is_checked() {
     }
     assert_eq!(
         refusal(r#","name":"add_file""#),
-        "tools[0].name must not be that of a tool of the server, got \"add_file\""
+        "tools[0].name must not be the name of a tool of the server, got \"add_file\""
     );
     for wrong in ["[]", "7", r#"{"type":"array"}"#, r#"{"type":"object","properties":[]}"#] {
         let refused = refusal(&format!(r#","schema":{wrong:?}"#));
@@ -42,7 +42,7 @@ fn what_a_tool_is_called_and_takes_is_checked() {
         assert_eq!(refused, "tools[0].seconds must be from 1 to 3600");
     }
     let twice = checked(vec![given(""), given("")]).map(|_| ()).unwrap_err();
-    assert_eq!(twice.message, "tools[1].name is \"look\" twice");
+    assert_eq!(twice.message, "tools[1].name must be unique; \"look\" is used twice");
     let many = (0..129).map(|at| given(&format!(r#","name":"t{at}""#))).collect();
     let many = checked(many).map(|_| ()).unwrap_err();
     assert_eq!(many.message, "tools must have at most 128 tools, got 129");

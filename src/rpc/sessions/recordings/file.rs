@@ -19,11 +19,12 @@ use crate::value::{Keyword, Value};
 use crate::visible::visible;
 use crate::wire::message::WireError;
 
-/// Size of a portion, in bytes. The engine appends a portion at once, while other requests wait.
+/// Size of a portion, in bytes. The engine appends a portion in one step, while other requests
+/// wait.
 const PORTION: usize = 512 << 10;
-/// Size of a portion in bytes at which it ends even within a unit.
+/// Size in bytes at which a portion ends even in the middle of a unit.
 const LARGEST_PORTION: usize = 8 << 20;
-/// Name in place of a strategy for windows that another agent built.
+/// Strategy name of windows that another agent built.
 const OF_AGENT: &str = "agent";
 /// Name of a session whose recording has neither title nor question.
 const NAMELESS: &str = "recorded session";
@@ -99,7 +100,7 @@ struct Place {
     ends: String,
 }
 
-/// Imports a file, or only looks at it. Returns `None` for a file in a folder that is not a
+/// Imports a file, or only examines it. Returns `None` for a file in a folder that is not a
 /// recording, or belongs to a different project. If another call imports the file meanwhile,
 /// continues from the place that it reached.
 pub(super) fn import_file(
