@@ -118,7 +118,7 @@ pub(crate) enum SecretError {
     },
     /// The first line is empty, or there is none.
     #[error(
-        "the secret file {} has no secret; write it on the first line",
+        "the secret file {} has no secret; write one on its first line",
         crate::visible::visible_path(path)
     )]
     Empty {

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 pub(super) const CHATTER_LIMIT: usize = 1 << 20;
 /// Number of unread bytes below which there is room for progress that must not be dropped.
 pub(super) const ROOM_LIMIT: usize = CHATTER_LIMIT / 4;
-/// Time to wait for a slow client before its progress is dropped.
+/// Time to wait for a slow client before its progress messages are dropped.
 const READER_TIME: Duration = Duration::from_secs(10);
 
 /// Number of bytes on their way to a client.

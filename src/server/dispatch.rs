@@ -21,8 +21,8 @@ use crate::value::Value;
 use crate::wire::dialect::Dialect;
 use crate::wire::message::{Id, Request, WireError};
 
-/// Maximum number of large answers of one client that are being made or are unread: one is written
-/// while the next is made. Further calls wait before they copy any content.
+/// Maximum number of one client's large answers that are being made or are not read yet: one is
+/// written while the next is made. Further calls wait before they copy any content.
 const LARGE_ANSWERS: usize = 2;
 
 /// A call on its way to the dispatcher.
@@ -63,7 +63,7 @@ impl rpc::Caller for Inside {
         progress: Arc<dyn rpc::Peer>,
         cancelled: CancellationToken,
     ) -> rpc::Later<'_, Outcome> {
-        // Progress goes only to calls with an id; this one is never seen elsewhere.
+        // Progress goes only to calls with an id; this id is not sent to anyone.
         let request = Request { id: Some(Id::Int(0)), method: method.to_owned(), params };
         let token = self.gone.child_token();
         let mut call = self.ask(request, Some(progress), token.clone());
@@ -235,10 +235,10 @@ struct Beside {
 }
 
 impl Beside {
-    /// Starts a call. A call that must wait for its turn begins in its turn. An exception is a call
-    /// with [`Pace::Aside`] that waits only for calls like itself, such as a directory walk behind
-    /// other walks: it begins at once, and takes effect in its turn. Tokio polls tasks in the order
-    /// in which they are spawned, so these calls take their permits in that order.
+    /// Starts a call. A call that must wait for its turn begins when its turn comes. However, a
+    /// call with [`Pace::Aside`] that waits only for calls like itself, such as a directory walk
+    /// behind other walks, begins at once, and takes effect in its turn. Tokio polls tasks in the
+    /// order in which they are spawned, so these calls take their permits in that order.
     async fn run(&self, place: Option<Place>, begun: Begun) {
         let Begun { method, mut call, params, mut reply } = begun;
         let (server, gone) = (self.server.clone(), self.gone.clone());

@@ -55,7 +55,8 @@ impl Door {
         self.admission.is_pending()
     }
 
-    /// Returns whether the connection must end silently at anything but a complete valid message.
+    /// Returns whether the connection must end silently if anything but a complete valid message
+    /// comes in.
     pub(super) fn is_wary(&self) -> bool {
         self.is_wary
     }

@@ -123,8 +123,8 @@ pub(crate) fn serve_stream(server: &Server, (stream, peer): Arrived, secret: Opt
 pub(crate) type Arrived = (TcpStream, SocketAddr);
 
 /// Relays TCP clients of the same user to the server that listens on a Unix socket. `first` is a
-/// client that has connected already. Returns the first client for which that server does not
-/// answer.
+/// client that has connected already. Returns when that server no longer answers, with the client
+/// that it did not answer.
 pub(crate) async fn relay_tcp(
     listener: &TcpListener,
     socket: &Path,

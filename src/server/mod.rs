@@ -42,7 +42,7 @@ const EVENT_BACKLOG: usize = 256;
 const MEMORY_BUFFER: usize = 1 << 20;
 /// Time that open calls have to finish while the server shuts down.
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(2);
-/// Time in which connections may send the errors of calls that are open even after [`FAREWELL`].
+/// Time that connections have to send errors for calls that are still open after [`FAREWELL`].
 const LAST_ANSWERS: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// A running server. Clones share the same server.

@@ -161,8 +161,9 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
     pub(super) async fn run(mut self) -> Result<(), WriteError> {
         let mut open = true;
         loop {
-            // Encodes only as much ahead as is soon written, so that a client that keeps reading
-            // does not count as slow just because answers are made faster than they are written.
+            // Encodes only as much ahead as will be written soon, so that a client that keeps
+            // reading does not count as slow just because answers are made faster than they are
+            // written.
             while self.pending() < KEPT_BUFFER
                 && let Ok(out) = self.queue.try_recv()
             {
@@ -322,7 +323,7 @@ fn encode(mut message: Outgoing, encoder: &mut Encoder, max_message: usize, buff
         buffer.truncate(start);
         let Outgoing::Reply(id, _) = message else { return };
         let advice = match longest < max_message {
-            true => "; a length of six hex digits allows no more",
+            true => "; the six hex digits of a length allow no more",
             false => ", or raise max-message-bytes",
         };
         let error = WireError::new(

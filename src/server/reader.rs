@@ -261,7 +261,7 @@ impl Reader {
         let is_open = self.dialect.is_none() && !payload.trim_ascii().is_empty();
         if is_open && self.begin_dialect(Dialect::of_payload(payload)).is_none() {
             self.explain(
-                "a framed message must be EPC, such as (call 1 ping nil), or one of SLY or \
+                "a framed message must be EPC, such as (call 1 ping nil), or a message of SLY or \
                  SLIME, such as (:emacs-rex …)",
             );
         }
