@@ -56,12 +56,12 @@ impl Session {
         self.revision
     }
 
-    /// Returns the figures that turns have learned about the session.
+    /// Returns the figures learned in the session's turns.
     pub fn learned(&self) -> Learned {
         self.learned
     }
 
-    /// Replaces the figures that turns have learned about the session.
+    /// Replaces the figures learned in the session's turns.
     pub fn set_learned(&mut self, learned: Learned) {
         self.learned = learned;
     }

@@ -13,7 +13,7 @@ use super::message::{Role, Signals, ToolCall};
 /// Texts with more characters than this are long.
 pub(crate) const LONG: usize = 1_000;
 
-/// The words to find, and the signal that each gives.
+/// The words to find, each with the signal that it sets.
 const WORDS: &[(&str, Found)] = &[
     ("error", Found::Error),
     ("failed", Found::Error),
@@ -27,10 +27,10 @@ const WORDS: &[(&str, Found)] = &[
     ("delete:", Found::Operation),
 ];
 
-/// Words of which one suffices in a tool's name to show that the tool writes.
+/// Words that show that a tool writes if its name has one of them.
 const WRITES: &[&str] = &["write", "edit", "multiedit", "editor", "patch"];
 
-/// Words that show in a tool's name that the tool writes, if the name also has one of [`FILES`].
+/// Words that show that a tool writes if its name has one of them and one of [`FILES`].
 const CHANGES: &[&str] =
     &["create", "update", "delete", "remove", "rename", "move", "append", "insert", "replace"];
 const FILES: &[&str] = &["file", "files", "directory", "dir", "folder", "buffer", "line", "lines"];

@@ -50,8 +50,8 @@ pub struct Redo {
     pub with_items: bool,
 }
 
-/// Figures that turns have learned about a session. These figures are not part of the view, so a
-/// turn that changes nothing else makes no revision.
+/// Figures learned in the turns of a session. These figures are not part of the view, so a turn
+/// that changes nothing else makes no revision.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Learned {
