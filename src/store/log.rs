@@ -23,7 +23,7 @@ const HASH_DIGITS: usize = 16;
 /// A logged write.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Entry {
-    /// A change to the manager with this name. Changes that name a set are never logged.
+    /// A change to the manager with this name. A change that gives a set a name is never logged.
     Record(String, Change),
     /// The key and the outcome of a request.
     Remember(String, String),

@@ -1,10 +1,10 @@
-//! A store that acknowledges a write after one append to a log, and moves logged writes to another
-//! store later.
+//! A store that acknowledges a write after one append to a log, and moves logged writes to an
+//! inner store later.
 //!
-//! Common writes (changes to managers, outcomes of requests with keys) are only logged at first. An
-//! operation that needs the other store (undo, sets, sessions, listings) first moves all logged
-//! writes there; the later writes of the same burst then go there directly. A burst is the requests
-//! of one commit. Bursts are numbered, so none is applied twice after a crash.
+//! Common writes (changes to managers, outcomes of requests with keys) are only logged at first.
+//! An operation that needs the inner store (undo, sets, sessions, listings) first moves all
+//! logged writes there; the later writes of the same burst then go there directly. A burst is the
+//! requests of one commit. Bursts are numbered, so none is applied twice after a crash.
 
 mod beside;
 mod recover;
@@ -17,9 +17,9 @@ use super::log::Entry;
 use super::{Counters, Extent, Reading, Store, StoreError, StoredManager, Way, Writing};
 use crate::context::change::Change;
 
-/// Number of pending entries at which all of them are moved to the other store, right after the
-/// burst is answered. So few entries take less time than a client needs to read its answer and call
-/// again.
+/// Number of pending entries at which all of them are moved to the inner store, right after the
+/// burst is answered. So few entries take less time than a client needs to read its answer and
+/// call again.
 const MOVED_AT_ONCE: usize = 64;
 /// Length of the log, in bytes, above which its entries are moved.
 const LONGEST_LOG: u64 = 8 << 20;
@@ -27,7 +27,7 @@ const LONGEST_LOG: u64 = 8 << 20;
 /// Function that reopens a read-only store for writing.
 pub(super) type Reopen<S> = Box<dyn FnMut() -> Result<LoggedStore<S>, StoreError> + Send>;
 
-/// A [`Store`] that puts a log in front of another store.
+/// A [`Store`] that puts a log in front of an inner store.
 pub(crate) struct LoggedStore<S> {
     inner: S,
     /// Log and marks; `None` when nothing has to outlive the process.
@@ -97,13 +97,13 @@ impl<S: Store> LoggedStore<S> {
         Ok(())
     }
 
-    /// Begins a change and returns the other store for it.
+    /// Begins a change and returns the inner store for it.
     fn changing(&mut self) -> Result<&mut S, StoreError> {
         self.begin_change()?;
         self.go_direct()
     }
 
-    /// Returns the other store for a write that may be dropped; `None` if nothing can be written.
+    /// Returns the inner store for a write that may be dropped; `None` if nothing can be written.
     fn noting(&mut self) -> Result<Option<&mut S>, StoreError> {
         match self.refusal.is_some() || self.trouble.is_some() {
             true => Ok(None),
@@ -182,7 +182,7 @@ impl<S: Store> LoggedStore<S> {
         long || self.inner.is_behind()
     }
 
-    /// Moves pending entries to the other store. The log keeps them until that store is settled.
+    /// Moves pending entries to the inner store. The log keeps them until that store is settled.
     fn move_pending(&mut self) -> Result<(), StoreError> {
         if self.pending.is_empty() || self.direct {
             return Ok(());
@@ -236,7 +236,7 @@ impl<S: Store> Store for LoggedStore<S> {
 
     fn record(&mut self, manager: &str, change: &Change) -> Result<(), StoreError> {
         self.begin_change()?;
-        // The log has no words for sets and for items that go elsewhere.
+        // The log cannot express changes of sets, nor moves of items to another manager.
         if self.direct || change.set.is_some() || change.partner.is_some() {
             return self.go_direct()?.record(manager, change);
         }

@@ -183,8 +183,8 @@ pub trait Store: Send {
     /// [follow](Change::FOLLOW) sources.
     fn next_step(&mut self, manager: &str, way: Way) -> Result<Option<Change>, StoreError>;
 
-    /// Returns a mark of the change that the next undo applies, which no other change of the manager
-    /// has; 0 if there is none.
+    /// Returns a mark of the change that the next undo applies; no other change of the manager
+    /// has the same mark. Returns 0 if there is nothing to undo.
     fn step_mark(&mut self, manager: &str) -> Result<u64, StoreError>;
 
     /// Returns the recorded outcome of the request with this key.

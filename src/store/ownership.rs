@@ -16,7 +16,7 @@ use crate::whole_file::create;
 #[derive(Debug)]
 pub(crate) struct Owned {
     folder: PathBuf,
-    /// `None` while the folder cannot be written.
+    /// The locked file; `None` while the folder cannot be written.
     lock: Arc<Mutex<Option<File>>>,
 }
 
@@ -116,7 +116,7 @@ impl Owned {
             let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
             if held.is_none() {
                 *held = Some(lock(&folder).map_err(|wrong| match wrong {
-                    Unlocked::Taken => "another server has the state folder".to_owned(),
+                    Unlocked::Taken => "another server uses the state folder".to_owned(),
                     Unlocked::Failed(cause) => cause.to_string(),
                 })?);
             }
@@ -129,7 +129,7 @@ impl Owned {
         &self.folder
     }
 
-    /// Notes the socket on which this owner listens, for other processes.
+    /// Records the socket on which this owner listens, for other processes.
     ///
     /// # Errors
     /// [`FolderError::Unusable`].

@@ -1,7 +1,7 @@
 //! Stored sessions: messages, states of their views, checkpoints, and the usage of their windows.
 //!
-//! Plain data. Sessions are named by their numbers; the store does not read their settings and
-//! states.
+//! Plain data. Sessions are identified by their numbers; the store does not read their settings
+//! and states.
 
 use serde::Serialize;
 
@@ -73,8 +73,8 @@ pub struct SessionRow {
     pub turns: u64,
     /// Total tokens of the messages.
     pub tokens: u64,
-    /// Figures that turns have learned about the session, as JSON; empty if the session's newest
-    /// state contains the figures.
+    /// Figures learned in the session's turns, as JSON; empty if the session's newest state
+    /// contains the figures.
     pub learned: String,
     /// Version after its last change.
     pub version: u64,
@@ -306,17 +306,17 @@ pub struct PushRow {
 /// A wish to send an item with the next prompt of an agent's session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextPush {
-    /// Number; never used twice.
+    /// Number of the wish; never used twice.
     pub number: u64,
     /// Manager of the item.
     pub manager: String,
     /// Number of the item.
     pub item: u64,
-    /// Name of the agent; empty for any.
+    /// Name of the agent; empty for any agent.
     pub agent: String,
-    /// Id of the agent's session; empty for any.
+    /// Id of the agent's session; empty for any session.
     pub session: String,
-    /// Folder of the project; empty for any.
+    /// Folder of the project; empty for any project.
     pub project: String,
     /// Time of the wish, in Unix seconds.
     pub at: i64,

@@ -1,4 +1,5 @@
-//! The files of a state folder: their names, checksums, marks and copies set aside.
+//! The files of a state folder: their names, their checksums and marks, and the copies that are
+//! set aside.
 //!
 //! This module knows nothing of the stores that use these files.
 

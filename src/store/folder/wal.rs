@@ -46,7 +46,7 @@ impl Wal {
     }
 }
 
-/// Reads a log. A file that is missing, empty or no log counts as an empty log.
+/// Reads a log. A file that is missing, empty or not a log counts as an empty log.
 pub(crate) fn read(path: &Path) -> io::Result<Wal> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,

@@ -8,7 +8,7 @@ use super::super::{Counters, Extent};
 pub(super) struct Beside {
     pub(super) log: Log,
     pub(super) marks: Marks,
-    /// Extent of the other store after its last commit or checkpoint.
+    /// Extent of the inner store after its last commit or checkpoint.
     pub(super) extent: Extent,
 }
 

@@ -1,7 +1,7 @@
 //! Backups: a database in one file, followed by a line with its hash.
 //!
 //! A backup is copied page by page from the database as of a checkpoint, while the server keeps
-//! running. Until the copy is complete, the server writes to its logs only.
+//! running. Until the copy is complete, the server writes only to its logs.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -48,7 +48,7 @@ impl Snapshot {
             check(draft).map_err(io::Error::other)
         });
         written.map_err(|error| failed(error.to_string()))?;
-        backup_at(path).ok_or_else(|| failed("it was removed meanwhile".to_owned()))
+        backup_at(path).ok_or_else(|| failed("it was removed in the meantime".to_owned()))
     }
 
     fn copy_to(&self, file: &mut File) -> io::Result<()> {

@@ -25,7 +25,7 @@ pub(super) enum Verdict {
     Repairable(Vec<usize>),
     /// There are no checksums to judge the database by.
     Unknown,
-    /// At least this many pages are damaged in the database and in the copy.
+    /// At least this many pages are damaged both in the database and in the copy.
     Beyond(usize),
 }
 

@@ -90,8 +90,8 @@ pub(crate) fn restore(folder: &Path, backup: &Path) -> Result<PathBuf, StoreErro
     Ok(aside.kept().unwrap_or_default())
 }
 
-/// Checks the open state of a folder: reads the whole database and rewrites the pages of the second
-/// copy that differ.
+/// Checks the state of a folder while the server has it open: reads the whole database and
+/// rewrites the pages of the second copy that differ.
 ///
 /// # Errors
 /// Fails when a page is damaged or a file cannot be used.
@@ -141,7 +141,7 @@ impl State {
         }
         if let [path] = &*self.unusable {
             let text =
-                format!("{} could not be read, so it has to be written anew", visible_path(path));
+                format!("{} could not be read, so it must be written again", visible_path(path));
             findings.push(Finding::repaired(text));
         }
         match &self.judged.verdict {
@@ -151,7 +151,8 @@ impl State {
             ))),
             Verdict::Sound if self.judged.sums.is_none() && self.epoch() > 0 => {
                 findings.push(Finding::repaired(
-                    "the checksums of the database could not be used, so they have to be computed anew",
+                    "the checksums of the database could not be used, so they must be computed \
+                     again",
                 ));
             }
             _ => {}

@@ -50,7 +50,8 @@ columns!(Counters { next_item, next_version, last_timestamp, burst });
 #[derive(Clone, Copy)]
 struct Known {
     id: i64,
-    /// Number of the newest change in its journal; no change has this number when it is empty.
+    /// Number of the newest change in its journal; no change has this number when the journal is
+    /// empty.
     last_change: u64,
     /// Set when changes can be redone.
     has_undone: bool,

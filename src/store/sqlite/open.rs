@@ -104,7 +104,8 @@ impl SqliteStore {
         check(&db, path)
     }
 
-    /// Counts this opening of the database. This write also gives the write-ahead log a header.
+    /// Adds 1 to the number of times that the database was opened. This write also gives the
+    /// write-ahead log a header.
     pub(crate) fn note_opening(&mut self) -> Result<(), StoreError> {
         self.writing()?;
         self.run("UPDATE opened SET times = times + 1")

@@ -229,7 +229,8 @@ impl<'a> Passed<'a> {
         Ok(Self { condition, scopes, filter, except })
     }
 
-    /// Returns the values of all parameters: the filter's own, and `more` as parameters from 6 on.
+    /// Returns the values of all parameters: those of the filter, and then `more`, which begins
+    /// at parameter 6.
     fn with<'b>(&'b self, more: &[&'b dyn ToSql]) -> Vec<&'b dyn ToSql> {
         let Self { scopes, filter, except: (session, kind), .. } = self;
         let own: [&dyn ToSql; 5] = [scopes, &filter.kind, session, kind, &filter.with_forgotten];

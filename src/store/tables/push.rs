@@ -39,9 +39,9 @@ impl Reading<'_> {
         self.db.rows(&sql, [], NextPush::of)
     }
 
-    /// Returns the wishes to fulfil with the next prompt of a session, of which `received` is the
-    /// last push that it received. These are the wishes that wait for the session, and those of
-    /// later pushes, which the session did not receive.
+    /// Returns the wishes to fulfil with the next prompt of an agent's session. `received` is the
+    /// number of the last push that the session received. The result has the wishes that wait for
+    /// the session, and those that went with later pushes, which the session did not receive.
     pub fn due_pushes(
         &self,
         agent: &str,
@@ -80,8 +80,8 @@ fn push_of(row: &Row<'_>) -> rusqlite::Result<PushRow> {
 }
 
 impl Writing<'_> {
-    /// Records the latest push to an agent's session. Forgets the sessions whose last push is the
-    /// oldest.
+    /// Records the latest push to an agent's session. If there are too many sessions, forgets
+    /// those whose last push is the oldest.
     pub fn note_push(&self, row: &PushRow) -> Result<(), StoreError> {
         let sql = "INSERT OR REPLACE INTO push
                    (agent, session, number, items, earlier_number, earlier_items, at, project, tokens)
@@ -94,7 +94,7 @@ impl Writing<'_> {
         let oldest = "DELETE FROM push WHERE rowid <=
                       (SELECT rowid FROM push ORDER BY rowid DESC LIMIT 1 OFFSET ?1)";
         if self.db.change(oldest, [KEPT])? > 0 {
-            // The numbers of a forgotten session start over.
+            // The pushes of a forgotten session are numbered from the beginning again.
             let orphans = "DELETE FROM next_push WHERE taken IS NOT NULL AND NOT EXISTS
                 (SELECT 1 FROM push WHERE agent = taker AND session = taker_session)";
             self.db.change(orphans, [])?;

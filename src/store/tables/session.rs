@@ -187,7 +187,7 @@ impl Writing<'_> {
         existing(id, self.db.change(sql, params![id, manager]))
     }
 
-    /// Replaces the figures that turns have learned about a session.
+    /// Replaces the figures learned in the turns of a session.
     pub fn set_learned(&self, id: u64, learned: &str) -> Result<(), StoreError> {
         let sql = "UPDATE session SET learned = ?2 WHERE id = ?1";
         existing(id, self.db.change(sql, params![id, learned]))
