@@ -1,6 +1,7 @@
-//! The parts that differ between operating systems: holding files, noticing that a peer has gone,
-//! and finding out who owns a connection. `linux` uses what only Linux has, `portable` works on any
-//! Unix; `--cfg portable` chooses the latter on Linux, too. Must not know who asks.
+//! The code that differs between operating systems: it keeps hold of files, notices that a peer
+//! has gone, and finds out who owns a connection. `linux` uses what only Linux has; `portable`
+//! works on any Unix, and `--cfg portable` selects it on Linux, too. Knows nothing about its
+//! callers.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -24,8 +25,9 @@ pub(crate) use here::held::{Held, keeps_inside};
 #[cfg(feature = "server")]
 pub(crate) use here::peers::{HANG_UP, enlarge_pipe, hang_up, peer_user};
 
-/// Opens a file for reading. It may have become a FIFO a moment ago: `O_NONBLOCK` keeps the opening
-/// of a FIFO from waiting for a writer, and has no effect on regular files.
+/// Opens a file for reading without waiting. The file may just have been replaced by a FIFO:
+/// `O_NONBLOCK` keeps the opening of a FIFO from waiting for a writer, and has no effect on
+/// regular files.
 pub(crate) fn open_at_once(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::empty())
 }

@@ -1,5 +1,5 @@
-//! Files and folders that are held by a handle of the kernel, which opens no device and waits for
-//! no FIFO.
+//! Files and folders that are held by a handle of the kernel (`O_PATH`). Taking a handle neither
+//! opens a device nor waits for a FIFO.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -12,9 +12,9 @@ use rustix::io::Errno;
 
 use super::super::{names_in, open_at_once};
 
-/// Flags for opening only a handle.
+/// Flags to get a handle without opening the file.
 const HANDLE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
-/// Maximum number of attempts when something is renamed while the kernel resolves a name.
+/// Maximum number of attempts to resolve a name while other programs rename files.
 const MAX_TRIES: usize = 16;
 
 /// A resolved file or folder. Its name is not resolved again.
@@ -84,8 +84,8 @@ impl Held {
     }
 }
 
-/// Tests whether [`Held::within`] works: the kernel must be Linux 5.6 or later, and some sandboxes
-/// do not pass the call on.
+/// Tests whether [`Held::within`] works: the kernel must be Linux 5.6 or later, and some
+/// sandboxes block the call.
 pub(crate) fn keeps_inside() -> bool {
     static KEEPS: OnceLock<bool> = OnceLock::new();
     *KEEPS.get_or_init(|| {

@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// The interest with which [`hang_up`] watches. There is never priority data to read, and errors
-/// and hang-ups are reported for every interest.
+/// The readiness that [`hang_up`] waits for. Priority data never comes, but errors and hang-ups
+/// are reported with any interest.
 pub(crate) const HANG_UP: Interest = Interest::PRIORITY;
 
 /// Resolves when the peer stops reading.

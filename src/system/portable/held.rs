@@ -57,7 +57,7 @@ impl Held {
         }
     }
 
-    /// Tests whether a name stays in the folder up to the step that fails.
+    /// Tests whether each step of a name, up to the first that fails, stays in the folder.
     fn ends_inside(&self, name: &Path) -> bool {
         // A folder that is gone has nothing inside.
         let Ok(mut path) = self.place() else { return false };
