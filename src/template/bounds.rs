@@ -110,10 +110,11 @@ impl Depth {
             return Some(format!("a tag cannot have more than {MAX_TAG_TOKENS} parts"));
         }
         if self.brackets.len() > MAX_BRACKETS {
-            return Some(format!("brackets cannot be more than {MAX_BRACKETS} deep"));
+            return Some(format!("brackets cannot be nested more than {MAX_BRACKETS} deep"));
         }
         let levels = self.blocks.iter().sum::<usize>();
-        (levels > MAX_BLOCKS).then(|| format!("blocks cannot be more than {MAX_BLOCKS} deep"))
+        (levels > MAX_BLOCKS)
+            .then(|| format!("blocks cannot be nested more than {MAX_BLOCKS} deep"))
     }
 
     /// Reads the first word of a tag. `{{ if }}` opens no block, but is counted as one.
@@ -246,8 +247,11 @@ mod tests {
         let deep = format!("---\nmodel: m\n---\nx\n{{{{ {} }}}}", "(".repeat(21));
         let found = error(&deep);
         assert_eq!((found.line, found.column), (5, 24), "{found}");
-        assert_eq!(found.message, "brackets cannot be more than 20 deep");
-        assert_eq!(error(&"{% if a %}".repeat(41)).message, "blocks cannot be more than 40 deep");
+        assert_eq!(found.message, "brackets cannot be nested more than 20 deep");
+        assert_eq!(
+            error(&"{% if a %}".repeat(41)).message,
+            "blocks cannot be nested more than 40 deep"
+        );
         let long = format!("{{{{ a{} }}}}", ".b".repeat(100));
         assert_eq!(error(&long).message, "a tag cannot have more than 200 parts");
         assert_eq!(error(&"x".repeat(60_001)).message, "a line cannot have more than 60000 bytes");
