@@ -12,12 +12,12 @@ use tiktoken::CoreBpe;
 
 use super::{Counter, TokenizerName};
 
-/// Texts with more bytes than this are counted in two halves at once. For shorter texts, starting a
-/// thread and warming its cache costs more time than it saves.
+/// Texts with more bytes than this are counted in two halves at the same time. For shorter texts,
+/// starting a thread and warming its cache costs more time than it saves.
 const HALVED_ABOVE: usize = 128 * 1024;
 
-/// Maximum length of a part that is counted at once, in bytes: the time for a text without a place
-/// to cut grows faster than its length.
+/// Maximum length of a part that is counted in one piece, in bytes: the time for a text without a
+/// place to cut grows faster than its length.
 const LONGEST_PART: usize = 16 << 10;
 /// Maximum number of line ends or spaces to try as a place to cut.
 const TRIES: usize = 64;
