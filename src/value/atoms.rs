@@ -3,7 +3,7 @@
 
 use super::Value;
 
-/// Implements the conversion of atoms.
+/// Implements the conversions of plain values to atoms.
 macro_rules! from_atoms {
     ($($type:ty => $make:expr;)*) => {
         $(impl From<$type> for Value {

@@ -77,7 +77,7 @@ impl de::Error for Error {
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
         let known = match expected {
-            [] => "there are none".to_owned(),
+            [] => "there are no parameters".to_owned(),
             names => format!("the parameters are {}", kebab(&names.join(", "))),
         };
         Self {

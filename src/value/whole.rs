@@ -34,7 +34,8 @@ pub(super) fn hand_over<'de, V: Visitor<'de>>(
     visitor.visit_unit()
 }
 
-/// Returns a copy of the `Value` from which the content of the marked newtype, `inner`, was made.
+/// Returns a copy of the `Value` that `inner` was made from; `inner` is the content of the marked
+/// newtype.
 pub(super) fn capture<T: Serialize + ?Sized, S>(inner: &T, serializer: S) -> Result<Value, S::Error>
 where
     S: Serializer<Ok = Value>,

@@ -67,7 +67,7 @@ enum State {
 
 /// Number of bytes without a newline at which a line counts as long.
 const LONG_LINE: usize = 4 << 10;
-/// Minimum number of bytes that the buffer of a long line grows by. If the line is longer than
+/// Minimum number of bytes by which the buffer of a long line grows. Once the line is longer than
 /// this, its buffer is doubled.
 const READ_AHEAD: usize = 64 << 10;
 

@@ -1,7 +1,8 @@
 //! The formats in which clients speak: frames, which split a stream into messages, and dialects,
 //! which are notations of messages.
 //!
-//! These modules convert bytes to [`message`]s and back. They know no methods and no engine.
+//! These modules convert bytes to [`message`]s and back. They know nothing of the methods or the
+//! engine.
 
 pub(crate) mod dialect;
 mod foreign;

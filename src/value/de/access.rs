@@ -30,7 +30,10 @@ impl Items {
             0 => Ok(result),
             left => {
                 let (taken, length) = (self.length - left, self.length);
-                Err(Error::misfit(format_args!("a list of {taken}"), format_args!("{length}")))
+                Err(Error::misfit(
+                    format_args!("a list of length {taken}"),
+                    format_args!("length {length}"),
+                ))
             }
         }
     }

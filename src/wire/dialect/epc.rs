@@ -30,8 +30,10 @@ pub(super) fn decode(payload: &[u8]) -> Incoming {
             ("methods", []) if id.is_some() => Incoming::Methods(id),
             ("call", [_] | [_, _]) => call(id, items),
             (head, rest) => {
-                let message =
-                    format!("not a message: ({head} UID …) with {} more parts", rest.len());
+                let message = format!(
+                    "not a message: ({head} UID …) with {} parts after the UID",
+                    rest.len()
+                );
                 Incoming::Invalid(id, super::invalid(message))
             }
         },

@@ -10,7 +10,7 @@ use crate::value::sexp;
 use crate::wire::frame::Ends;
 use crate::wire::message::Id;
 
-/// Returns the id in the beginning of a property list, or else right before its end.
+/// Returns the id at the beginning of a property list, or else right before its end.
 pub(super) fn native(ends: &Ends) -> Option<Id> {
     native_first(&ends.first).or_else(|| {
         let inside = ends.last.trim_ascii_end().strip_suffix(b")")?;
@@ -19,7 +19,7 @@ pub(super) fn native(ends: &Ends) -> Option<Id> {
     })
 }
 
-/// Returns the id in the beginning of a property list.
+/// Returns the id at the beginning of a property list.
 pub(super) fn native_first(first: &[u8]) -> Option<Id> {
     let items = sexp::read_beginning(text_of(first));
     let mut pairs = items.chunks_exact(2);
@@ -27,7 +27,7 @@ pub(super) fn native_first(first: &[u8]) -> Option<Id> {
     id_in(pairs.find(is_id)?[1].clone())
 }
 
-/// Returns the id in the beginning of an object, or else right before its end.
+/// Returns the id at the beginning of an object, or else right before its end.
 pub(super) fn json(ends: &Ends) -> Option<Id> {
     json_first(&ends.first).or_else(|| {
         let inside = ends.last.trim_ascii_end().strip_suffix(b"}")?;
@@ -36,7 +36,7 @@ pub(super) fn json(ends: &Ends) -> Option<Id> {
     })
 }
 
-/// Returns the id in the beginning of an object.
+/// Returns the id at the beginning of an object.
 pub(super) fn json_first(first: &[u8]) -> Option<Id> {
     let mut rest = text_of(first).trim_start().strip_prefix('{')?;
     loop {

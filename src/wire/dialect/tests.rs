@@ -269,8 +269,8 @@ fn calls_in_epc() {
     let params = "params must be a property list or map, got";
     check(Epc, "(call 7 ping (3))", &format!("7 -32600 {params} 3 nil"));
     check(Epc, "(call 7 ping (1 2))", &format!("7 -32600 {params} another kind of list nil"));
-    check(Epc, "(call 7)", "7 -32600 not a message: (call UID …) with 0 more parts nil");
-    check(Epc, "(dance 7)", "7 -32600 not a message: (dance UID …) with 0 more parts nil");
+    check(Epc, "(call 7)", "7 -32600 not a message: (call UID …) with 0 parts after the UID nil");
+    check(Epc, "(dance 7)", "7 -32600 not a message: (dance UID …) with 0 parts after the UID nil");
     check(Epc, "(call 7 nil nil)", "7 -32600 the message has no method nil");
     let shape = "a message is (call 1 ping nil) or (methods 2), got";
     check(
