@@ -65,10 +65,10 @@ pub(crate) struct Explained {
 #[derive(Debug, Clone, Default, Deserialize, clap::Args)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Settings {
-    /// The largest message, in bytes
+    /// Maximum size of a message, in bytes
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "BYTES")]
     pub max_message_bytes: Option<usize>,
-    /// The largest file that is read, in bytes
+    /// Maximum size of a file to read, in bytes
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "BYTES")]
     pub max_file_bytes: Option<u64>,
     /// Default capacity of a manager, in items, from 1 to 1000
@@ -83,7 +83,7 @@ pub(crate) struct Settings {
     /// Model for sessions that name no model, such as claude-sonnet-4-5
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "NAME")]
     pub model: Option<String>,
-    /// Provider whose model describes what a summary replaces, besides listing the facts
+    /// Provider whose model adds a description to summaries, besides the list of facts
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "NAME")]
     pub summarizer: Option<String>,
     /// Values that the user configures for models; only in the file.
@@ -137,7 +137,7 @@ const DEFAULTS: &str = "default";
 const FILE: &str = "configuration file";
 const ENVIRONMENT: &str = "environment";
 const FLAGS: &str = "flag";
-/// Smallest limit on messages with which every method can still be called.
+/// Smallest allowed value of `max-message-bytes`. With it, every method can still be called.
 const MIN_MESSAGE_BYTES: usize = 4096;
 
 impl Config {
@@ -222,8 +222,8 @@ impl std::fmt::Display for Named {
     }
 }
 
-/// Returns a setting from the first layer that has it, or the default, and adds value and source to
-/// `explained`.
+/// Returns a setting from the first layer that has it, or the default, and adds its value and
+/// source to `explained`.
 fn pick<T: ToString>(
     layers: &[(&'static str, Settings)],
     explained: &mut Vec<Explained>,

@@ -1,4 +1,4 @@
-//! Contexture keeps what a language model needs to see, inside the model's window.
+//! Contexture keeps what a language model needs to see within the model's context window.
 //!
 //! This is the library behind the server and the Emacs package. A [`Conversation`] takes turns with
 //! a model and chooses what the model sees: items, messages, memories and summaries, always within

@@ -78,10 +78,10 @@ fn escaped(
     Cow::Owned(out)
 }
 
-/// Returns whether a character is hidden. Hidden are control characters, line and paragraph
-/// separators, unassigned characters, characters that programs should ignore if they do not support
-/// them (format characters, selectors, fillers, tags), and the marks of interlinear annotations.
-/// Spaces and characters for private use are not hidden.
+/// Returns whether a character is hidden. These are: control characters, line and paragraph
+/// separators, unassigned characters, the marks of interlinear annotations, and characters that
+/// programs should ignore if they do not support them (format characters, selectors, fillers,
+/// tags). Spaces and characters for private use are not hidden.
 fn is_hidden(c: char) -> bool {
     use GeneralCategory::{Control, LineSeparator, ParagraphSeparator, Unassigned};
     if c.is_ascii() {

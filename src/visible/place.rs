@@ -6,18 +6,18 @@ use icu_properties::props::{
 };
 use icu_properties::{CodePointMapData, CodePointSetData};
 
-/// The subdivisions with a flag, each by its letters: the flag is a black flag followed by these
-/// letters as tag characters. Unicode recommends only these three flags (RGI). Other tags could
-/// carry an invisible text.
+/// Subdivisions whose flags Unicode recommends (RGI), as letters: England, Scotland and Wales. A
+/// flag is a black flag followed by these letters as tag characters. Other tags could carry
+/// invisible text.
 const FLAGS: [&str; 3] = ["gbeng", "gbsct", "gbwls"];
 const BLACK_FLAG: char = '\u{1f3f4}';
 const CANCEL_TAG: char = '\u{e007f}';
 
-/// Returns whether the hidden character `c` serves its purpose between `before` and `after`, which
-/// is to change the look of ordinary text. A joiner does so where letters join or after a virama
-/// (RFC 5892, A.1 and A.2), a joiner or a selector in an emoji (UTS 51), and a selector after a
-/// character that has variants. Anywhere else, a hidden character only makes one name look like
-/// another.
+/// Returns whether the hidden character `c` between `before` and `after` changes the look of
+/// ordinary text, which is its purpose. A joiner does so between letters that join, after a
+/// virama (RFC 5892, A.1 and A.2) and in an emoji (UTS 51). A selector does so in an emoji and
+/// after a character that has variants. Anywhere else, a hidden character only makes one name
+/// look like another.
 pub(super) fn is_right(c: char, before: &str, after: &str) -> bool {
     let Some(base) = before.chars().next_back() else { return false };
     let next = after.chars().next();
@@ -41,7 +41,7 @@ fn is_virama(c: char) -> bool {
     class == CanonicalCombiningClass::Virama
 }
 
-/// Returns whether the letters on both sides would join without the character in between.
+/// Returns whether the letters on both sides would join if there were nothing in between.
 fn parts_letters(before: &str, after: &str) -> bool {
     let joining = |c: char| CodePointMapData::<JoiningType>::new().get(c);
     let opaque = |kind: &JoiningType| *kind == JoiningType::Transparent;
