@@ -1,5 +1,5 @@
-//! Sessions that other agents recorded: reads Claude Code's JSON lines, Codex's rollouts,
-//! SpecStory's Markdown, and what `contexture acp` records, as messages.
+//! Reads, as messages, the sessions that other agents recorded: Claude Code's JSON lines, Codex's
+//! rollouts, SpecStory's Markdown, and what `contexture acp` records.
 //!
 //! Nothing here opens a file. A [`Reader`] takes any source of bytes, holds one record at a time
 //! however long the source is, and can continue from the [`Mark`] of an earlier reading. The reader

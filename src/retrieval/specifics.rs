@@ -1,5 +1,6 @@
-//! Specifics: the paths, identifiers, options and numbers of a text. A person or a model who works
-//! on something repeats them exactly, so they say better than common words what the work is about.
+//! Specifics: the paths, identifiers, options and numbers of a text. A person or a model that
+//! works on something repeats them exactly, so they tell better than common words what the work
+//! is about.
 
 /// Minimum length of a number, in digits. Single digits are too common.
 const LEAST_DIGITS: usize = 2;

@@ -66,8 +66,8 @@ pub(super) enum End {
 }
 
 impl Keyed {
-    /// Takes the key out of the parameters of a call. A session that the server filled in is not a
-    /// place that the call names, since a repeated call uses the session of the first call.
+    /// Takes the key out of the parameters of a call. A session that the server filled in is not
+    /// part of the place of the change: a repeated call uses the session of the first call.
     pub(super) fn take(
         method: &str,
         params: &mut Value,

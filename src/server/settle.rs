@@ -55,10 +55,10 @@ pub(super) async fn settle(server: &Server, step: Result<Step, WireError>, reply
     }
 }
 
-/// Waits for work outside the engine, which may be followed by more such work, and returns the step
-/// after it. If the call is given up, drops the work. However, work that must end by itself gets up
-/// to [`rpc::LONGEST_END`] to do so when its client cancels the call. A panic in the work fails
-/// only this call.
+/// Waits for work outside the engine, which may be followed by more such work, and returns the
+/// step after it. If the call is given up, drops the work. However, work that must end by itself
+/// may take up to [`rpc::LONGEST_END`] to end when its client cancels the call. A panic in the
+/// work fails only this call.
 async fn awaited(mut step: Result<Step, WireError>, reply: &Reply) -> Result<Step, WireError> {
     loop {
         let (work, ends_itself) = match step {

@@ -103,7 +103,7 @@ pub(super) static METHODS: &[Method] = &[
         .pace(Pace::InOrder),
     method!("session", "quality-score", turn::quality_score => turn::QualityResult<'static>)
         .shows(Beside::Models)
-        .doc("Rates the quality of a session's context from 0 to 1, with its parts.")
+        .doc("Rates the quality of a session's context from 0 to 1, as a whole and in parts.")
         .result("The quality and its parts."),
     method!("session", "configure-session", configure::configure_session => configure::SettingsResult<'static>)
         .changes()
