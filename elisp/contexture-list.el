@@ -1017,7 +1017,7 @@ with \\[contexture-redo].
 `Z' freezes items, so that they no longer follow their sources.
 `N' sends items with the next prompt of an agent; the column of what was
 sent appears with the first item that an agent has.
-`>' moves items to the next, more special layer, and `<' to the one before.
+`>' moves items to the next, more specific layer, and `<' to the one before.
 `S' sorts by a column and `o' goes back to the order of the context.
 The keys behind `/' restrict the list to a type, a state, or a match in
 name or contents.
@@ -1791,7 +1791,7 @@ The list does not wait for the server, so you can type keys fast."
 ;;;; Moving to another layer
 
 (defun contexture-list-to-special ()
-  "Move the items in the region, else the marked ones, to a more special layer.
+  "Move the items in the region, else the marked ones, to a more specific layer.
 Without any, move the item at point."
   (interactive)
   (contexture-list-order--transfer 1))

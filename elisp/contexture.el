@@ -711,8 +711,8 @@ The name of a provider means its model.  Nil means the server's default."
   "Format in which the context is copied and inserted."
   :type '(choice (const markdown) (const xml) (const org) (const json)))
 
-;; The layers of a buffer: the contexts whose items it sends, from the
-;; general to the special, and the one among them to which its commands
+;; The layers of a buffer: the contexts whose items it sends, from
+;; general to specific, and the one among them to which its commands
 ;; add.  The server gives them their names (method `open-layers'), which
 ;; say which project or file is meant; users see labels.  A buffer asks once
 ;; and keeps the answer.
@@ -737,7 +737,7 @@ name of the only context that the buffer then uses."
 (defvar-local contexture-manager nil
   "Name of the only context that this buffer's commands work on.
 Nil means that the buffer has layers; see `contexture-scope'.  A list of
-names, from the general to the special, means all these contexts.")
+names, from general to specific, means all these contexts.")
 
 ;; Reverting a buffer, or another major mode, does not take it back.
 (put 'contexture-manager 'permanent-local t)
@@ -818,7 +818,7 @@ This makes no call and runs no search, as a mode line needs it."
        (cdr contexture--layers)))
 
 (defun contexture--layers ()
-  "Return the layers of this buffer, plists from the general to the special."
+  "Return the layers of this buffer, plists from general to specific."
   (or (and (consp contexture-manager) (contexture--layers-named contexture-manager))
       (contexture--known-layers)
       (contexture--note-layers
@@ -948,7 +948,7 @@ The first is for everywhere and the last the conversation's own."
 
 (defun contexture-current-context ()
   "Return the name of this buffer's context, or the list of all its layers.
-The layers are in order, from the general to the special."
+The layers are in order, from general to specific."
   (contexture--in-asking-buffer
     (or (contexture--fixed-context)
         (contexture--names-of (contexture--layers)))))

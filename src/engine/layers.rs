@@ -1,5 +1,5 @@
-//! Layers: the managers whose items a buffer or a conversation sends, from the general to the
-//! special.
+//! Layers: the managers whose items a buffer or a conversation sends, from general to
+//! specific.
 //!
 //! Opening layers also moves items into them from managers that have former names of the same
 //! places.
@@ -28,7 +28,7 @@ names! {
 /// The layers to open.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
-    /// Layers from the general to the special, without that of the conversation.
+    /// Layers from general to specific, without that of the conversation.
     pub layers: Vec<WantedLayer>,
     /// Name or id of the session that holds the conversation.
     pub session: Option<String>,
@@ -98,7 +98,7 @@ pub(crate) struct Held {
 /// The open layers, and what happened to items under other names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct OpenLayers {
-    /// Layers from the general to the special.
+    /// Layers from general to specific.
     pub layers: Vec<OpenLayer>,
     /// Managers whose items moved into a layer.
     pub taken_over: Vec<Held>,
