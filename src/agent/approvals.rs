@@ -52,7 +52,7 @@ pub struct Approval {
 /// A question that waits for its answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Waiting {
-    /// Session of the turn.
+    /// Session whose turn asks the question.
     pub(crate) session: SessionName,
     /// The question.
     pub(crate) asked: Approval,
@@ -94,7 +94,7 @@ impl Approvals {
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
-        // A panic leaves nothing in part: every change is one insertion or removal.
+        // A panic cannot leave the questions inconsistent: each change is one insertion or removal.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -15,8 +15,8 @@ const BATCH_TIME: Duration = Duration::from_secs(60);
 /// Wait after a failure. It doubles with each further failure, up to [`LONGEST_WAIT`].
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
-/// Number of refused texts after which a batch is given up, provided that the service has accepted
-/// no text of the batch. The service is then more likely at fault than the texts.
+/// Number of refused texts after which a batch is given up if the service has accepted none of its
+/// texts. The service is then more likely at fault than the texts.
 const REFUSED_AT_MOST: usize = 3;
 
 /// Computes missing vectors of memories, and of messages of sessions in use, until the engine ends
@@ -59,11 +59,11 @@ struct Backfill {
     wanted: WantedVectors,
     /// For each session, the number of its first message that may lack a vector.
     looked_at: HashMap<u64, u64>,
-    /// Model whose vectors `looked_at` counts.
+    /// Model to whose vectors `looked_at` refers.
     model: Option<String>,
 }
 
-/// What a text belongs to.
+/// The memory or message that a text belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Of {
     Memory(u64),

@@ -21,7 +21,7 @@ pub struct Embedding {
     /// Notified when memories or messages may lack vectors.
     lacking: Arc<Notify>,
     wanted: Arc<Mutex<WantedVectors>>,
-    /// Name of the model with the length of its vectors; `None` before the first vector.
+    /// Name of the model, followed by the length of its vectors; `None` before the first vector.
     name: Arc<watch::Sender<Option<String>>>,
 }
 
@@ -99,8 +99,8 @@ impl Embedding {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the name of the model with the length of its vectors; `None` before the first
-    /// vector.
+    /// Returns the name of the model, followed by the length of its vectors; `None` before the
+    /// first vector.
     pub(super) fn name(&self) -> Option<String> {
         self.name.borrow().clone()
     }

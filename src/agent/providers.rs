@@ -196,8 +196,8 @@ impl Configured {
         Self { provider: self.provider.with_model(model), price: None, ..self.clone() }
     }
 
-    /// Lowers the model's token limit in the costs to the configured window size, if any, and
-    /// applies the limit that the server reported or revealed, if any.
+    /// Lowers the model's token limit in `costs` to the configured window size, if any, and applies
+    /// the limit that the server reported or revealed, if any.
     pub fn with_room(&self, mut costs: Costs) -> Costs {
         if let Some(context) = self.from.context() {
             costs.model.limit = costs.model.limit.min(context);

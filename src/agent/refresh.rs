@@ -37,13 +37,13 @@ pub(crate) struct Reread {
     pub outcome: Outcome,
     /// Reason why the file's state is uncertain, if it is.
     pub reason: Option<&'static str>,
-    /// Way in which a live item with lines was found again, if its file had changed.
+    /// The way in which the lines of a live item were found again, if its file had changed.
     pub found: Option<Found>,
 }
 
-/// Reason for a stale live item: its file is gone.
+/// Reason why a live item is stale: its file is gone.
 pub(crate) const GONE: &str = "its file is gone";
-/// Reason for a stale live item: its text was never saved.
+/// Reason why a live item is stale: its text was never saved.
 const NEVER_SAVED: &str = "its text was not saved";
 
 /// Compares an item with its file, and reads the item again if it changed. A live item becomes

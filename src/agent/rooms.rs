@@ -12,7 +12,7 @@ use crate::tokens::model::{LimitFrom, Model};
 /// Maximum time that a turn waits for a server to report its model's limit.
 pub(super) const LIMIT_TIME: Duration = Duration::from_secs(1);
 
-/// Minimum size of a window, in tokens, for learning how a server counts.
+/// Minimum size of a window, in tokens, from which to learn how a server counts.
 const TOO_FEW: u64 = 200;
 
 /// Range of plausible ratios of a server's token count of a window to our count.
@@ -150,13 +150,13 @@ mod tests {
             overflow: None,
         };
         rooms.told("m", Some(Err(unreachable)));
-        assert!(rooms.is_to_be_asked("m"), "it may be there later");
+        assert!(rooms.is_to_be_asked("m"), "the server may be reachable later");
         rooms.told("m", told(8000, true));
-        assert!(rooms.is_to_be_asked("m"), "it may load less");
+        assert!(rooms.is_to_be_asked("m"), "the server may lower the limit");
         rooms.told("m", told(4000, false));
         assert!(!rooms.is_to_be_asked("m") && rooms.is_to_be_asked("n"));
         rooms.told("n", None);
-        assert!(!rooms.is_to_be_asked("n"), "who is slow holds up one turn");
+        assert!(!rooms.is_to_be_asked("n"), "a slow server delays only one turn");
     }
 
     #[test]
@@ -165,8 +165,8 @@ mod tests {
         rooms.told("m", told(8000, false));
         rooms.compared("m", 1000, 2000);
         check(&rooms, None, (4000, LimitFrom::Server));
-        // A count below ours does not permit more tokens than the limit, and a small window is no
-        // evidence.
+        // If the server counts fewer tokens than we do, the limit stays. A small window tells
+        // nothing.
         rooms.compared("m", 1000, 500);
         check(&rooms, None, (8000, LimitFrom::Server));
         rooms.compared("m", 10, 90);

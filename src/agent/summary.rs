@@ -18,8 +18,8 @@ use crate::session::message::Role;
 
 /// Maximum time for a description, while somebody waits for the summary.
 const DEADLINE: Duration = Duration::from_mins(2);
-/// Maximum length of a description, in bytes. A model that writes more is stopped; much less of the
-/// text is used.
+/// Maximum length of a description, in bytes. A model that writes more is stopped. A summary
+/// contains far less text than this.
 const MAX_DESCRIPTION_BYTES: usize = 64 << 10;
 /// A prepared summary, and the outcome of asking for its description.
 #[derive(Default)]
@@ -39,14 +39,14 @@ pub(crate) struct Outcome {
     pub failure: Option<String>,
 }
 
-/// The reason why a model described nothing.
+/// The reason why there is no description.
 enum Silent {
     Cancelled,
     Failed(String),
 }
 
-/// Returns the minimum number of messages in view for which a summary is prepared: one if a model
-/// is to describe it, otherwise the number above which the ledger takes long to make.
+/// Returns the number of messages in view from which a summary is prepared: one if a model is to
+/// describe it, otherwise the number from which building the ledger takes long.
 pub(crate) fn worth_preparing(job: &Job) -> usize {
     match job.services.summarizer {
         Some(_) => 1,
@@ -60,7 +60,7 @@ pub(crate) fn worth_preparing(job: &Job) -> usize {
 /// [`EngineError::Cancelled`], and [`AgentError::Defect`] if the preparation panics.
 pub(crate) async fn described(job: &Job, ahead: Option<Ahead>) -> Result<Described, AgentError> {
     let Some(ahead) = ahead else { return Ok(Described::default()) };
-    let prepared = job.aside("preparing a summary panicked", |_| ahead.prepare()).await?;
+    let prepared = job.aside("preparing a summary", |_| ahead.prepare()).await?;
     let (Some(provider), Some(expected)) = (&job.services.summarizer, prepared.expected()) else {
         return Ok(Described { prepared, outcome: None });
     };
@@ -119,5 +119,5 @@ async fn prompt(
     let room = Budget::default().within(costs.model.limit).usable();
     let asked = Asked::of(ahead, ledger);
     let written = move |_: &Job| asked.prompt(room, &costs.measure);
-    job.aside("writing a prompt for a summary panicked", written).await
+    job.aside("writing a prompt for a summary", written).await
 }

@@ -15,8 +15,8 @@ pub(super) enum Unheard {
     Failed(ProviderError),
 }
 
-/// Asks a model and reads its answer into `whole`, which has a part of the answer after an error.
-/// Stops a model whose text grows beyond `most` bytes.
+/// Asks a model and reads its answer into `whole`, which keeps the received part if an error
+/// occurs. Stops a model whose text grows beyond `most` bytes.
 ///
 /// # Errors
 /// [`Unheard`].

@@ -117,7 +117,7 @@ fn what_cannot_be_made_to_fit_is_told_in_the_words_of_the_server() {
     let before = sent(&server);
     let failure = client.fails("chat", &format!("(:content {long:?})"));
     assert_eq!((failure.kind(), sent(&server)), ("context-too-long", before), "{failure:?}");
-    assert!(failure.message.contains("it accepts"), "{failure:?}");
+    assert!(failure.message.contains("the model accepts"), "{failure:?}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::session::message::{Role, ToolCall};
 
 /// Maximum number of calls carried out for one answer; further calls are refused.
 pub(crate) const MAX_CALLS: usize = 16;
-/// Maximum time for the user to allow a call; after that, the call is refused.
+/// Maximum time to wait for the user to allow a call; after that, the call is refused.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 impl Chat {

@@ -128,7 +128,7 @@ async fn say(job: &Job, material: &mut Material, message: NewMessage) -> Result<
     }
     let id = material.context.row.id;
     let number = job.ask(move |engine| Ok(engine.session(id)?.length())).await? + 1;
-    // The next message of the log may get the same number as this one.
+    // The words are stored by message number, and a later message may get the number of this one.
     material.words = None;
     material.messages.push(without_directive(&Arc::new(message.into_message(number, 0))));
     Ok(())

@@ -123,14 +123,14 @@ impl Chat {
         AgentError::NeverFits { name, source: Box::new(source), needed, parts: error.parts }
     }
 
-    /// Returns the refusal to expect from a server that has not refused yet.
+    /// Creates the error with which the server would refuse, if it has not refused yet.
     fn expected_refusal(&self, begun: &Begun) -> ProviderError {
         let limit = begun.limit;
         ProviderError {
             kind: ErrorKind::ContextTooLong,
             provider: self.configured.name.clone(),
             model: String::new(),
-            what: format!("it accepts {limit} tokens"),
+            what: format!("the model accepts {limit} tokens"),
             retry_after: None,
             overflow: None,
         }

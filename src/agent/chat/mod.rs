@@ -54,8 +54,8 @@ pub(crate) struct ChatRequest {
     pub max_tokens: Option<u64>,
     /// Summarizer that describes older turns when the turn summarizes them.
     pub summarizer: Arc<dyn Summarizer + Send + Sync>,
-    /// True to take notes for this turn, false not to; by default, the session's setting applies. A
-    /// directive in the message always asks for notes.
+    /// True to take notes for this turn, false to take none; by default, the session's setting
+    /// applies. If the message contains a directive to take notes, they are taken in any case.
     pub manage: Option<bool>,
     /// Template for the notes.
     pub template: Option<String>,

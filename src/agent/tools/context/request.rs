@@ -24,7 +24,7 @@ use crate::value::json::json_text;
 
 /// Maximum number of memories or messages in the result of a search.
 const FOUND: usize = 8;
-/// Number of hits in all sessions that are searched for the hits in one session.
+/// Number of hits from all sessions among which to look for the hits in one session.
 const HITS_LOOKED_AT: u64 = 200;
 
 /// A request from a model.
@@ -73,7 +73,7 @@ impl Request {
         }
         let Given { path, start_line, end_line } = read(given)?;
         if start_line.is_none() && end_line.is_some() {
-            return Err("start_line is required with end_line".to_owned());
+            return Err("end_line requires start_line".to_owned());
         }
         let lines = start_line.map(|start| (start, end_line));
         Ok(Self::AddFile(AddFile { path, lines, outside: None, opened: None }))
