@@ -28,8 +28,8 @@ pub(super) struct Backup {
 /// Replace the state with a backup.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  contexture restore ~/contexture-backup.db\n\nThe previous \
-    state is kept in the folder `damaged` of the state folder. Ids that were\ngiven before are \
-    not given again. The server must not be running.")]
+    state is kept in the folder `damaged` of the state folder. Ids that were\nused before are \
+    not used again. The server must not be running.")]
 pub(super) struct Restore {
     /// The backup to restore
     file: PathBuf,
@@ -50,7 +50,7 @@ impl Backup {
             Err(said) => bail!("{said}"),
         };
         let Some(Value::Str(path)) = made.get("path") else {
-            bail!("the server returned no path of the backup");
+            bail!("the server did not return the path of the backup");
         };
         let path = PathBuf::from(path);
         let copied = recovery::backup::copy(&path, &self.file);
@@ -68,7 +68,8 @@ impl Backup {
 impl Restore {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<bool> {
         let setup = common.setup()?;
-        let folder = setup.state.context("with --ephemeral there is no state to restore")?;
+        let folder =
+            setup.state.context("--ephemeral keeps no state that could be restored; omit it")?;
         let _owned = own(&folder)?;
         let kept = recovery::restore(&folder, &self.file)?;
         say(&format!(

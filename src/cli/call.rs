@@ -178,8 +178,8 @@ fn read_params(given: Option<&str>) -> anyhow::Result<Value> {
     }
 }
 
-/// Adds a request key, so that the call can be repeated safely if the server ends before the
-/// answer.
+/// Adds a request key, so that the call can be repeated safely if the server ends before it
+/// answers.
 fn add_request_key(method: &str, params: &mut Value) {
     let name = "request-key";
     let takes_one = |method: &Method| method.params().iter().any(|param| param.name == name);

@@ -92,8 +92,8 @@ fn counter(setup: &Setup) -> Finding {
     }
 }
 
-/// Checks the settings of embeddings. Sends nothing, and runs no command, which might ask for a
-/// passphrase.
+/// Checks the settings of embeddings. Sends nothing. Runs no command either, since a command might
+/// ask for a passphrase.
 fn embeddings(settings: &Embeddings) -> Finding {
     let Embeddings { url, model, key, .. } = settings;
     match key.check() {
@@ -178,7 +178,7 @@ fn state_to_be(folder: &Path) -> Finding {
             visible_path(folder)
         )),
         Some(file) => bad(format!(
-            "the state cannot be kept in {}: {} is not a folder; choose another with --state DIR",
+            "the state cannot be kept in {}: {} is not a folder; choose another state folder with --state DIR",
             visible_path(folder),
             visible_path(file)
         )),
@@ -264,7 +264,9 @@ fn running(pid: u32, socket: Option<&Path>) -> Finding {
             "the server (process {pid}) does not answer on {}; end it with `kill {pid}`",
             visible_path(path)
         )),
-        None => bad(format!("the server (process {pid}) does not listen on a socket")),
+        None => bad(format!(
+            "the server (process {pid}) does not listen on a socket; end it with `kill {pid}`"
+        )),
     }
 }
 

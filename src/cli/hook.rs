@@ -40,9 +40,11 @@ const FACTS_WAIT: Duration = Duration::from_secs(10);
 
 /// Answer an agent's hook event with the changes since its last event.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Agents run this themselves, with the event as JSON on standard input; \
-    contexture setup\nconfigures them to. It knows claude, codex and gemini. It always succeeds, \
-    and reports failures\non standard error.")]
+#[command(
+    after_help = "Agents run this themselves, with the event as JSON on standard input, once \
+    contexture setup has\nconfigured them. It supports claude, codex and gemini. It always \
+    succeeds, and reports failures on\nstandard error."
+)]
 pub(super) struct Hook {
     /// The agent: claude, codex or gemini
     agent: String,
@@ -81,7 +83,7 @@ impl Hook {
         let is_compacted =
             self.event == "SessionStart" && event.source.as_deref() == Some("compact");
         let transcript = named.clone().filter(|_| !is_compacted && !is_recorded);
-        // The proxy of the agent gives what changed, but sees no compactions.
+        // A proxy already gives the agent the changes, but does not see compactions.
         let is_proxied = proxied.is_some();
         let is_pushed = match &*self.event {
             _ if is_proxied => is_compacted,
@@ -188,7 +190,7 @@ fn read_event() -> anyhow::Result<Event> {
     let is_valid = (1..=LONGEST_ID).contains(&id.len()) && id.chars().all(is_plain);
     ensure!(
         is_valid,
-        "the session_id is empty, too long, or has other characters than visible ASCII"
+        "the session_id is empty, too long, or has characters other than visible ASCII"
     );
     Ok(event)
 }
@@ -265,7 +267,7 @@ impl Agent {
             "claude" => Self { name: "claude", transcripts: below(claude_folder, "projects") },
             "codex" => Self { name: "codex", transcripts: below(codex_folder, "sessions") },
             "gemini" => Self { name: "gemini", transcripts: None },
-            _ => bail!("no agent has this name; known are claude, codex and gemini"),
+            _ => bail!("no agent has this name; choose claude, codex or gemini"),
         })
     }
 

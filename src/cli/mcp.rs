@@ -22,11 +22,11 @@ use crate::visible::visible_path;
 /// Serve an agent that speaks the Model Context Protocol, over stdio.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Agents start this program themselves; contexture setup enters it. It joins the \
-    server that Emacs\nuses; if there is none, it is that server until the agent ends."
+    after_help = "Agents start this program themselves, once contexture setup has configured them. \
+    It joins the\nserver that Emacs uses; if there is none, it acts as that server until the agent ends."
 )]
 pub(super) struct Mcp {
-    /// Project of the agent; without it, the client's roots, or the project of the current folder
+    /// Project of the agent; by default the client's roots, or else the project of the current folder
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
 }

@@ -86,7 +86,7 @@ enum Command {
     Hook(hook::Hook),
     /// Enter the server and the hooks into the configuration of an agent
     Setup(setup::SetUp),
-    /// Run an agent that speaks the Agent Client Protocol, and give it what changed with each prompt
+    /// Run an agent that speaks the Agent Client Protocol, and add the latest changes to each prompt
     Acp(acp::Acp),
     /// Render files as context, without a server
     Render(render::Render),
@@ -104,8 +104,8 @@ enum Command {
     Trust(trust::Trust),
 }
 
-/// The arguments of a hook, without those of the other commands: it takes an agent's prompt longer
-/// to wait for all of these to be set up than for the rest of the hook's start.
+/// The arguments of a hook, without those of the other commands. An agent's prompt waits for the
+/// hook, and preparing to parse all commands would take longer than the rest of the hook's start.
 #[derive(Debug, Parser)]
 struct HookAlone {
     #[command(flatten)]
@@ -117,7 +117,7 @@ struct HookAlone {
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1).peekable();
-    // Whatever is not right is for the whole program to say.
+    // Errors in the arguments are reported by the complete parser below.
     if words.peek().is_some_and(|word| word == "hook")
         && let Ok(HookAlone { common, hook }) = HookAlone::try_parse_from(words)
     {

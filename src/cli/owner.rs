@@ -23,8 +23,8 @@ pub(super) enum Taken {
     By(PathBuf, UnixStream),
 }
 
-/// Takes the folder. If the folder has an owner and a `bridge` is enough, finds the socket of the
-/// owner. The owner may just be starting or ending, so both are tried for some seconds.
+/// Takes the folder; if it has an owner and a `bridge` is enough, connects to the owner instead.
+/// Keeps trying for some seconds, since the owner may just be starting or ending.
 pub(super) async fn take(folder: &Path, bridge: bool) -> anyhow::Result<Taken> {
     for look in 1.. {
         match Owned::take(folder) {

@@ -1,4 +1,5 @@
-//! Receipts: which push a session of an agent received last.
+//! Receipts: records of the last push that each session of an agent received. A push is the text
+//! that tells the agent what has changed.
 
 use std::fs::{File, TryLockError};
 use std::path::PathBuf;

@@ -188,7 +188,8 @@ impl Serve {
     }
 
     /// Returns whether clients can be relayed to another server that already owns the state folder.
-    /// They can if this server accepts clients in exactly one of these ways.
+    /// They can if this server accepts clients over standard input and output, over TCP or from the
+    /// Emacs that started it, and in no other way.
     fn may_join(&self) -> bool {
         let ways = [self.stdio, self.inferior, self.tcp.is_some()];
         let others = self.unix.is_some() || self.http.is_some();

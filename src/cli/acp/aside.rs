@@ -1,6 +1,6 @@
-//! Does the slow work of the proxy on a separate thread: asks the server for pushes, and records
-//! which of them the agent received. The pipe between client and agent waits only for a push, and
-//! only briefly.
+//! Does the slow work of the proxy on a separate thread: asks the server for pushes (the changes to
+//! add to a prompt), and records which pushes the agent received. The pipe between client and agent
+//! waits only for a push, and only briefly.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl Aside {
         }
     }
 
-    /// Ends the work, unless ending it takes too long.
+    /// Ends the work. Does not wait longer than `patience` for each part of it.
     pub(super) fn end(&self, patience: Duration) {
         if let Some(recorder) = &self.recorder {
             recorder.end(patience);

@@ -125,7 +125,7 @@ impl<'a> Params<'a> {
         self.prompt.map(RawValue::get).filter(|prompt| prompt.starts_with('['))
     }
 
-    /// Returns an update, and its text.
+    /// Returns the update in a message, both parsed and as JSON.
     pub(super) fn update(&self) -> Option<(Update, &'a str)> {
         let text = self.update?.get();
         text.starts_with('{')

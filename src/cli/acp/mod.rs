@@ -47,7 +47,7 @@ const LAST_WORK: Duration = Duration::from_secs(1);
 const SIGNALS: [Signal; 6] =
     [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT, Signal::USR1, Signal::USR2];
 
-/// Run an agent that speaks the Agent Client Protocol, and give it what changed with each prompt.
+/// Run an agent that speaks the Agent Client Protocol, and add the latest changes to each prompt.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  contexture acp -- opencode acp\n  contexture acp -- \
     claude-agent-acp\n\nPut it before the command by which your editor starts the agent.")]
@@ -170,11 +170,11 @@ fn copy_down(mut from: ChildStdout, talk: Option<&Talk>) -> io::Result<()> {
     }
 }
 
-/// Passes the lines that end within `bytes` to `talk`. `line` has the bytes of the first line that
-/// came earlier.
+/// Passes the lines that end within `bytes` to `talk`. `line` has the beginning of the first of
+/// these lines, from earlier calls.
 fn overhear(talk: &Talk, line: &mut Vec<u8>, bytes: &[u8]) {
     for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-        // A line that is too long stays too long, so that its end is not read as a line of its own.
+        // Nothing is added to a line that is too long, and it stays too long until its end.
         if line.len() <= LONGEST_LINE {
             line.extend_from_slice(part);
         }

@@ -26,7 +26,7 @@ pub(super) struct Recorder {
     jobs: Sender<Job>,
     /// Number of bytes that wait to be written.
     waiting: Arc<AtomicUsize>,
-    /// Number of records that were left out since the last one.
+    /// Number of records that were left out since the last record was written.
     dropped: AtomicU64,
 }
 
@@ -37,7 +37,7 @@ enum Job {
         members: String,
         ends_turn: bool,
     },
-    /// End the thread. The sender is dropped once all earlier records are written.
+    /// Ends the thread, which drops the sender once all earlier records are written.
     End {
         _done: SyncSender<()>,
     },
@@ -72,7 +72,7 @@ impl Recorder {
         Self { jobs, waiting, dropped: AtomicU64::new(0) }
     }
 
-    /// Records a message, unless too much waits to be written.
+    /// Records a message, unless too many bytes wait to be written.
     pub(super) fn note(&self, place: Place, said: &Said<'_>) {
         let members = said.members();
         let bytes = members.len();

@@ -242,6 +242,6 @@ impl Running {
         if let Some(mut stderr) = self.child.stderr.take() {
             let _ = stderr.read_to_string(&mut said);
         }
-        said.lines().next_back().unwrap_or("it says nothing").to_owned()
+        said.lines().next_back().unwrap_or("it printed no error").to_owned()
     }
 }

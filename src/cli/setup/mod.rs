@@ -31,8 +31,8 @@ use crate::visible::{visible_lines, visible_path};
 #[command(
     after_help = "Examples:\n  contexture setup claude --dry-run\n  contexture setup codex\n  \
     contexture setup gemini --project\n  contexture setup opencode --remove\n\nIt shows what it \
-    changes, and nothing else of the files, which may hold keys. Everything else in\nthem stays as \
-    it is. Agents start the program by its current path; run this again if that changes."
+    changes, but no other part of the files, since they may hold keys. The other\nparts stay as \
+    they are. Agents start the program by its current path; run this again if that changes."
 )]
 pub(super) struct SetUp {
     /// The agent

@@ -106,7 +106,7 @@ impl Change {
 }
 
 fn applied(edit: &Edit, text: &str) -> Result<String, String> {
-    edit.apply(text).ok_or_else(|| "the change does not fit".to_owned())
+    edit.apply(text).ok_or_else(|| "the change does not fit the file".to_owned())
 }
 
 impl Wanted {

@@ -1,5 +1,5 @@
-//! Records of the entries that were added to a file, so that they can be removed to the byte. A
-//! record has nothing else of the file.
+//! Records of the entries that were added to a file, so that removing them restores every byte of
+//! the file. A record contains no other part of the file.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::store::ownership::make_private;
 /// The record of one file.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// Hash of the file after it was set up; empty if the change cannot be undone to the byte.
+    /// Hash of the file after it was set up; empty if the change cannot be undone exactly.
     after: String,
     /// Edit that undoes the set-up in that text.
     undo: Edit,
