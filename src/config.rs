@@ -83,7 +83,7 @@ pub(crate) struct Settings {
     /// Model for sessions that name no model, such as claude-sonnet-4-5
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "NAME")]
     pub model: Option<String>,
-    /// Provider whose model adds a description to summaries, besides the list of facts
+    /// Provider whose model adds a description to each summary, which otherwise only lists facts
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "NAME")]
     pub summarizer: Option<String>,
     /// Values that the user configures for models; only in the file.
@@ -222,7 +222,7 @@ impl std::fmt::Display for Named {
     }
 }
 
-/// Returns a setting from the first layer that has it, or the default, and adds its value and
+/// Returns a setting from the first layer that has it, or the default. Adds the value and its
 /// source to `explained`.
 fn pick<T: ToString>(
     layers: &[(&'static str, Settings)],

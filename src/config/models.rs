@@ -9,7 +9,7 @@ use crate::tokens::model::Override;
 /// Range of a model's limit, in tokens. A smaller limit leaves no room for a window, and a larger
 /// limit is a mistake.
 const LIMITS: (u64, u64) = (256, 100_000_000);
-/// Range of the factor that converts counts of the vocabulary to counts of the model.
+/// Range of the factor that converts token counts by the vocabulary into the model's own counts.
 const FACTORS: (f64, f64) = (0.1, 10.0);
 
 /// Values that the user configures for all models whose names begin alike.

@@ -37,7 +37,7 @@ pub struct Settings {
     pub max_items: usize,
 }
 
-/// The change of a named set.
+/// The change of a named set of items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetChange {
     /// Name of the set.
@@ -53,7 +53,7 @@ pub struct SetChange {
 pub struct Change {
     /// Method that made the change, as `undo` reports it.
     pub method: String,
-    /// Slots that differ.
+    /// Items that differ, with their slots before and after.
     pub slots: Vec<SlotChange>,
     /// Settings before and after, if they differ.
     pub settings: Option<(Settings, Settings)>,

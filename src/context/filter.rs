@@ -1,4 +1,4 @@
-//! Selects the items of a call by type, origin and number.
+//! Selects items by type and origin, up to a maximum number.
 
 use super::item::{Item, Kind, Origin};
 

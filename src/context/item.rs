@@ -113,8 +113,8 @@ impl Item {
         self.metadata.text(STALE).filter(|_| self.live)
     }
 
-    /// Returns the time of a snapshot, in Unix seconds, as it was given; for a stale item, the time
-    /// when its text was taken.
+    /// Returns the time of the text in Unix seconds: for a snapshot, the time that the client gave;
+    /// for a stale item, the time when its text was taken. `None` for other items.
     pub fn as_of(&self) -> Option<i64> {
         match self.metadata.get(AS_OF) {
             Some(Value::Int(seconds)) => Some(*seconds),
@@ -157,7 +157,7 @@ impl Serialize for Metadata {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0.is_empty() {
             true => serializer.serialize_unit(),
-            // As a value: the keys of a value keep their spelling.
+            // Serialized as a value, because the keys of a value keep their spelling.
             false => Value::Map(self.0.clone()).serialize(serializer),
         }
     }

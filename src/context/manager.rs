@@ -22,8 +22,8 @@ const RANK_STEP: i64 = 1 << 20;
 pub enum ManagerError {
     /// Evicting every unpinned item would not make enough room.
     #[error(
-        "{adding} more do not fit: the manager holds {capacity} items and {pinned} of them are \
-         pinned; unpin or remove some, or raise :max-items with configure-manager"
+        "{adding} more items do not fit: the manager holds at most {capacity} items, and {pinned} \
+         are pinned; unpin or remove some, or raise :max-items with configure-manager"
     )]
     CapacityFull {
         /// Number of items to add.
@@ -42,7 +42,7 @@ pub enum ManagerError {
         pinned: usize,
     },
     /// The manager has no item with this id.
-    #[error("no item {0} here")]
+    #[error("there is no item {0} in the manager")]
     NoSuchItem(ItemId),
 }
 
@@ -64,7 +64,7 @@ pub struct Arrival {
     pub item: Arc<Item>,
     /// Number of the version. Unique in a store.
     pub version: u64,
-    /// True if the item comes in pinned.
+    /// True if the item is pinned when it is added.
     pub pinned: bool,
 }
 
@@ -351,8 +351,8 @@ impl Manager {
     }
 }
 
-/// Returns a rank strictly between two neighbours, or beyond the only one; `None` if no rank is
-/// left.
+/// Returns a rank strictly between two neighbours, or beyond one neighbour if there is no other;
+/// `None` if no rank is left.
 fn rank_between(before: Option<i64>, after: Option<i64>) -> Option<i64> {
     match (before, after) {
         (None, None) => Some(RANK_STEP),

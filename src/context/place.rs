@@ -128,8 +128,8 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Returns the name of a buffer as a [`Place`] has it. The number distinguishes buffers with the
-/// same name.
+/// Returns a buffer's name in the form for a [`Place`]: with a number, which distinguishes buffers
+/// with the same name.
 pub(crate) fn numbered(buffer: &str, number: &str) -> String {
     format!("{buffer}{NUMBER}{number}")
 }
@@ -157,8 +157,8 @@ pub(crate) fn capacity(manager: &str, others: usize) -> usize {
     if has_room { others.max(MAX_CAPACITY) } else { others }
 }
 
-/// Returns the address of a remote in the form that all ways to write it share: without scheme,
-/// user, password, usual port and `.git`, and with the host in lower case.
+/// Returns the normal form of a remote's address, which is the same for all ways to write the
+/// address: without scheme, user, password, usual port and `.git`, and with the host in lower case.
 pub(crate) fn normal_remote(address: &str) -> Option<String> {
     let address: String = address.split_whitespace().collect::<Vec<_>>().join("%20");
     let (host, path) = match address.split_once("://") {

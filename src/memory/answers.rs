@@ -10,20 +10,20 @@ use super::grounding::LONGEST;
 use crate::retrieval::stop::is_stop_word;
 use crate::retrieval::words::stems_where;
 
-/// Words with which people ask, which add nothing to a question.
+/// Words that people use to ask, and that add nothing to the subject of a question.
 const ASKING: &[&str] = &[
     "again", "anybody", "anyone", "exactly", "find", "give", "hey", "hi", "know", "look", "much",
     "now", "ok", "okay", "once", "question", "remember", "remind", "say", "show", "still", "tell",
     "thanks", "today", "want", "wonder", "yet",
 ];
-/// Minimum share of the words added by a text that an earlier text must also add for the text to
-/// count as a repetition.
+/// Minimum share for a repetition: a text repeats an earlier one only if the earlier one adds at
+/// least this share of the words that the text adds.
 const SAME: f64 = 0.9;
-/// Maximum number of words that the earlier text adds, relative to the number that the repetition
-/// adds.
+/// Maximum ratio for a repetition: the earlier text adds at most this many times as many words as
+/// the text.
 const LARGER: usize = 2;
-/// Minimum number of the query's words that a note must have to precede other texts, relative to
-/// the number in the best match.
+/// Minimum share for a note: it precedes other texts only if it has at least this share of the
+/// number of the query's words that the best match has.
 const NOTED: f64 = 0.5;
 
 /// A memory that may answer a query.

@@ -64,7 +64,7 @@ fn line(text: &str) -> String {
     let folded = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let Some((most, _)) = folded.char_indices().nth(LONGEST) else { return folded };
     let shown = &folded[..most];
-    // Text without spaces is cut anywhere.
+    // Without a space in the second half, the text is cut within a word.
     let end = shown.rfind(' ').filter(|end| *end > most / 2).unwrap_or(most);
     format!("{}…", &shown[..end])
 }

@@ -30,8 +30,8 @@ impl Life {
     /// e^(−h/S) · max(0.1, min(1, e^(−0.01·age)))
     ///
     /// Here h is the number of hours since the last use, age the number of hours since the memory
-    /// was made, and S = (168 + 0.1·accesses) · 1.5 hours. A time before the last use or the
-    /// creation counts as that moment.
+    /// was made, and S = (168 + 0.1·accesses) · 1.5 hours. If `now` is before the last use or the
+    /// creation, h or the age is 0.
     pub(crate) fn strength(&self, now: i64) -> f64 {
         let hours_since = |then: i64| (now.saturating_sub(then).max(0)) as f64 / SECONDS_PER_HOUR;
         let life = (FIRST_LIFE + LIFE_PER_ACCESS * self.accesses as f64) * LASTING;

@@ -79,9 +79,9 @@ pub(crate) fn fit(
     }
 }
 
-/// Tolerance in tokens per part: parts counted separately may add up to this much more than the
-/// whole text. An estimate rounds each part up, and byte pairs of JSON can join the brackets of two
-/// sections. This affects only how much is kept, and never whether the text fits.
+/// Tolerance in tokens for each part: the sum of separate counts may exceed the count of the whole
+/// text by this much per part. An estimate rounds each part up, and byte pairs of JSON can join the
+/// brackets of two sections. This affects only how much is kept, and never whether the text fits.
 const JOINT: u64 = 4;
 
 /// The pieces while a text is built from them.
@@ -140,8 +140,8 @@ impl<'a> Draft<'a> {
         best
     }
 
-    /// Returns the tokens of the first one, two, three … pieces to keep, with parts counted
-    /// separately, for as long as their text may fit.
+    /// Returns the tokens of the first piece to keep, of the first two, and so on, as long as their
+    /// text may fit. These are sums of separate counts of the parts.
     fn sums(&mut self, max_tokens: u64) -> Vec<u64> {
         let mut sums = Vec::with_capacity(self.pieces.len());
         let frame = [header(self.format), footer(self.format)];

@@ -82,7 +82,7 @@ struct Knife<'a> {
 }
 
 impl Knife<'_> {
-    /// Finds the longest cut that fits; `None` if only the very beginning fits.
+    /// Finds the longest beginning that fits; `None` if not even one line or character fits.
     ///
     /// The first guesses are a few bytes per token of the budget, so that the cost depends on the
     /// budget and not on the item.

@@ -23,7 +23,7 @@ use crate::visible::visible;
 
 pub(crate) use self::markdown::fence;
 
-/// Usual maximum of the bytes that a section adds to its content: heading, file name, fences.
+/// Bytes to reserve for what a section adds to its content: heading, file name, fences.
 const OVERHEAD: usize = 160;
 
 names! {

@@ -185,7 +185,7 @@ fn check_promises(items: &[Item], pins: &[bool], format: Format, max: u64, count
         .map(|(item, pinned)| Piece { item, pinned: *pinned, since: 0 })
         .collect();
     let result = fit(&pieces, format, Some(max), counter);
-    assert_eq!(result, fit(&pieces, format, Some(max), counter), "it is a function");
+    assert_eq!(result, fit(&pieces, format, Some(max), counter), "a second call differs");
     let fitted = match result {
         Ok(fitted) => fitted,
         Err(error) => {
@@ -206,8 +206,8 @@ fn check_promises(items: &[Item], pins: &[bool], format: Format, max: u64, count
     if cut == 0 {
         assert_eq!(fitted.text, render(kept.iter().map(|piece| piece.item), format));
     } else {
-        assert_eq!(cut, 1, "only one is cut");
-        assert!(kept.iter().all(|piece| piece.pinned), "it is the last or stands beside pins");
+        assert_eq!(cut, 1, "more than one item is cut");
+        assert!(kept.iter().all(|piece| piece.pinned), "an unpinned item is kept beside a cut one");
     }
     for dropped in with(|fate| fate == ItemFate::Dropped) {
         let goes_later =
@@ -216,7 +216,7 @@ fn check_promises(items: &[Item], pins: &[bool], format: Format, max: u64, count
     }
     let everything = render(items, format);
     if counter.count(&everything) <= max {
-        assert_eq!(fitted.text, everything, "what fits is kept");
+        assert_eq!(fitted.text, everything, "an item is missing although all fit");
     }
     if format == Format::Json {
         serde_json::from_str::<serde_json::Value>(&fitted.text).unwrap();
