@@ -20,7 +20,7 @@ pub(crate) struct ModelSettings {
     pub prefix: String,
     /// Maximum number of tokens in a request.
     pub limit: Option<u64>,
-    /// Factor that converts counts of the vocabulary to counts of the model.
+    /// Factor that converts token counts by the vocabulary into the model's own counts.
     pub factor: Option<f64>,
     /// Public vocabulary that is most similar to that of the model.
     pub tokenizer: Option<TokenizerName>,

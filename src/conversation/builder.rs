@@ -83,8 +83,8 @@ impl Builder {
     }
 
     /// Shares the state of another open conversation, since a state folder has only one owner. The
-    /// folder, the tokenizer, the clock, the number of items and the values for models are those of
-    /// the other conversation.
+    /// folder, the tokenizer, the clock, the maximum number of items and the values for models are
+    /// those of the other conversation.
     pub fn beside(self, other: &Conversation) -> Self {
         Self { beside: Some(other.clone()), ..self }
     }
@@ -168,9 +168,8 @@ impl Builder {
         Self { system_prompt: Some(prompt.into()), ..self }
     }
 
-    /// Sets the model that windows are for, which decides the cost of messages; by default, the
-    /// model of the first provider. Turns use the provider with this name or this model, if there
-    /// is one.
+    /// Sets the model for which windows are built and costs are computed; by default, the model of
+    /// the first provider. Turns use the provider with this name or this model, if there is one.
     pub fn model(self, model: impl Into<String>) -> Self {
         Self { model: Some(model.into()), ..self }
     }

@@ -47,7 +47,7 @@ pub fn curate(messages: &[Message]) -> Curate<'_> {
 
 /// The options for choosing from a history.
 #[derive(Debug, Clone)]
-#[must_use = "nothing is chosen before `window` or `summarized`"]
+#[must_use = "nothing is chosen until `window` or `summarized` is called"]
 pub struct Curate<'a> {
     messages: &'a [Message],
     max_tokens: Option<u64>,
@@ -72,8 +72,8 @@ pub struct Curated {
 }
 
 impl Curate<'_> {
-    /// Sets the maximum number of tokens. The default is the model's limit without some room for
-    /// the answer, and at most 96,000.
+    /// Sets the maximum number of tokens. The default is the model's limit minus some room for the
+    /// answer, but at most 96,000.
     pub fn max_tokens(self, max_tokens: u64) -> Self {
         Self { max_tokens: Some(max_tokens), ..self }
     }

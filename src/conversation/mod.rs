@@ -163,7 +163,7 @@ impl Conversation {
 
     /// Returns a request for the window to send to a model that your program calls: the items, the
     /// summary, the memories of the last processed turn, and the messages that fit. Await the
-    /// request for the window.
+    /// request to get the window.
     ///
     /// # Errors
     /// The awaited result is [`Error::BudgetTooSmall`] if the parts that cannot be left out cost

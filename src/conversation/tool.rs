@@ -110,7 +110,8 @@ struct Call {
 /// Reads the arguments of a call. The error is a text for the model.
 fn read<A: DeserializeOwned>(arguments: &str) -> Result<A, String> {
     let text = if arguments.trim().is_empty() { "{}" } else { arguments };
-    serde_json::from_str(text).map_err(|error| format!("the arguments do not fit: {error}"))
+    serde_json::from_str(text)
+        .map_err(|error| format!("the arguments do not match the tool's parameters: {error}"))
 }
 
 impl Offered {

@@ -178,8 +178,8 @@ impl IntoFuture for Turn {
     }
 }
 
-/// Returns the result of a turn's task. A task that was cancelled has lost its runtime, and so has
-/// the conversation.
+/// Returns the result of a turn's task. If the task was cancelled, its runtime has ended, and the
+/// conversation with it.
 fn ended(outcome: Result<Result<Reply, Error>, JoinError>) -> Result<Reply, Error> {
     outcome.unwrap_or_else(|error| match error.is_cancelled() {
         true => Err(Error::Closed),
@@ -244,7 +244,7 @@ impl EventSink for Events {
     }
 
     fn room(&self) -> Later<'_, ()> {
-        // Releases the permit at once, which makes room for the next event.
+        // Only waits: the reserved room is released at once, for the next events.
         Box::pin(async { drop(self.0.reserve_many(WAITING).await) })
     }
 }

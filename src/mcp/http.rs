@@ -29,8 +29,8 @@ pub(crate) fn router<D: Dial>(
 ) -> Router {
     let given = Arc::new(Given::default());
     let bridge = move || Ok(Bridge::sharing(dial(), Projects::of_requests(), Arc::clone(&given)));
-    // If the name of another host now resolves to this address, its web pages name that host. All
-    // web pages name their origin.
+    // A web page can reach this address under the name of its own host, but its requests then name
+    // that host. Besides, requests of web pages name their origin.
     let hosts = ["127.0.0.1", "localhost"].map(|host| format!("{host}:{}", address.port()));
     let config = StreamableHttpServerConfig::default()
         .with_allowed_origins(hosts.iter().map(|host| format!("http://{host}")))

@@ -63,8 +63,8 @@ impl Link {
         changes
     }
 
-    /// Watches the tools, if somebody wants to know of changes, and nobody watches or the server
-    /// `is_new`.
+    /// Begins to watch the tools if somebody wants to know of changes. Does nothing if they are
+    /// already watched, unless the server `is_new`.
     pub(super) async fn watch_tools(&self, is_new: bool) {
         if let Some(due) = self.watch.due(is_new).await
             && let Ok(stream) = self.dial.dial().await

@@ -80,7 +80,8 @@ impl Bridge {
     ) -> Result<(), ServerInitializeError> {
         match self.serve((input, output)).await {
             Ok(running) => {
-                // An error only says that the task was cancelled or panicked: it has ended, too.
+                // An error means that the task was cancelled or panicked, so it has ended in any
+                // case.
                 let _ = running.waiting().await;
                 Ok(())
             }
@@ -211,7 +212,8 @@ impl ServerHandler for Bridge {
         let mut changes = self.link.tool_changes().await;
         // If the server cannot be reached, the first tool says so.
         let _ = self.link.call::<IgnoredAny>("ping", json!({})).await;
-        // Ends with the bridge, which the task must not keep.
+        let mut changes = self.link.tool_changes().await;
+        // The task ends with the bridge, because it does not keep the bridge alive.
         tokio::spawn(async move {
             while changes.changed().await.is_ok()
                 && context.peer.notify_tool_list_changed().await.is_ok()

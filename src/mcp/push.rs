@@ -20,9 +20,9 @@ use crate::visible::visible_lines;
 /// Maximum number of bytes of a hook's push, as JSON. Claude Code cuts off more than 10,000
 /// characters, and Codex more than 2,500 times 4 bytes.
 pub(crate) const ROOM_OF_A_HOOK: usize = 9_700;
-/// Maximum sizes, in tokens, of the facts that are given back after a compaction: first that of the
-/// statements, then that of the commands, paths and figures. Agents' own summaries lose commands,
-/// paths and figures first.
+/// Maximum sizes, in tokens, of the facts that are given back after a compaction: first for the
+/// statements, then for the commands, paths and figures. Agents' own summaries lose commands, paths
+/// and figures first.
 const GIVEN_BACK: [u64; 2] = [450, 1_500];
 /// Number of budgets that are tried for the items.
 const TRIES: u32 = 4;
@@ -233,7 +233,7 @@ impl AgentSession<'_> {
             if length <= room {
                 return Some(text);
             }
-            // A little less than what would fit, since texts differ in their bytes for each token.
+            // A little less than what would fit, since the number of bytes per token varies.
             [stated, used] = [stated, used].map(|tokens| tokens * room / length * 19 / 20);
         }
         None

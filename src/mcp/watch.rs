@@ -23,7 +23,8 @@ impl Watch {
         self.changed.subscribe()
     }
 
-    /// Returns the watch if somebody wants to know of changes, and nobody watches or the server `is_new`.
+    /// Returns the watch if it must begin: somebody wants to know of changes, and either the tools
+    /// are not watched yet or the server `is_new`.
     pub(super) async fn due(&self, is_new: bool) -> Option<Due<'_>> {
         if self.changed.receiver_count() == 0 {
             return None;

@@ -235,7 +235,10 @@ async fn a_call_that_fails_is_told_to_the_model_and_the_turn_goes_on() {
     let reply = with_script(&script, Add::default()).await.chat("go").await.unwrap();
     let texts: Vec<&str> = reply.calls.iter().map(|call| &*call.text).collect();
     assert_eq!(texts[0], "the sum is too large");
-    assert!(texts[1].starts_with("the arguments do not fit: missing field `b`"), "{texts:?}");
+    assert!(
+        texts[1].starts_with("the arguments do not match the tool's parameters: missing field `b`"),
+        "{texts:?}"
+    );
     assert_eq!(texts[2], "the tool add failed with a panic");
     assert!(reply.calls.iter().all(|call| call.outcome == Outcome::Failed));
     assert_eq!(reply.text, "The end");
