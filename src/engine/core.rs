@@ -113,7 +113,7 @@ impl Engine {
         self.events.push(Event::ProvidersChanged { method, provider });
     }
 
-    /// Announces with an event that a client brought tools, or took them back.
+    /// Announces with an event that a client has begun or stopped to offer tools.
     pub(crate) fn note_tools(&mut self, is_for_agents: bool) {
         self.events.push(Event::ToolsChanged { is_for_agents });
     }
@@ -163,7 +163,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn recorded(&mut self, name: &str) -> Result<Option<String>, EngineError> {
-        // Nearly every request is new, and the store need not be searched for it.
+        // Nearly every request is new. Thanks to the hashes, the store is not searched for it.
         match self.known_requests()?.contains(&hash_of(name)) {
             true => Ok(self.store.recall(name)?),
             false => Ok(None),

@@ -84,7 +84,7 @@ pub enum EngineError {
         name: String,
     },
     /// The session's log has no such message.
-    #[error("no message msg-{number}; the log has {length}")]
+    #[error("no message msg-{number}; number of messages in the log: {length}")]
     NoSuchMessage {
         /// Requested number.
         number: u64,

@@ -61,12 +61,12 @@ pub enum Event {
         /// Name of the provider.
         provider: String,
     },
-    /// A client brought tools, or took them back.
+    /// A client has begun or stopped to offer tools.
     ToolsChanged {
         /// True if agents other than the server's own may call, or could call, one of them.
         is_for_agents: bool,
     },
-    /// A turn waits for a person's approval of a tool's call, or no longer does.
+    /// A turn has begun or stopped to wait for the user's approval of a tool call.
     ApprovalsChanged {
         /// Session of the turn.
         session: SessionName,
@@ -75,7 +75,7 @@ pub enum Event {
         /// True if the question was asked, false if it was decided or withdrawn.
         is_open: bool,
     },
-    /// Somebody wants to know the text that editors have not saved.
+    /// Somebody asks for the text that editors have not saved.
     TextWanted {
         /// Number of the question, which the answers must name.
         question: u64,
@@ -192,9 +192,9 @@ pub struct Statistics {
 }
 
 impl Event {
-    /// Returns the name of the manager, session, provider or agent that the event is about, whether
-    /// tools are for agents, or nothing. Of several events with the same kind and subject, the last describes the current
-    /// state.
+    /// Returns the subject of the event: the name of a manager, session, provider or agent;
+    /// `agents` for tools that agents may call; otherwise nothing. Of several events with the same
+    /// kind and subject, the last describes the current state.
     pub fn subject(&self) -> &str {
         match self {
             Self::ContextChanged { manager, .. } => manager,

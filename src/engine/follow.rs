@@ -73,8 +73,8 @@ impl Engine {
         Ok((added, Some(Again { repeat, absorbed })))
     }
 
-    /// Makes new items of files live. Leaves out items that repeat or overlap live items of the
-    /// manager, and returns the ids of these live items.
+    /// Marks new items of files as live. Leaves out those that repeat or overlap live items that
+    /// the manager has, and returns the ids of the live items that they repeat.
     ///
     /// # Errors
     /// [`EngineError::Store`].

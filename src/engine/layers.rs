@@ -1,5 +1,5 @@
-//! Layers: the managers whose items a buffer or a conversation sends, from general to
-//! specific.
+//! Layers: the managers whose items a buffer or a conversation sends, from the most general to the
+//! most specific.
 //!
 //! Opening layers also moves items into them from managers that have former names of the same
 //! places.
@@ -28,7 +28,7 @@ names! {
 /// The layers to open.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
-    /// Layers from general to specific, without that of the conversation.
+    /// Layers from the most general to the most specific, without that of the conversation.
     pub layers: Vec<WantedLayer>,
     /// Name or id of the session that holds the conversation.
     pub session: Option<String>,
@@ -95,10 +95,10 @@ pub(crate) struct Held {
     pub layer: Option<Layer>,
 }
 
-/// The open layers, and what happened to items under other names.
+/// The result of opening layers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct OpenLayers {
-    /// Layers from general to specific.
+    /// Layers from the most general to the most specific.
     pub layers: Vec<OpenLayer>,
     /// Managers whose items moved into a layer.
     pub taken_over: Vec<Held>,
@@ -254,8 +254,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the managers with items of the same folder with another Git remote, or of a buffer
-    /// with the same name.
+    /// Returns the managers that have items and belong to the same folder with another Git remote,
+    /// or to another buffer with the same name.
     fn neighbours(&mut self, manager: &str) -> Result<Vec<Held>, EngineError> {
         let Some(place) = Place::of(manager) else { return Ok(Vec::new()) };
         let found = self.store.read_all()?.managers_beginning(&place.beginning())?;

@@ -159,8 +159,8 @@ impl Engine {
         self.events.push(Event::AgentsChanged { method, agent, session });
     }
 
-    /// Leaves out wishes for items that no manager has any more, and updates the managers of the
-    /// others.
+    /// Leaves out wishes whose items are in no manager any more, and updates the managers of the
+    /// other wishes.
     fn existing(&mut self, due: Vec<NextPush>) -> Result<Vec<NextPush>, EngineError> {
         let mut existing = Vec::with_capacity(due.len());
         for mut next in due {

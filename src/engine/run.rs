@@ -149,8 +149,8 @@ pub(crate) async fn run(
 }
 
 /// Receives the queued requests. If none is queued and `is_idle`, does postponed work step by step,
-/// then waits for a request. Receives no request only if there will never be another. Returns
-/// `None` if the engine is lost.
+/// then waits for a request. Adds nothing to `received` only if no request can come any more.
+/// Returns `None` if the engine is lost.
 async fn next(
     engine: Box<Engine>,
     lender: &Lender,

@@ -14,7 +14,7 @@ use crate::context::repeats::without_repeats;
 /// Selection of items from managers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Selection {
-    /// Managers to select from, from general to specific.
+    /// Managers to select from, the most general first and the most specific last.
     pub managers: Vec<String>,
     /// Types and origins to include; all if empty.
     pub types: Vec<TypeName>,

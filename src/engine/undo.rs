@@ -1,7 +1,7 @@
 //! Undoes changes of managers, and redoes them.
 //!
-//! An undone change is kept with its manager until another change is made there. Items that only
-//! follow their sources do not count as a change: what is redone is adapted to them.
+//! An undone change is kept with its manager until another change is made there. It does not count
+//! as a change that items follow their sources: a redo adapts to their new texts.
 
 use std::convert::Infallible;
 use std::sync::Arc;

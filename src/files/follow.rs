@@ -14,7 +14,8 @@
 //! The *old file* is the file when the text was taken; the *new file* is the file now. The *old
 //! neighbours* are the lines around the text in the old file. An *outside line* was in the old
 //! file, but not in the text. A *telling line* says something about its place; a closing bracket
-//! does not.
+//! does not. A *lost line* was in the old file, but has not been found in the new one. A *pair* is
+//! a line of the text and its match in the new file.
 
 mod align;
 mod anchor;

@@ -56,7 +56,7 @@ pub(crate) struct Followed {
     pub found: follow::Found,
 }
 
-/// A reader of files, which keeps the text of the last file, also as it was prepared for searches,
+/// A reader of files. It keeps the text of the last file, both as it is and prepared for searches,
 /// and Git's last answer about a renamed file.
 #[derive(Default)]
 pub(crate) struct Reader {
@@ -100,8 +100,8 @@ impl Reader {
 /// A fresh item is `Unchanged`. A whole file (origin file, tree or buffer, or no origin and type
 /// file; no lines) is read again, within the size limit of `options`. An item with lines is
 /// searched for in its file by its exact text, apart from line ends and one final newline: as whole
-/// lines, or anywhere if its metadata has `partial` true. If it is in exactly one place, it has
-/// `Moved`; if it is in none or in several, the result is `Unsure`. Files larger than both
+/// lines, or anywhere if its metadata has `partial` true. If it is in exactly one place, the result
+/// is `Moved`; if it is in none or in several, `Unsure`. Files larger than both
 /// [`MAX_COMPARED_BYTES`] and the limit of `options` are not searched.
 ///
 /// A live item is always compared. If a live item has lines, its text is also found after edits, as

@@ -124,8 +124,8 @@ impl Engine {
         Ok(numbers.last().copied())
     }
 
-    /// Announces with an event that a turn of a session waits for a person's approval, or no longer
-    /// does.
+    /// Announces with an event that a turn of a session has begun or stopped to wait for the user's
+    /// approval.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`].

@@ -40,8 +40,8 @@ pub struct SessionSettings {
     pub tools: Vec<String>,
     /// Names of the tools that the model may call without asking each time.
     pub allowed_tools: Vec<String>,
-    /// Managers whose items the session shows besides those of its own manager, from general to
-    /// specific.
+    /// Managers whose items the session shows besides those of its own manager, from the most
+    /// general to the most specific.
     pub managers: Vec<String>,
 }
 

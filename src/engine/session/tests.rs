@@ -190,7 +190,7 @@ fn a_pin_is_a_revision_that_can_be_taken_back() {
     engine.run_alone(|engine| engine.restore_revision(id, 0)).unwrap();
     assert!(!engine.session(id).unwrap().message(2).unwrap().pinned);
     let error = engine.run_alone(|engine| engine.pin_messages(id, &[3], true)).unwrap_err();
-    assert_eq!(error.to_string(), "no message msg-3; the log has 2");
+    assert_eq!(error.to_string(), "no message msg-3; number of messages in the log: 2");
 }
 
 #[test]

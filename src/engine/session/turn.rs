@@ -19,7 +19,7 @@ use crate::session::message::{Message, Role};
 use crate::session::state::Learned;
 use crate::store::session::SessionRow;
 
-/// Number of unhelpful attempts to summarize in a row, after which the next attempt must wait.
+/// Number of consecutive unhelpful attempts to summarize after which the next attempt must wait.
 const FUTILE_AT_MOST: u64 = 2;
 /// Number of turns from the last unhelpful attempt to the next attempt.
 const TURNS_BACKED_OFF: u64 = 5;
@@ -308,7 +308,9 @@ impl Engine {
         message: u64,
     ) -> Result<(Option<RolledBack>, Option<String>), EngineError> {
         let not = |reason: &str| Ok((None, Some(reason.to_owned())));
-        let Some(last_turn) = last_turn else { return not("there is no earlier turn to leave") };
+        let Some(last_turn) = last_turn else {
+            return not("there is no earlier turn to roll back");
+        };
         if !versioning {
             return not("the session keeps no versions to go back to");
         }
@@ -326,9 +328,9 @@ fn turns_to_wait(learned: Learned, turns: u64) -> Option<u64> {
     (learned.futile >= FUTILE_AT_MOST && since < TURNS_BACKED_OFF).then(|| TURNS_BACKED_OFF - since)
 }
 
-/// Returns the number of recent turns that a summary leaves alone. That is at least the number in
-/// the settings, and more if more turns fit into the target size of the view together with the
-/// summary and everything that is never dropped.
+/// Returns the number of recent turns that a summary does not include. This is at least the number
+/// in the settings. It is more if more turns fit into the target size of the view, together with
+/// the summary and everything that is never dropped.
 fn turns_to_keep(messages: &[Arc<Message>], config: &TurnConfig, costs: &Costs) -> usize {
     let history = History::new(references(messages), &costs.measure);
     let never_lost = history.units.iter().filter(|unit| unit.kept.is_some());

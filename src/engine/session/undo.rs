@@ -104,7 +104,7 @@ impl Engine {
         self.change_view(id, "undo-session", |state| {
             state.active.extend(&then.rebased(made.base).active);
             (state.pruned, state.summary) = (then.pruned, then.summary);
-            // The other steps pin nothing, and pins made since stay.
+            // The other steps do not change pins, and pins set since then stay.
             if step.method == "restore-revision" {
                 state.pinned = then.pinned;
             }
@@ -132,7 +132,7 @@ impl Engine {
                 "redo-session" => redone += 1,
                 "undo-session" | "undo-rollback" if redone > 0 => redone -= 1,
                 "undo-session" => undone += 1,
-                // This step undid everything after the moment before the rollback.
+                // This step undid the rollback and everything after it.
                 "undo-rollback" => {
                     let before = self.revision(id, revision - 1)?.state.before_rollback;
                     below = before.map_or(revision, |moment| moment.revision + 1);

@@ -11,29 +11,30 @@ use super::likeness::{LOST, likeness_to};
 use super::looked::Looked;
 use super::{GONE, SEVERAL, definition, edges};
 
-/// Minimum share of the text's lines that, found outside of its place, counts as another version of
-/// the text.
+/// If at least this share of the text's lines is outside of its place, they count as another
+/// version of the text.
 const RIVALS: f64 = 0.3;
-/// Minimum share like [`RIVALS`], for a place that has the whole text.
+/// Like [`RIVALS`], for a place that has the whole text.
 const COPIES: f64 = 0.5;
-/// Minimum share of a text that must be left between its old neighbours to tell it from another
-/// version elsewhere.
+/// If at least this share of a text is left between its old neighbours, its place is clear, even if
+/// another version is elsewhere.
 const CLEAR: f64 = 0.6;
-/// Minimum share of a definition that must be left to tell its place without its first line.
+/// If a smaller share of a definition is left, and lines of it are elsewhere, its place must have
+/// the line that names it.
 const MOST: f64 = 0.75;
-/// Divisor: at most one in this many telling lines may occur more often in the place than in the
-/// text.
+/// At most one in this many telling lines may occur more often in the place than in the text.
 const FEW: usize = 4;
-/// Divisor like [`FEW`], for a place between the old neighbours, if another version of the text may
-/// be elsewhere.
+/// Like [`FEW`], for a place between the old neighbours when another version of the text may be
+/// elsewhere.
 const RARE: usize = 8;
-/// Length, in lines, that every shorter text counts as having in the rule that half of the text
-/// must be left.
+/// For the rule that half of the text must be left, a shorter text counts as having this many
+/// lines.
 const FEWEST: usize = 3;
-/// Number of copies of outside lines that may be inserted into any text whose lines are all there.
+/// Maximum number of copies of outside lines in a place that has all lines of the text between its
+/// old neighbours.
 const COPIED: usize = 3;
-/// Number of lines that may be inserted into any text. A longer text may get as many lines as it
-/// has.
+/// Number of lines that may be inserted into a text of at most this many lines. A longer text may
+/// get as many lines as it has.
 const INSERTED: usize = 6;
 
 /// Finds an edited version of the text.
@@ -79,8 +80,8 @@ pub(super) fn aligned(looked: &Looked<'_>) -> Result<Range<usize>, &'static str>
     }
 }
 
-/// Returns the number of new lines of a place that say nothing, as brackets, if it leaves others
-/// open than the text did.
+/// If a place leaves other brackets open than the text did, returns the number of its new lines
+/// that are not telling; otherwise 0.
 fn brackets(looked: &Looked<'_>, at: &Range<usize>) -> usize {
     let (file, item) = (&looked.file.lines, &looked.item.lines);
     let is_new = |at: &usize| {
@@ -97,8 +98,8 @@ fn left(looked: &Looked<'_>, at: &Range<usize>) -> usize {
     ops.iter().map(equal).sum()
 }
 
-/// Returns whether a place has at least half of the text's telling lines, unchanged or edited.
-/// Brackets alone show the place only if nothing is between them.
+/// Returns whether a place has at least half of the text's telling lines, unchanged or edited. A
+/// text without telling lines must still have the same number of lines.
 fn is_telling_enough(looked: &Looked<'_>, at: &Range<usize>) -> bool {
     let (file, item) = (&looked.file.lines[at.clone()], &looked.item.lines);
     let now: Vec<&str> = file.iter().map(|line| &**line).collect();
@@ -109,8 +110,8 @@ fn is_telling_enough(looked: &Looked<'_>, at: &Range<usize>) -> bool {
     }
 }
 
-/// Returns whether enough of the text is left: half of it, or of a definition, the first and the
-/// last line.
+/// Returns whether enough of the text is left: at least half of its lines. As many must be matched,
+/// unless the place has the first, the last and the naming line of a definition.
 fn is_enough(looked: &Looked<'_>, at: &Range<usize>, left: usize, matched: usize) -> bool {
     let (file, item) = (&looked.file.lines[at.clone()], &looked.item.lines);
     let has_ends = file.first() == item.first() && file.last() == item.last();

@@ -6,7 +6,7 @@ struct Words {
     last: &'static [&'static str],
     /// Words that open a block at the beginning of a line, or of a value.
     first: &'static [&'static str],
-    /// Word before an anonymous function that goes on on the next line.
+    /// Word before an anonymous function that continues on the next line.
     function: &'static str,
     /// Words that close a block at the beginning of a line.
     closing: &'static [&'static str],

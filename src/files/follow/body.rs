@@ -6,20 +6,19 @@ use super::bare::is_telling;
 use super::looked::Looked;
 use super::matched::Pair;
 
-/// Number of outside lines that may always be between two groups of a text's lines.
+/// Number of outside lines that may be between any two groups of a text's lines.
 const STRANGE: usize = 2;
-/// Divisor for two limits. At most one in this many found lines of a text may be elsewhere. Between
-/// two groups, there may be one outside line for every this many lines of the largest group.
+/// At most one in this many found lines of a text may be elsewhere. The number of outside lines
+/// between two groups may be the length of the largest group divided by this.
 const FEW: usize = 4;
 
-/// Minimum number of found lines of a text. With fewer, its first or last line is not sought beyond
-/// an outside line.
+/// Minimum number of found lines with which the first or last line of the text may be beyond an
+/// outside line.
 const ENOUGH: usize = 4;
 
-/// Number of lines within which a line of a text counts as near the rest, in addition to the length
-/// of the text.
+/// A line counts as near the rest of a text within this many lines plus the length of the text.
 const NEAR: usize = 8;
-/// Minimum share of a text that must be together before one line may be elsewhere, even in a short
+/// If at least this share of a text is together, one of its lines may be elsewhere, even in a short
 /// text.
 const MOST: f64 = 0.6;
 

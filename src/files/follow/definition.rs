@@ -73,8 +73,8 @@ fn is_list(looked: &Looked<'_>, place: &Range<usize>, header: usize) -> bool {
         && !has_lost_beyond(looked, place)
 }
 
-/// Returns whether a place is the block under the first line of the definition, which must be as it
-/// was and must have no equal in the old and in the new file.
+/// Returns whether a place is the block under the first line of the definition. That line must be
+/// unchanged, and unique in both files.
 fn is_block(looked: &Looked<'_>, place: &Range<usize>, header: usize) -> bool {
     let (file, item, matched) = (looked.file, looked.item, looked.matched());
     let above = header - place.start;

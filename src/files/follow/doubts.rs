@@ -21,8 +21,8 @@ pub(super) fn has_any(looked: &Looked<'_>, at: &Range<usize>, span: &Span, body:
         })
 }
 
-/// Returns whether the first and the last line were indented alike, are no longer, and are not both
-/// telling.
+/// Returns whether the first and the last line were indented alike but no longer are, and one of
+/// them is not telling.
 fn is_uneven(looked: &Looked<'_>, at: &Range<usize>, span: &Span) -> bool {
     let file = &looked.file.lines;
     let is_level = |indents: &[usize]| indents.first() == indents.last();
@@ -101,9 +101,9 @@ fn beyond<'a>(looked: &Looked<'a>, at: &Range<usize>, is_start: bool) -> Vec<&'a
     near.filter(|at| !matched.is_other(**at)).map(|at| &*looked.file.lines[*at]).collect()
 }
 
-/// Returns whether the outermost line may be a copy. It may if an unmatched line between it and the
-/// next pair is an edited version of it. If the outermost lines are not telling, an equal line
-/// nearer to the first telling one is enough.
+/// Returns whether the outermost line may be a copy. It may be one if an unmatched line between it
+/// and the next pair is an edited version of it or, if the outermost lines are not telling, if an
+/// equal line is nearer to the first telling one.
 fn is_double(looked: &Looked<'_>, body: &[Pair], is_start: bool) -> bool {
     let (file, item, matched) = (&looked.file.lines, &looked.item.lines, looked.matched());
     let outwards: Vec<Pair> = match is_start {

@@ -58,7 +58,8 @@ pub(super) fn place(looked: &Looked<'_>, body: &[Pair]) -> Option<Range<usize>> 
     if !is_told && !looked.is_balanced(&at) {
         return None;
     }
-    // The last bracket may be elsewhere if the text was moved, and the new lines may be others.
+    // If the text was moved, its last bracket may be elsewhere, and the new lines may not belong to
+    // it.
     let is_cut = |(edge, inner): (&Edge<'_>, usize)| {
         edge.own.last().is_some_and(|line| !is_telling(line)) && (edge.far.is_none() || inner > 0)
     };
@@ -151,12 +152,13 @@ impl<'a> Edge<'a> {
         let mut likely = (0..=length).filter(|at| scores[*at] >= best - CLEAR);
         let least = likely.next()?;
         let most = likely.next_back().unwrap_or(least);
-        // Far from the old neighbours, edited lines beyond others may not be those of the text.
+        // If the old neighbours are not near, and more new lines than lost ones seem to belong to
+        // the text, the outermost of them must equal a lost line.
         let is_same = |at: usize| self.own.contains(&self.new[at - 1]);
         if self.far.is_none() && least > own && !is_same(least) {
             return None;
         }
-        // The next line may belong to the text, or only equal one that the text has lost.
+        // The next line may belong to the text, or may only equal a line that the text has lost.
         let is_lost = |line: &str| self.own.contains(&line) && !self.new[..least].contains(&line);
         if self.far.is_none() && self.beyond.is_some_and(is_lost) {
             return None;
@@ -192,8 +194,8 @@ impl<'a> Edge<'a> {
         inner == 0 || self.is_closed() || is_telling(self.new[inner - 1])
     }
 
-    /// Counts, from the nearest on, the new lines that are lost lines of the text in another order,
-    /// or edited versions of lost lines.
+    /// Counts the new lines, beginning with the nearest, that are lost lines of the text in another
+    /// order, or edited versions of lost lines.
     fn reordered(&self, lost: &[&str]) -> usize {
         let is_edited = |line: &str| {
             let own = likeness_to(line, lost);

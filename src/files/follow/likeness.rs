@@ -1,10 +1,10 @@
 //! Computes how alike two lines are.
 
-/// Minimum likeness at which a changed line counts as a lost one.
+/// Minimum likeness at which a line counts as an edited version of a lost line.
 pub(super) const LOST: f64 = 0.75;
 /// Maximum likeness at which a line is certainly not one of the lost lines.
 pub(super) const UNLIKE: f64 = 0.6;
-/// Length, in characters, up to which a longer line may have more changes.
+/// Length, in characters, above which a longer line may not have more changes.
 const LONG: usize = 24;
 
 /// Returns the likeness of a line to the most similar of several others.

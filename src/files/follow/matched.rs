@@ -252,13 +252,13 @@ impl Matched {
         }
     }
 
-    /// Returns how far before the text the line that is now at `at` was in the old file; 1 means
-    /// next to the text.
+    /// Returns the distance in the old file from the line that is now at `at` to the text after it;
+    /// 1 means next to the text.
     pub(super) fn before(&self, at: usize) -> Option<usize> {
         self.own.start.checked_sub(self.was[at]?).filter(|far| *far > 0)
     }
 
-    /// Returns how far after the text the line that is now at `at` was in the old file.
+    /// Returns the distance in the old file from the text to the line after it that is now at `at`.
     pub(super) fn after(&self, at: usize) -> Option<usize> {
         (self.was[at]? + 1).checked_sub(self.own.end).filter(|far| *far > 0)
     }
@@ -274,7 +274,8 @@ impl Matched {
         self.now.get(self.own.end + far - 1).is_none_or(Option::is_none)
     }
 
-    /// Returns the number of lines of a place that are outside lines, or may be if `maybe` is true.
+    /// Returns the number of outside lines in a place. If `maybe` is true, also counts lines that
+    /// may be outside lines.
     pub(super) fn strange(&self, place: &Range<usize>, maybe: bool) -> usize {
         let may_be = |at: &usize| {
             let count = self.counts[&self.new[*at]];

@@ -59,8 +59,8 @@ const EDITS: [&str; 10] = [
     "rewrite",
 ];
 /// Minimum share, in percent, of the texts still there that must be found after up to
-/// [`EDITS_AT_ONCE`] edits. Measured in the files of the test: 97.1 of 246 texts in 400 cases, 98.6
-/// of 1,530 in 2,500.
+/// [`EDITS_AT_ONCE`] edits. Measured in the files of the test: 97.1 % of 246 texts in 400 cases,
+/// 98.6 % of 1,530 in 2,500.
 const FOUND_AGAIN: u64 = 97;
 /// The same share after a single edit.
 const FOUND_AFTER_ONE: u64 = 99;

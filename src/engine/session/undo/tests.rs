@@ -103,7 +103,10 @@ fn another_change_forgets_what_could_be_redone() {
     prune(&mut engine, id, 1);
     undo(&mut engine, id).unwrap();
     engine.run_alone(|engine| engine.checkpoint(id, "by hand")).unwrap();
-    assert!(engine.next_session_step(id, Way::Redo).unwrap().is_some(), "a checkpoint is none");
+    assert!(
+        engine.next_session_step(id, Way::Redo).unwrap().is_some(),
+        "a checkpoint prevents redo"
+    );
     prune(&mut engine, id, 2);
     assert_eq!(redo(&mut engine, id).unwrap_err().kind(), "nothing-to-redo");
     assert_eq!(undo(&mut engine, id).unwrap(), "prune-context");
