@@ -87,7 +87,7 @@ impl Budget {
 /// The error for a budget that does not even hold the parts that cannot be left out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a budget of {max_tokens} tokens is too small: what cannot be left out needs {needed}: {}",
+    "a budget of {max_tokens} tokens is too small: the parts that cannot be left out need {needed}: {}",
     largest(.parts)
 )]
 pub struct BudgetTooSmall {
@@ -171,7 +171,7 @@ mod tests {
             Irreducible { section: Section::SystemPrompt, what: What::Text, ..part(0, 90) };
         parts.insert(0, system);
         let error = BudgetTooSmall { needed: 118, max_tokens: 9, parts };
-        let expected = "a budget of 9 tokens is too small: what cannot be left out needs 118: \
+        let expected = "a budget of 9 tokens is too small: the parts that cannot be left out need 118: \
                         system-prompt (pinned) 90, msg-7 (pinned) 7, msg-6 (pinned) 6, \
                         msg-5 (pinned) 5, msg-4 (pinned) 4, and 3 more";
         assert_eq!(error.to_string(), expected);

@@ -279,7 +279,7 @@ mod tests {
         let settings = NotesSettings { recent_runs: 2, token_threshold: 0, ..Default::default() };
         let Plan::Take(input) = plan(&history(&messages, &measure), &settings, Some("before"), 10)
         else {
-            panic!("it is managed")
+            panic!("no notes are taken")
         };
         let expected = "User: four\nAssistant: four\nAssistant calls run: \nTool output: four\n\
                         Assistant: four\n\nUser: four\nAssistant: four\n";
@@ -293,7 +293,7 @@ mod tests {
         let (messages, measure) = (messages("u a>1 u t<1 a u"), plain());
         let settings = NotesSettings { token_threshold: 0, ..Default::default() };
         let Plan::Take(input) = plan(&history(&messages, &measure), &settings, None, 6) else {
-            panic!("it is managed")
+            panic!("no notes are taken")
         };
         assert_eq!(input.passthrough, [2, 3, 4, 5, 6]);
     }

@@ -195,8 +195,8 @@ impl Book {
         current
     }
 
-    /// Returns whether `old` is the earlier amount of the thing that `new` measures, and of no
-    /// other thing.
+    /// Returns whether `old` is known as an earlier amount of the thing that `new` measures, and
+    /// not of the thing that `old` itself names.
     fn was(&self, old: &Quantity, new: &Quantity) -> bool {
         let (old_amount, amount) = (Amount::of(&old.amount), Amount::of(&new.amount));
         if old_amount.dimension != amount.dimension || old_amount == amount {

@@ -16,7 +16,8 @@ const FEWEST_WORDS: usize = 2;
 
 /// Maximum number of names in a choice. A sentence with more names says more than a choice.
 const MOST_NAMES: usize = 5;
-/// Maximum number of names in a change that names its thing only among other words.
+/// Maximum number of names in a sentence of change for which the words of a known name may be
+/// anywhere in the sentence.
 const FEW_NAMES: usize = 3;
 /// Words before the name of a thing that is known already. In "a trie for the parser", the parser
 /// is known, and the trie is chosen for it.

@@ -15,7 +15,7 @@ impl Strategy for Query {
 
     fn doc(&self) -> &'static str {
         "Keeps the messages that fit the query (or the last user message) best, and their \
-         neighbours; newer and more important messages win between equals."
+         neighbours; of equally good messages, newer and more important ones come first."
     }
 
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {

@@ -230,7 +230,7 @@ impl<'a, 'h> Draft<'a, 'h> {
         let strongest = unit.members.iter().map(|member| self.forms[*member]).max();
         let (fate, reason) = match strongest.unwrap_or(Form::Whole) {
             Form::Whole => (Fate::Kept, "new enough to stay whole"),
-            Form::Spilled => (Fate::Shortened, "a large result, shown by its beginning and end"),
+            Form::Spilled => (Fate::Shortened, "a large result, cut to its beginning and end"),
             Form::Masked => (Fate::Shortened, "an old result of a tool"),
             Form::Dropped => (Fate::Dropped, "no room for units this old"),
         };

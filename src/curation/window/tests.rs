@@ -156,7 +156,7 @@ fn a_budget_that_is_too_small_names_the_parts_that_must_stay() {
     let phase = Some(Phase::Implementation);
     let request = Request { phase, ..request(&sections, &history, 71) };
     let error = build(&request).unwrap_err();
-    let expected = "a budget of 71 tokens is too small: what cannot be left out needs 72: \
+    let expected = "a budget of 71 tokens is too small: the parts that cannot be left out need 72: \
                     current-unit (always included) 40, design-document (always included) 20, \
                     system-prompt (always included) 10, msg-1 (the first user message) 1, \
                     msg-3 (pinned) 1";
@@ -278,9 +278,9 @@ fn check_window(request: &Request<'_>, history: &History<'_>) {
     assert_eq!(window.tokens, window.parts.iter().map(|part| part.tokens).sum::<u64>());
     assert_eq!(window.tokens, window.report.tokens_after);
     let counted: u64 = window.parts.iter().map(|part| cost(part, history)).sum();
-    assert_eq!(window.tokens, counted, "what parts cost is what they say");
+    assert_eq!(window.tokens, counted, "a part has another cost than it says");
     let shown: Vec<u64> = window.parts.iter().filter_map(|part| part.message).collect();
-    assert!(shown.is_sorted_by(|a, b| a < b), "in the order of the log, none twice");
+    assert!(shown.is_sorted_by(|a, b| a < b), "messages are repeated or out of order");
     for unit in &history.units {
         let there = |message: &&Message| shown.binary_search(&message.number).is_ok();
         let count = history.members(unit).filter(there).count();
@@ -297,7 +297,7 @@ fn check_window(request: &Request<'_>, history: &History<'_>) {
     for entry in &window.report.entries {
         assert!(entry.fate != Fate::Dropped || entry.after == 0, "{entry:?}");
     }
-    assert_eq!(build(request).as_ref(), Ok(&window), "the same again");
+    assert_eq!(build(request).as_ref(), Ok(&window), "a second build differs");
 }
 
 fn cost(part: &Part, history: &History<'_>) -> u64 {

@@ -28,8 +28,8 @@ const RECENT: f64 = 0.1;
 /// everything below the target. A larger share keeps more of the text that is used later, but makes
 /// cached prompts invalid more often. `docs/benchmarks.md` has measurements of both.
 const LINES: f64 = 0.35;
-/// Maximum size of this least room, in tokens. The first lines are the best, so that in a large
-/// window, more of them are not worth a fold that comes sooner.
+/// Maximum number of tokens that [`LINES`] gives to lines. The best lines come first, so in a large
+/// window, further lines are not worth giving up messages sooner.
 const MOST_LINES: f64 = 8000.0;
 /// Share of the budget for the note about left-out messages.
 const RESERVE: f64 = 0.05;
@@ -171,8 +171,8 @@ impl<'a, 'h> Fold<'a, 'h> {
         }
         self.target = target;
         if self.uses_tools {
-            // Half of this share stays free below the trigger, so that the next message does not
-            // cause the next fold.
+            // Half of the room for lines stays free below the trigger, so that the next message
+            // does not make the history too large again.
             let room = self.budget.saturating_sub(self.fixed) as f64;
             let least = (room * LINES).min(MOST_LINES) as u64;
             let most = trigger.saturating_sub(least / 2);

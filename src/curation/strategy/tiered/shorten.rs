@@ -29,7 +29,7 @@ fn ends(message: &Message) -> Option<String> {
     let tail = tail.find('\n').filter(|at| *at < TAIL / 2).map_or(tail, |at| &tail[at + 1..]);
     let missing = text.len() - head.len() - tail.len();
     Some(format!(
-        "{head}\n[… {missing} bytes are left out here; msg-{} in the log has all …]\n{tail}",
+        "{head}\n[… {missing} bytes are left out here; msg-{} in the log is complete …]\n{tail}",
         message.number
     ))
 }

@@ -27,8 +27,8 @@ const IN_QUERY: f64 = 1.0;
 /// Share of a specific's weight that remains once it was shown in the agent's words: the content
 /// that it names is in the results.
 const TOLD: f64 = 0.1;
-/// Number of lines that differ only in their numbers, from which on these numbers are ignored. Such
-/// lines are added to each result by tools and their hosts, with times and identifiers.
+/// If at least this many lines differ only in their numbers, these numbers are ignored. Tools and
+/// their hosts add such lines, with times and identifiers, to each result.
 const REPEATED: usize = 4;
 /// Number of bytes that are read, from the newest message on. Beyond that, lines are not found.
 const READ: usize = 384 << 10;
@@ -54,7 +54,7 @@ impl Line<'_> {
     }
 }
 
-/// How much of a message is shown without its lines.
+/// The part of a message that is shown before lines are chosen from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sight {
     /// All of it.
