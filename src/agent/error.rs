@@ -35,7 +35,9 @@ pub enum AgentError {
         known: Vec<String>,
     },
     /// The maximum number of providers is configured already.
-    #[error("there are already {most} providers, the maximum; give the name of the one to replace")]
+    #[error(
+        "there are already {most} providers, the maximum; give the name of a provider to replace"
+    )]
     TooManyProviders {
         /// Maximum number of providers.
         most: usize,
@@ -47,7 +49,7 @@ pub enum AgentError {
         name: String,
     },
     /// A project's folder is given as a relative path.
-    #[error("project must be an absolute folder name")]
+    #[error("project must be the absolute name of a folder")]
     RelativeProject,
     /// The parts that cannot be left out exceed the model's limit.
     #[error("{source}")]

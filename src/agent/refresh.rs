@@ -193,7 +193,7 @@ pub(crate) fn current(
         found.into_iter().map(|(old, new)| (old.id, new)).collect();
     match stored {
         Ok(stored) => now.extend(stored.into_iter().map(|item| (item.id, item))),
-        Err(error) => tracing::debug!("cannot keep items that were brought up to date: {error}"),
+        Err(error) => tracing::debug!("cannot store items that were brought up to date: {error}"),
     }
     for view in &mut views {
         if let Some(item) = now.remove(&view.item.id) {

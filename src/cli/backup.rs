@@ -14,8 +14,8 @@ use crate::visible::visible_path;
 
 /// Write the whole state to one file, whether or not a server is running.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  contexture backup ~/contexture-backup.db\n\nThe file is read \
-    back before the program ends. It is an SQLite database, followed by a line\nwith its \
+#[command(after_help = "Example:\n  contexture backup ~/contexture-backup.db\n\nThe program \
+    reads the file back to check it. The file is an SQLite database, followed by\na line with its \
     hash. Only you can read it.")]
 pub(super) struct Backup {
     /// The file to write

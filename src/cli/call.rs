@@ -131,7 +131,10 @@ impl Call {
     async fn ask_owner(&self, folder: &Path, line: &[u8]) -> anyhow::Result<Reply> {
         let socket = owner(folder).and_then(|owner| owner.socket);
         let socket = socket.with_context(|| {
-            format!("the server that owns {} does not listen on a socket", visible_path(folder))
+            format!(
+                "the server that owns {} does not listen on a socket; stop it and try again",
+                visible_path(folder)
+            )
         })?;
         ask_socket(&socket, line, self.json).await
     }
@@ -250,7 +253,7 @@ async fn converse(
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line).await? == 0 {
-            bail!("the server ended before it answered");
+            bail!("the server ended before it answered; try again");
         }
         let value = match json {
             true => from_json(line.as_bytes())?,

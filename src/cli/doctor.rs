@@ -50,7 +50,7 @@ impl Doctor {
         if let Some(folder) = setup.state.as_ref().filter(|_| self.repair) {
             match repair(folder) {
                 Ok(steps) => findings = [steps, self::findings(&setup)].concat(),
-                Err(error) => findings.push(bad(format!("not repaired: {error:#}"))),
+                Err(error) => findings.push(bad(format!("the state was not repaired: {error:#}"))),
             }
         }
         findings.extend(agents(&setup));
@@ -200,7 +200,7 @@ fn repair(folder: &Path) -> anyhow::Result<Vec<Finding>> {
     }
     recovery::check_all(&Files::new(folder), &mut store)?;
     steps.push(good(
-        "repair: read all of the database, its copy and its log; they are sound".to_owned(),
+        "repair: the database, its copy and its log were read completely and are sound".to_owned(),
     ));
     for backup in recovery::backup::list(&Files::new(folder)) {
         if let Err(error) = recovery::backup::check(&backup.path) {
@@ -220,7 +220,7 @@ fn kept_beside(folder: &Path) -> Vec<Finding> {
         let bytes: u64 = backups.iter().map(|backup| backup.bytes).sum();
         let taken = match backups.len() {
             1 => format!("it takes {bytes} bytes"),
-            count => format!("all {count} take {bytes} bytes"),
+            count => format!("all {count} backups take {bytes} bytes"),
         };
         findings.push(good(format!("the last backup was made at {at}; {taken}")));
     }

@@ -67,5 +67,6 @@ fn token(setup: &Setup) -> anyhow::Result<SecretHash> {
     if setup.config.secret_file.is_none() && !path.exists() {
         make_secret(&path).with_context(|| format!("cannot write {}", visible_path(&path)))?;
     }
-    read_secret(Some(&path), &[])?.context("the file has no token")
+    read_secret(Some(&path), &[])?
+        .with_context(|| format!("{} contains no token", visible_path(&path)))
 }

@@ -79,7 +79,7 @@ impl Import {
             }
         };
         let answer: Answer = answer.decode().map_err(|error| {
-            anyhow::anyhow!("the server's answer has a {} that {}", error.path, error.message)
+            anyhow::anyhow!("the server's answer is not valid: {} {}", error.path, error.message)
         })?;
         let is_whole = answer.files.iter().all(|file| file.error.is_none());
         say(&self.shown(&answer))?;
@@ -126,7 +126,7 @@ impl Import {
         let Answer { sessions, messages, other_files, .. } = answer;
         let _ = write!(text, "{done} {messages} messages; new sessions: {sessions}");
         if *other_files > 0 {
-            let _ = write!(text, "; other files: {other_files}");
+            let _ = write!(text, "; files left out: {other_files}");
         }
         text.push_str(".\n");
         text

@@ -67,7 +67,7 @@ impl Receipt {
 
     fn write(&self, text: &str) -> anyhow::Result<()> {
         self.make_folder()?;
-        std::fs::write(&self.0, text).context("cannot record what was given")
+        std::fs::write(&self.0, text).context("cannot record which changes the session received")
     }
 
     fn make_folder(&self) -> anyhow::Result<()> {

@@ -22,8 +22,8 @@ use crate::visible::visible;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  contexture serve --stdio\n  contexture serve --unix --tcp \
     127.0.0.1:4005\n\nOne server owns a state folder. A second `serve --stdio`, `--tcp` or \
-    `--inferior` over the same\nfolder becomes a bridge to the first server; the last two take its \
-    place once it ends.")]
+    `--inferior` over the same\nfolder becomes a bridge to the first server. With `--tcp` or \
+    `--inferior`, it takes the place of the\nfirst server once that ends.")]
 pub(super) struct Serve {
     /// Serve over standard input and output; the server ends when its input ends
     #[arg(long)]

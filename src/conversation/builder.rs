@@ -25,7 +25,7 @@ use crate::tokens::model::Override;
 use crate::tokens::{Counter, TokenizerName};
 
 /// Options for opening a [`Conversation`].
-#[must_use = "a conversation is opened by `open`"]
+#[must_use = "call `open` to open the conversation"]
 pub struct Builder {
     name: String,
     folder: Option<PathBuf>,

@@ -116,7 +116,7 @@ pub enum EngineError {
         session: String,
     },
     /// There is no rollback to undo.
-    #[error("no rollback of {session:?} to undo")]
+    #[error("no rollback to undo in {session:?}")]
     NoRollback {
         /// Name of the session.
         session: String,
@@ -239,7 +239,7 @@ fn no_session(name: Option<&str>) -> String {
 
 fn known_deleted(known: &[String]) -> String {
     match known.is_empty() {
-        true => "none is deleted".to_owned(),
+        true => "there are no deleted sessions".to_owned(),
         false => known_names("delete-session", known),
     }
 }

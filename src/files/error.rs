@@ -61,7 +61,7 @@ pub enum FileError {
         what: &'static str,
     },
     /// The range begins or ends after the last line.
-    #[error("{path:?} has {}, so {} is past its end; ask for lines within it", lines(*total_lines), range(*start, *end))]
+    #[error("{path:?} has {}, so the range {} is past its end; ask for lines within the file", lines(*total_lines), range(*start, *end))]
     PastEnd {
         /// Requested path.
         path: PathBuf,
@@ -89,7 +89,7 @@ pub enum FileError {
         folder: PathBuf,
     },
     /// The path is relative, so it could mean different files to client and server.
-    #[error("file names must begin with / or ~/, got {path:?}; expand it first")]
+    #[error("file names must begin with / or ~/, got {path:?}; expand the name first")]
     NotAbsolute {
         /// Name as it was given.
         path: String,
@@ -215,7 +215,7 @@ mod tests {
         check(
             &FileError::PastEnd { path: path(), start: 4, end: Some(9), total_lines: 5 },
             "past-end",
-            r#""/a\nb" has 5 lines, so 4-9 is past its end; ask for lines within it"#,
+            r#""/a\nb" has 5 lines, so the range 4-9 is past its end; ask for lines within the file"#,
         );
         check(
             &FileError::BadRange { start: 0, end: None },

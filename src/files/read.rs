@@ -260,7 +260,12 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         fs::write(temp.path().join("x"), "1\n2\n3").unwrap();
         let error = read(&temp.path().join("x"), Some((2, Some(9))), &ReadOptions::default());
-        assert!(error.unwrap_err().to_string().contains("has 3 lines, so 2-9 is past its end"));
+        assert!(
+            error
+                .unwrap_err()
+                .to_string()
+                .contains("has 3 lines, so the range 2-9 is past its end")
+        );
     }
 
     #[test]

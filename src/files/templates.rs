@@ -41,7 +41,7 @@ pub struct Listed {
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     /// The name is not valid for a template.
-    #[error("a template's name can have letters, digits, spaces, dots, - and _, got {0:?}")]
+    #[error("a template's name may have only letters, digits, spaces, dots, - and _, got {0:?}")]
     BadName(String),
     /// There is no template of this name.
     #[error("no template {name:?}; existing: {}", .known.join(", "))]
@@ -53,9 +53,9 @@ pub enum FindError {
     },
     /// Only an untrusted project has a template of this name.
     #[error(
-        "the template {name:?} is the project's own, and {} is not trusted; look at its \
-         {PROJECT_FOLDER}, then trust it with M-x contexture-trust-project, or in a shell with \
-         contexture trust DIR",
+        "the template {name:?} belongs to the project {}, which is not trusted; look at its \
+         {PROJECT_FOLDER}, then trust the project with M-x contexture-trust-project, or in a \
+         shell with contexture trust DIR",
         crate::visible::visible_path(project)
     )]
     Untrusted {
@@ -353,7 +353,7 @@ mod tests {
         let error = TemplateFolders::default().find("goal").unwrap_err().to_string();
         assert!(error.starts_with("no template \"goal\"; existing: code-review, "), "{error}");
         let error = TemplateFolders::default().find("../x").unwrap_err().to_string();
-        assert!(error.starts_with("a template's name can have"), "{error}");
+        assert!(error.starts_with("a template's name may have"), "{error}");
     }
 
     #[test]

@@ -54,8 +54,8 @@ async fn with_token(
     match given.is_some_and(|given| token.is(given)) {
         true => next.run(request).await,
         false => {
-            let advice = "send the header Authorization: Bearer TOKEN; the manual's chapter With \
-                          agents says where the token is\n";
+            let advice = "send the header Authorization: Bearer TOKEN; the chapter \"With agents\" \
+                          of the manual says where the token is\n";
             (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer")], advice)
                 .into_response()
         }

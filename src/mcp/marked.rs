@@ -88,7 +88,10 @@ pub(super) fn named(left_out: &[Verdict]) -> String {
     match each.is_empty() {
         true => String::new(),
         false => {
-            format!("\nNot whole: {}. `explain` says why; `read` shows an item.\n", each.join(", "))
+            format!(
+                "\nCut or left out: {}. `explain` says why; `read` shows an item.\n",
+                each.join(", ")
+            )
         }
     }
 }

@@ -52,7 +52,7 @@
   (contexture-setup-tests--with
     (make-directory (concat contexture-ert-directory ".gemini/settings.json") t)
     (should (string-match-p
-             "not a plain file"
+             "not a regular file"
              (cadr (should-error (contexture-setup-agent "gemini") :type 'user-error))))))
 
 (ert-deftest contexture-setup-agent-reads-an-agent-and-a-place ()

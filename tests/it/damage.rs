@@ -258,7 +258,7 @@ fn a_backup_is_whole_while_the_server_runs_and_comes_back() {
     assert!(home.fail(&["backup", name]).contains("already exists"));
     assert!(home.fail(&["restore", name]).contains("contexture call shutdown"));
     let report = String::from_utf8(home.run(&["doctor", "--repair"]).stdout).unwrap();
-    assert!(report.contains("not repaired") && report.contains("shutdown"), "{report}");
+    assert!(report.contains("was not repaired") && report.contains("shutdown"), "{report}");
     client.add("*shared*", "two");
     client.ok("shutdown", "nil");
     drop(server);

@@ -318,7 +318,7 @@ fn a_chat_goes_on_by_words_alone_when_embeddings_fail_or_are_slow() {
         let status = client.notification("progress");
         assert_eq!(status["kind"], "status", "{status}");
         let text = status["text"].as_str().unwrap();
-        assert!(text.contains("by their words alone: failed: "), "{text}");
+        assert!(text.contains("by words only: failed: "), "{text}");
     }
 }
 

@@ -156,7 +156,7 @@ fn items_that_are_too_long_are_cut() {
     for _ in 0..5 {
         emacs.add(&manager, &"\u{1}\"long\" words ".repeat(3_000));
     }
-    assert!(prompted(&home, "one").contains("Not whole: "));
+    assert!(prompted(&home, "one").contains("Cut or left out: "));
     assert_eq!(prompted(&home, "one"), "");
 }
 

@@ -278,7 +278,7 @@ fn what_does_not_fit_is_named_and_explained() {
     emacs.add(&manager, "short");
     has(&agent.tool("explain", json!({})), &["leaves nothing out of 2 items"]);
     let text = agent.tool("context", json!({ "budget": 300 }));
-    has(&text, &["short", "Not whole: ", &long]);
+    has(&text, &["short", "Cut or left out: ", &long]);
     let why = agent.tool("explain", json!({}));
     has(&why, &["1 of 2 items", &long, "tokens"]);
     has(&agent.tool("explain", json!({ "id": long })), &[&long]);

@@ -176,7 +176,7 @@ fn files_that_cannot_be_edited_safely_are_refused() {
     refused("not UTF-8");
     std::fs::remove_file(&settings).unwrap();
     std::fs::create_dir(&settings).unwrap();
-    refused("not a plain file");
+    refused("not a regular file");
     std::fs::remove_dir(&settings).unwrap();
     let outside = home.write("outside.json", "{}");
     symlink(&outside, &settings).unwrap();

@@ -49,12 +49,12 @@ impl Chat {
                 () if last => (
                     Outcome::Refused,
                     format!(
-                        "a turn has at most {} rounds of calls; answer without calls now",
+                        "a turn may have at most {} rounds of tool calls; answer without calling tools now",
                         begun.max_rounds
                     ),
                 ),
                 () if at >= MAX_CALLS => {
-                    (Outcome::Refused, format!("an answer may call at most {MAX_CALLS} tools"))
+                    (Outcome::Refused, format!("an answer may make at most {MAX_CALLS} tool calls"))
                 }
                 () => self.carry_out_one(called, &mut always).await,
             };
@@ -137,7 +137,7 @@ impl Chat {
         let mut question = self.job.services.approvals.ask(session, approval);
         if !self.events.send(TurnEvent::Approval(approval(question.number))) {
             let why = "nobody could be asked, because nobody receives the events of this turn; \
-                       tools that are allowed beforehand need no permission";
+                       call only tools that the user allowed beforehand";
             return Err(why.to_owned());
         }
         self.tell_of_approval(question.number, true).await;

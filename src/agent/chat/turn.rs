@@ -34,7 +34,7 @@ impl Chat {
             return Ok(self.reply(begun, whole, Some(said.number)));
         }
         if let Some(why) = &self.embedded.failure {
-            self.status(format!("memories are found by their words alone: {why}"));
+            self.status(format!("memories are searched by words only: {why}"));
         }
         if begun.turn.summarized.is_some() {
             self.status("older turns were summarized".to_owned());
@@ -143,7 +143,10 @@ impl Chat {
         self.status("summarizing older turns".to_owned());
         let Described { prepared, outcome } = described(&self.job, Some(ahead)).await?;
         if let Some(Outcome { provider, failure: Some(why) }) = &outcome {
-            self.status(format!("the summary has no description by {provider}: {}", visible(why)));
+            self.status(format!(
+                "{provider} did not describe the summarized turns: {}",
+                visible(why)
+            ));
         }
         Ok((Arc::new(prepared), outcome))
     }

@@ -93,7 +93,7 @@ pub(crate) async fn rehearse(
 
 async fn outcome_of(mut run: NotesRun<'_>, deadline: Duration) -> Result<TurnNotes, AgentError> {
     let outcome = timeout(deadline, run.run()).await.unwrap_or_else(|_| {
-        Stopped::failed(format!("it took longer than {} seconds", deadline.as_secs()))
+        Stopped::failed(format!("note-taking took longer than {} seconds", deadline.as_secs()))
     });
     let NotesRun { mut view, step, stored, .. } = run;
     let taken = match outcome {
@@ -163,7 +163,7 @@ impl TurnNotes {
                 fail(&mut self.view, NotesStep::Store, error.to_string());
                 match kept(services, &self.view).await {
                     Ok(id) => self.id = Some(id),
-                    Err(error) => tracing::warn!("cannot store failed notes: {error}"),
+                    Err(error) => tracing::warn!("cannot store that note-taking failed: {error}"),
                 }
             }
             Err(error) => tracing::warn!("cannot store the outcome of note-taking: {error}"),

@@ -34,7 +34,7 @@ fn what_takes_too_long_has_failed_where_it_was() {
     let managed = stuck(Duration::ZERO, CancellationToken::new()).ok().unwrap();
     assert_eq!(managed.view.status, "failed");
     assert_eq!(managed.view.step.as_deref(), Some("history"));
-    assert_eq!(managed.view.reason.as_deref(), Some("it took longer than 0 seconds"));
+    assert_eq!(managed.view.reason.as_deref(), Some("note-taking took longer than 0 seconds"));
     assert!(!managed.has_view());
 }
 

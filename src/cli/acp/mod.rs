@@ -50,7 +50,8 @@ const SIGNALS: [Signal; 6] =
 /// Run an agent that speaks the Agent Client Protocol, and add the latest changes to each prompt.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  contexture acp -- opencode acp\n  contexture acp -- \
-    claude-agent-acp\n\nPut it before the command by which your editor starts the agent.")]
+    claude-agent-acp\n\nIn your editor's settings, put `contexture acp --` before the command that \
+    starts the agent.")]
 pub(super) struct Acp {
     /// Do not record the sessions
     #[arg(long)]

@@ -102,7 +102,7 @@ impl Agent {
             }
             (Self::Gemini, Place::Project(_)) => "Gemini CLI reads this once you trust the folder.",
             (Self::OpenCode, _) => {
-                "OpenCode has no hooks; its model gets what you mark by calling the tool context."
+                "OpenCode has no hooks; its model gets what you mark by calling the tool `context`."
             }
             (Self::Claude | Self::Gemini, Place::User) => "",
         }

@@ -21,7 +21,7 @@ use crate::visible::visible_path;
 /// Maximum time that all commands of an agent may take.
 const LONGEST: Duration = Duration::from_secs(5);
 
-const UNTRUSTED: &str = "; Codex runs them once you trust them: enter /hooks there";
+const UNTRUSTED: &str = "; Codex runs the hooks once you trust them: enter /hooks in Codex";
 
 /// The result of checking an agent.
 pub(in crate::cli) struct Checked {
@@ -125,13 +125,13 @@ impl Scratch {
     fn new(name: &str) -> anyhow::Result<Self> {
         let name = format!("contexture-doctor-{}-{name}", std::process::id());
         let folder = std::env::temp_dir().join(name);
-        DirBuilder::new().mode(0o700).create(&folder).context("cannot make a folder")?;
+        DirBuilder::new().mode(0o700).create(&folder).context("cannot create a scratch folder")?;
         Ok(Self(folder))
     }
 
     /// Starts a server of the Model Context Protocol, and returns the number of its tools.
     fn ask_server(&self, words: &[String], end: Instant) -> anyhow::Result<usize> {
-        let (program, args) = words.split_first().context("no command")?;
+        let (program, args) = words.split_first().context("its entry has no command")?;
         let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {},
             "clientInfo": { "name": "contexture doctor", "version": env!("CARGO_PKG_VERSION") } });
         let input = [

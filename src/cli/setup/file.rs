@@ -99,7 +99,7 @@ impl Found {
 }
 
 fn check(meta: &Metadata) -> anyhow::Result<()> {
-    ensure!(meta.is_file(), "it is not a plain file");
+    ensure!(meta.is_file(), "it is not a regular file");
     let user = rustix::process::geteuid().as_raw();
     ensure!(meta.uid() == user, "it belongs to another user");
     ensure!(meta.len() <= LARGEST, "it is larger than {LARGEST} bytes");

@@ -86,14 +86,14 @@ impl SetUp {
             return Ok(Place::User);
         }
         let folder = std::env::current_dir().context("cannot find the current folder")?;
-        let root =
-            project_root(&true_name(&folder)).context("the current folder is not in a project")?;
+        let root = project_root(&true_name(&folder))
+            .context("the current folder is not in a project; go to one, or omit --project")?;
         Ok(Place::Project(root))
     }
 
     /// Returns the options that agents must give, to use the same state as this command.
     fn options(&self, common: &Common) -> anyhow::Result<Vec<PathBuf>> {
-        ensure!(!common.ephemeral, "--ephemeral keeps no state that an agent could share");
+        ensure!(!common.ephemeral, "--ephemeral keeps no state that an agent could share; omit it");
         let mut options = Vec::new();
         for (name, path) in [("--state", &common.state), ("--config", &common.config)] {
             if let Some(path) = path {

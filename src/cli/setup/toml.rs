@@ -29,7 +29,7 @@ pub(super) fn add(text: &str, words: &[String]) -> Result<Edit, String> {
     }
     let new = format!("{text}{}", block(text, words));
     parse(&new)
-        .map_err(|_| format!("{SERVERS} is not a table with a heading; add to it by hand"))?;
+        .map_err(|_| format!("{SERVERS} is not a table with a heading; add the entry by hand"))?;
     Ok(Edit::between(text, &new))
 }
 

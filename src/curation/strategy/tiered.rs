@@ -43,8 +43,8 @@ impl Strategy for Tiered {
     }
 
     fn doc(&self) -> &'static str {
-        "Leaves out old messages, and keeps a ledger of them and the lines that the work at hand \
-         names. Works in batches, so that prompt caches stay valid; with a query, the best matches \
+        "Leaves out old messages, and keeps a ledger of them and their lines about the current \
+         work. Works in batches, so that prompt caches stay valid; with a query, the best matches \
          stay."
     }
 
@@ -232,7 +232,7 @@ impl<'a, 'h> Draft<'a, 'h> {
             Form::Whole => (Fate::Kept, "new enough to stay whole"),
             Form::Spilled => (Fate::Shortened, "a large result, cut to its beginning and end"),
             Form::Masked => (Fate::Shortened, "an old result of a tool"),
-            Form::Dropped => (Fate::Dropped, "no room for units this old"),
+            Form::Dropped => (Fate::Dropped, "no room for messages this old"),
         };
         let reason = match fate {
             Fate::Kept if self.history.is_folded(unit.members[0]) => AGAIN,

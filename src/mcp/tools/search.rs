@@ -74,7 +74,7 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
         }
     };
     if given.query.trim().is_empty() {
-        return Err(Trouble::Wrong("`query` must have a word to search for".to_owned()));
+        return Err(Trouble::Wrong("`query` must contain a word to search for".to_owned()));
     }
     let search = Search { asked, project, query: given.query, limit };
     let (mut counts, mut lines) = (Vec::new(), Vec::new());

@@ -118,7 +118,8 @@ impl Request {
             files::resolve(&name, project.as_deref().map(Path::new)).map_err(|_| {
                 let name = json_text(&Value::Str(name));
                 format!(
-                    "{name} is not an absolute file name, and the session has no project folder"
+                    "{name} is not an absolute file name, and the session has no project folder; \
+                     give an absolute name"
                 )
             })
         });

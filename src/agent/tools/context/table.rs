@@ -29,10 +29,10 @@ pub(crate) static ALL: &[ContextTool] = &[
     },
     ContextTool {
         name: "add_file",
-        description: "Adds a file, or some of its lines, to your context, where you then see it.",
+        description: "Adds a file, or some of its lines, to your context.",
         arguments: &[
             required("path", "string", "The file, absolute or relative to the project."),
-            optional("start_line", "integer", "The first line, from 1."),
+            optional("start_line", "integer", "The first line, counted from 1."),
             optional("end_line", "integer", "The last line."),
         ],
         phrase: "add the file",
@@ -40,22 +40,22 @@ pub(crate) static ALL: &[ContextTool] = &[
     },
     ContextTool {
         name: "add_text",
-        description: "Adds a text of your own to your context, where you then see it.",
-        arguments: &[required("content", "string", "The text.")],
+        description: "Adds a text of your own to your context.",
+        arguments: &[required("content", "string", "The text to add.")],
         phrase: "add a text",
         read: Request::add_text,
     },
     ContextTool {
         name: "drop_context",
         description: "Removes items from your context; the user can restore them.",
-        arguments: &[required("ids", "array", "The items' ids.")],
+        arguments: &[required("ids", "array", "The ids of the items.")],
         phrase: "drop the items",
         read: Request::drop_context,
     },
     ContextTool {
         name: "search_memory",
         description: "Finds memories of earlier work that match a text.",
-        arguments: &[required("query", "string", "The text.")],
+        arguments: &[required("query", "string", "The text to match.")],
         phrase: "search the memories for",
         read: Request::search_memory,
     },
@@ -63,7 +63,7 @@ pub(crate) static ALL: &[ContextTool] = &[
         name: "search_session",
         description: "Searches this conversation for words, including messages that you do not \
                       see.",
-        arguments: &[required("query", "string", "The words.")],
+        arguments: &[required("query", "string", "The words to search for.")],
         phrase: "search the conversation for",
         read: Request::search_session,
     },

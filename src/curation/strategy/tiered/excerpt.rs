@@ -11,9 +11,9 @@ const MISSING: &str = "…";
 /// Maximum number of lines of a message that are listed without naming their message.
 const FEW: usize = 4;
 /// Heading of the messages with many lines.
-const MANY: &str = "Lines of these messages that the work names:";
+const MANY: &str = "Lines of these messages about the current work:";
 /// Heading of the other lines.
-const LISTED: &str = "Lines that the work names, each after the number of its message:";
+const LISTED: &str = "Lines about the current work, each after the number of its message:";
 
 /// Writes the chosen lines of left-out messages, which must be in the order of the log. For a
 /// message with many lines, the message is named before its lines. The other lines follow as a
