@@ -43,7 +43,7 @@ pub struct Approval {
     pub tool: String,
     /// Arguments, as JSON.
     pub arguments: String,
-    /// Description of the call in one line, to show to the user.
+    /// One-line description of the call for the user.
     pub phrase: String,
     /// Place outside the session's project that the call reaches, if any.
     pub outside: Option<String>,

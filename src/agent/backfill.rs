@@ -107,7 +107,7 @@ impl Backfill {
     }
 
     /// Returns some memories without a vector, newest first. Before the model's name is known,
-    /// returns only the newest memory; its vector tells the name.
+    /// returns only the newest memory, since computing its vector reveals the name.
     async fn memories(&mut self) -> Result<Vec<Text>, EngineError> {
         let limit = (BATCH + self.refused.len()) as u64;
         let name = self.embedding.name();

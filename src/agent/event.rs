@@ -49,7 +49,7 @@ pub(crate) trait EventSink: Send + Sync {
     /// Takes note that the user's message is in the log.
     fn begun(&self) {}
 
-    /// Waits until there is room for more events, for a limited time.
+    /// Waits, for a limited time, until there is room for more events.
     fn room(&self) -> Later<'_, ()> {
         Box::pin(std::future::ready(()))
     }

@@ -105,8 +105,8 @@ struct AddedTo {
     /// Ids of items that became part of this item; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     absorbed: Vec<ItemId>,
-    /// Id of the item that has the whole file. This item is then not rendered, since that item is.
-    /// Absent if there is no such item.
+    /// Id of the item that has the whole file and is rendered instead of this item. Absent if there
+    /// is no such item.
     #[serde(skip_serializing_if = "Option::is_none")]
     covered_by: Option<ItemId>,
     /// Ids of the items of the same file that are not rendered because this item has the whole

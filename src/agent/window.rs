@@ -37,7 +37,7 @@ pub(crate) struct Purpose {
     pub may_grow: bool,
     /// Current question, for strategies that use it.
     pub query: Option<String>,
-    /// Vector of the question, by the model of the material's vectors.
+    /// Vector of the question, computed by the same model as the vectors of the messages.
     pub vector: Option<Vec<f32>>,
     /// Texts besides the conversation.
     pub sections: Sections,

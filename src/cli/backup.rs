@@ -81,7 +81,7 @@ impl Restore {
     }
 }
 
-/// Takes the state folder for a command that must not run while a server is running.
+/// Takes ownership of the state folder, for a command that must not run while a server is running.
 pub(super) fn own(folder: &Path) -> anyhow::Result<Owned> {
     match Owned::take(folder) {
         Err(error @ FolderError::Taken { .. }) => {

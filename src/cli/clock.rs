@@ -38,7 +38,7 @@ pub(super) fn clock(fixed: Option<&FixedTime>) -> anyhow::Result<Clock> {
         Some(FixedTime::In(file)) => {
             let shown = Cell::new(read(&file)?);
             Box::new(move || {
-                // A file that is gone, as at the end of a test, leaves the clock as it is.
+                // If the file is gone, as at the end of a test, the clock keeps its time.
                 shown.set(read(&file).unwrap_or(shown.get()));
                 shown.get().saturating_mul(1000)
             })

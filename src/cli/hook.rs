@@ -203,7 +203,7 @@ fn is_readable(end: Instant) -> anyhow::Result<bool> {
     Ok(retry_on_intr(|| poll(&mut awaited, Some(&left)))? > 0)
 }
 
-/// The way to the server.
+/// Access to the server.
 struct Way {
     runtime: Runtime,
     reach: Arc<Reach>,
@@ -276,7 +276,7 @@ impl Agent {
     fn forgets(&self, source: Option<&str>) -> bool {
         match source {
             Some("clear" | "compact") => true,
-            // Gemini CLI resumes a session without what hooks added.
+            // When Gemini CLI resumes a session, the texts that hooks added are missing.
             Some("resume") => self.name == "gemini",
             _ => false,
         }

@@ -46,7 +46,7 @@ impl Agents {
     }
 }
 
-/// The way to the server of this process.
+/// Access to the server of this process.
 struct InProcess(Server);
 
 impl Dial for InProcess {

@@ -67,7 +67,7 @@ async fn serve(setup: Setup, projects: Projects) -> anyhow::Result<()> {
     served
 }
 
-/// The way to the server of the state folder, which may be in this process.
+/// Access to the server of the state folder. The server may be in this process.
 pub(super) struct Reach {
     setup: Setup,
     here: Mutex<Option<Here>>,

@@ -78,8 +78,8 @@ fn socket_name(state: Option<&Path>) -> anyhow::Result<String> {
     Ok(format!("{}.sock", &hash[..16]))
 }
 
-/// Lets a write beyond the file size limit fail instead of killing the process, for as long as the
-/// value lives.
+/// Lets a write beyond the file size limit fail instead of killing the process, as long as the
+/// returned value lives.
 pub(super) fn survive_full_files() -> io::Result<Signal> {
     signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
 }

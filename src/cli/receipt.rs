@@ -34,7 +34,7 @@ impl Receipt {
     }
 
     /// Notes that the agent is about to forget the items that it was given. The next
-    /// [`note`](Self::note) takes this back.
+    /// [`note`](Self::note) cancels this.
     pub(super) fn forget(&self) -> anyhow::Result<()> {
         match self.number() {
             Some(number) => self.write(&format!("{number}\n{FORGOTTEN}\n")),

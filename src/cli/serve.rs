@@ -226,12 +226,12 @@ struct Doors {
     tcp: Option<TcpListener>,
     /// Listener for the Emacs that started this program.
     inferior: Option<TcpListener>,
-    /// Port that was picked, until it is printed.
+    /// Port that was picked but is not printed yet.
     unsaid: Option<u16>,
 }
 
 impl Doors {
-    /// Prints the port that was picked, once clients can come.
+    /// Prints the port that was picked, once clients can connect.
     fn say_port(&mut self) -> anyhow::Result<()> {
         self.unsaid.take().map_or(Ok(()), |port| say(&format!("{port}\n")))
     }

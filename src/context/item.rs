@@ -97,7 +97,7 @@ names! {
     /// The state of an item compared with its file.
     #[cfg_attr(feature = "server", schemars(rename = "ItemState"))]
     State {
-        /// The item has the text of its file now, or came from no file.
+        /// The item has the current text of its file, or came from no file.
         Fresh => "fresh",
         /// The text in the file has changed since the item was taken.
         Stale => "stale",

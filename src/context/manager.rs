@@ -192,8 +192,8 @@ impl Manager {
         change
     }
 
-    /// Plans to replace the content of items. Each keeps its place, and takes the pin of its
-    /// update.
+    /// Plans to replace the content of items. Each item keeps its place, and is pinned if its
+    /// update is.
     ///
     /// # Errors
     /// [`ManagerError::NoSuchItem`].

@@ -117,7 +117,7 @@ impl Conversation {
         Turn::new(self.clone(), message.into())
     }
 
-    /// Answers a turn's question whether a tool may be called. `number` is the number of the
+    /// Answers a turn's question of whether a tool may be called. `number` is the number of the
     /// question, which [`TurnEvent::Approval`](crate::TurnEvent::Approval) contains. Returns
     /// whether the turn still waited for the answer.
     pub fn approve(&self, number: u64, decision: Decision) -> bool {

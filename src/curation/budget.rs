@@ -73,7 +73,7 @@ impl Budget {
         self.window
     }
 
-    /// Returns the maximum number of tokens that are used.
+    /// Returns the maximum number of tokens that are used of the model's window.
     pub(crate) fn practical(&self) -> u64 {
         self.practical
     }

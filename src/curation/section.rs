@@ -43,7 +43,7 @@ names! {
 pub struct Counted {
     /// The text.
     pub text: Arc<str>,
-    /// Number of tokens, unscaled, by the counter of the window's measure.
+    /// Number of tokens by the counter of the window's measure, before scaling.
     pub tokens: u64,
 }
 

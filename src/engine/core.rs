@@ -113,7 +113,7 @@ impl Engine {
         self.events.push(Event::ProvidersChanged { method, provider });
     }
 
-    /// Announces with an event that a client has begun or stopped to offer tools.
+    /// Announces with an event that a client has started or stopped offering tools.
     pub(crate) fn note_tools(&mut self, is_for_agents: bool) {
         self.events.push(Event::ToolsChanged { is_for_agents });
     }
@@ -163,7 +163,8 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn recorded(&mut self, name: &str) -> Result<Option<String>, EngineError> {
-        // Nearly every request is new. Thanks to the hashes, the store is not searched for it.
+        // A request with an unknown hash is new, as nearly all are, so the store is not searched
+        // for it.
         match self.known_requests()?.contains(&hash_of(name)) {
             true => Ok(self.store.recall(name)?),
             false => Ok(None),
@@ -293,8 +294,8 @@ impl Engine {
         self.store.refusal()
     }
 
-    /// Commits all changes and returns the source of a backup; `None` if nothing is stored in
-    /// files.
+    /// Commits all changes and returns a snapshot from which a backup can be made; `None` if
+    /// nothing is stored in files.
     ///
     /// # Errors
     /// [`EngineError::Store`].

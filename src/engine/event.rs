@@ -61,12 +61,12 @@ pub enum Event {
         /// Name of the provider.
         provider: String,
     },
-    /// A client has begun or stopped to offer tools.
+    /// A client has started or stopped offering tools.
     ToolsChanged {
-        /// True if agents other than the server's own may call, or could call, one of them.
+        /// True if agents other than the server's own can, or could, call one of the tools.
         is_for_agents: bool,
     },
-    /// A turn has begun or stopped to wait for the user's approval of a tool call.
+    /// A turn has started or stopped waiting for the user's approval of a tool call.
     ApprovalsChanged {
         /// Session of the turn.
         session: SessionName,

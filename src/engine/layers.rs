@@ -35,7 +35,7 @@ pub(crate) struct Wanted {
     /// Managers whose names were given by an earlier version of the program, and whose items may
     /// belong to one of the layers.
     pub former: Vec<Former>,
-    /// Root of the project. Labels of files inside the project begin below the root.
+    /// Root of the project. Labels of files inside the project are relative to it.
     pub root: Option<String>,
 }
 
@@ -50,8 +50,8 @@ pub(crate) struct WantedLayer {
     pub once: Option<String>,
 }
 
-/// A manager named as by an earlier version of the program, with the items that it had when they
-/// were compared with the layers.
+/// A manager whose name was given by an earlier version of the program, with the items that it had
+/// when they were compared with the layers.
 #[derive(Debug, Clone)]
 pub(crate) struct Former {
     /// Name of the manager.
@@ -138,7 +138,7 @@ impl Engine {
         Ok(open)
     }
 
-    /// Returns the managers with items whose names begin with `beginning`.
+    /// Returns the managers that have items and whose names begin with `beginning`.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -32,11 +32,11 @@ pub(crate) struct Wish {
     pub(crate) manager: String,
     /// Id of the item.
     pub(crate) item: ItemId,
-    /// Name of the agent; empty for any.
+    /// Name of the agent; empty for any agent.
     pub(crate) agent: String,
-    /// Id of the agent's session; empty for any.
+    /// Id of the agent's session; empty for any session.
     pub(crate) session: String,
-    /// Folder of the project; empty for any.
+    /// Folder of the project; empty for any project.
     pub(crate) project: String,
 }
 

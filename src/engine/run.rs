@@ -120,7 +120,7 @@ pub(crate) async fn run(
             engine.settle();
             return;
         }
-        // While commits fail, a read must not fail together with a change.
+        // While commits fail, each request is committed alone, so that no read fails with a change.
         let together = if engine.refusal().is_some() { 1 } else { MAX_BURST };
         let Burst { works, is_quick } = waiting.burst(&engine, together);
         let done = match is_quick {

@@ -19,8 +19,8 @@ pub struct Beneath {
     folder: Held,
     /// Name of the folder as it was given.
     named: PathBuf,
-    /// True if the system refuses to leave the folder. Otherwise only the open file's own path is
-    /// checked afterwards.
+    /// True if the operating system keeps names inside the folder. Otherwise, only the path of the
+    /// opened file is checked afterwards.
     is_kept: bool,
 }
 

@@ -15,8 +15,8 @@ use super::{
 /// entries that the walk left out.
 ///
 /// Calls `progress` every 200 files and at the end, with the files and bytes read so far. If
-/// `progress` returns `Break`, the reading stops; `take` may have got some files by then. Errors:
-/// `cancelled` only.
+/// `progress` returns `Break`, the reading stops; `take` may have received some files by then.
+/// Errors: `cancelled` only.
 pub(crate) fn read_each(
     walk: &Walk,
     options: &ReadOptions,

@@ -92,7 +92,7 @@ pub(super) fn find(text: &str, wanted: &str, cover: Cover) -> Found {
     }
 }
 
-/// Returns the offset of the only match, or the result otherwise.
+/// Returns the offset of the only match; otherwise, as an error, the result of the search.
 fn find_once(text: &str, wanted: &str) -> Result<usize, Found> {
     let finder = memmem::Finder::new(wanted);
     let first = finder.find(text.as_bytes()).ok_or(Found::Nowhere)?;

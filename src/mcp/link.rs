@@ -100,7 +100,7 @@ impl Link {
     }
 
     /// Calls a method over a connection of its own, so that other calls continue meanwhile. Waits
-    /// for the reply as long as the server does, or until the agent gives up.
+    /// as long as the server waits for the reply, or until the agent gives up.
     pub(super) async fn call_apart<T: DeserializeOwned>(
         &self,
         method: &str,

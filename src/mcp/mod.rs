@@ -118,7 +118,7 @@ impl ServerHandler for Bridge {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        // An agent learns of all changes to a list that it has.
+        // An agent that has the list is told of all later changes.
         self.link.watch_tools(false).await;
         let mut all: Vec<_> = Tool::ALL.iter().map(Tool::offered).collect();
         all.extend(brought::offered(&self.asked(&context)).await);
@@ -208,9 +208,7 @@ impl ServerHandler for Bridge {
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         self.introduce(|| context.peer.peer_info().map(|told| told.client_info.clone()));
-        // First of all: an agent that has a list must not miss a change to it.
-        let mut changes = self.link.tool_changes().await;
-        // If the server cannot be reached, the first tool says so.
+        // If the server cannot be reached, the first tool call reports it.
         let _ = self.link.call::<IgnoredAny>("ping", json!({})).await;
         let mut changes = self.link.tool_changes().await;
         // The task ends with the bridge, because it does not keep the bridge alive.

@@ -80,7 +80,7 @@ impl Projects {
         Self { named: None, folder: None, roots: Mutex::new(None) }
     }
 
-    /// Returns the folder of the project that does not depend on requests, if there is one.
+    /// Returns the folder of the project, if it does not depend on the request.
     pub(super) fn usual(&self) -> Option<String> {
         let folder = self.named.as_deref().or(self.folder.as_deref())?;
         Some(Project::of(folder).directory())

@@ -132,7 +132,7 @@ impl AgentSession<'_> {
         let project = Project::of(folder);
         let mut received = self.received;
         let pushed = match self.try_push(link, &project, &mut received).await {
-            // The items for this prompt may have gone with another prompt meanwhile.
+            // The items for this prompt may have been sent with another prompt meanwhile.
             Err(Trouble::Lost | Trouble::Refused(_)) => {
                 self.try_push(link, &project, &mut received).await
             }
@@ -188,7 +188,7 @@ impl AgentSession<'_> {
     }
 
     /// Records a push that gives the session the items that are marked now. Returns its number.
-    /// Fails if an item of `sent` went with another prompt meanwhile.
+    /// Fails if an item of `sent` was sent with another prompt meanwhile.
     pub(super) async fn record(
         &self,
         link: &Link,

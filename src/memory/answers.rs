@@ -22,8 +22,8 @@ const SAME: f64 = 0.9;
 /// Maximum ratio for a repetition: the earlier text adds at most this many times as many words as
 /// the text.
 const LARGER: usize = 2;
-/// Minimum share for a note: it precedes other texts only if it has at least this share of the
-/// number of the query's words that the best match has.
+/// A note precedes other texts only if it has at least this many of the query's words, as a share
+/// of those that the best match has.
 const NOTED: f64 = 0.5;
 
 /// A memory that may answer a query.

@@ -14,14 +14,14 @@ use crate::provider::chat::Usage;
 /// requests are refused, and one more request asks for an answer without calls.
 pub(crate) const MAX_ROUNDS: u64 = 8;
 
-/// Data that providers want back with their answers, such as signatures of reasoning, by number of
-/// the answer's message.
+/// Data that providers expect back together with their earlier answers, such as signatures of
+/// reasoning, by the number of the answer's message.
 pub(super) type Opaque = HashMap<u64, serde_json::Value>;
 
 /// A turn in progress.
 pub(super) struct Begun {
     pub(super) turn: TurnDone,
-    /// Material for the next window, if it was read already.
+    /// The messages and items for the next window, if they were already read.
     pub(super) material: Option<Material>,
     /// Cost of the last answer, to be stored with it.
     pub(super) asked: Option<AskedWindow>,
@@ -37,7 +37,7 @@ pub(super) struct Begun {
     pub(super) ran: Vec<CalledTool>,
     /// Number of the message with the last answer that called tools.
     pub(super) answer: Option<u64>,
-    /// Data that the provider wants back with its answers in this turn.
+    /// Data that the provider expects back together with its earlier answers of this turn.
     pub(super) opaque: Opaque,
     /// Tokens of all requests and answers so far.
     pub(super) usage: Usage,

@@ -80,8 +80,8 @@ pub(crate) async fn count(job: Job, request: ChatRequest) -> Result<Count, Agent
 const UNNAMED: &str = "default";
 
 impl Chat {
-    /// Builds the window that would be sent, and returns it with the model. An empty message is not
-    /// in it.
+    /// Builds the window that would be sent, and returns it with the model. Leaves out an empty
+    /// message.
     pub(super) async fn would_send(&self) -> Result<(Model, Built), AgentError> {
         self.configured.find_limit().await;
         let mut material = self.read_material().await?;

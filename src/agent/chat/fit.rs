@@ -19,8 +19,8 @@ const MAX_BLIND_FITTINGS: u32 = 1;
 const BLIND_SHARE: f64 = 0.5;
 /// Maximum size of the next window, as a share of the refused one.
 const LARGEST_SHARE: f64 = 0.9;
-/// Factor on the reported excess, for servers that report only the number of tokens above the
-/// limit.
+/// Factor by which a reported excess is multiplied, for servers that report only the number of
+/// tokens above the limit.
 const EXCESS_FACTOR: f64 = 1.25;
 
 impl Chat {
@@ -59,8 +59,8 @@ impl Chat {
         }
     }
 
-    /// Returns the maximum number of tokens in the next window after a refused one of `counted`
-    /// tokens.
+    /// Returns the maximum size of the next window, in tokens, after a window of `counted` tokens
+    /// was refused.
     fn fitted(&self, counted: u64, overflow: Option<&Overflow>) -> u64 {
         let share = |share: f64| (counted as f64 * share) as u64;
         let Overflow { limit, input, output, excess } = overflow.copied().unwrap_or_default();

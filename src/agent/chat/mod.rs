@@ -3,7 +3,7 @@
 //! The engine processes the turn, a note-taker writes notes if the settings ask for them, a window
 //! is built, and the answer is streamed. Tool calls in the answer are carried out, and the model is
 //! asked again. If anything fails after the user's message is in the log, the message stays there,
-//! with any part of an answer.
+//! together with any part of the answer that was received.
 
 mod begun;
 mod calls;
@@ -154,7 +154,7 @@ async fn hold(
         Ok(chat) => tokio::spawn(chat.turn()).await.unwrap_or_else(|_| Err(broken())),
         Err(error) => Err(error),
     };
-    // A turn that succeeded was already ended together with its answer.
+    // A successful turn was already ended when its answer was stored.
     if outcome.is_err() {
         let end = move |engine: &mut Engine| {
             engine.end_turn(id);

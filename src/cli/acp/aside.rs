@@ -36,7 +36,7 @@ enum Job {
 }
 
 impl Aside {
-    /// Starts the thread. Sessions are recorded in a folder, if there is one.
+    /// Starts the thread. Records sessions in the folder `recordings`, if it is given.
     pub(super) fn start(setup: Setup, recordings: Option<&Path>) -> anyhow::Result<Self> {
         let (jobs, todo) = unbounded_channel();
         let imports = jobs.clone();
@@ -94,7 +94,7 @@ async fn work(reach: Arc<Reach>, mut todo: UnboundedReceiver<Job>) {
         match job {
             Job::Push { place, received, reply } => {
                 let reach = Arc::clone(&reach);
-                // The pipe may have continued without the answer.
+                // Sending fails if the pipe no longer waits for the answer.
                 tokio::spawn(async move { reply.send(pushed(reach, &place, received).await) });
             }
             Job::Received { place, number } => noted(&reach, &place, number),

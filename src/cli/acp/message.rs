@@ -109,7 +109,7 @@ impl<'a> Message<'a> {
 }
 
 impl<'a> Params<'a> {
-    /// Returns the line with a text after the blocks of the prompt.
+    /// Returns the line with a text added after the blocks of the prompt.
     pub(super) fn with_text(&self, line: &[u8], text: &str, is_embedded: bool) -> Option<Vec<u8>> {
         let block = match is_embedded {
             true => json!({ "type": "resource", "resource": {
@@ -148,7 +148,7 @@ impl Update {
 }
 
 impl Outcome {
-    /// Returns whether prompts may have resources in them.
+    /// Returns whether the agent accepts resources in prompts.
     pub(super) fn embeds(&self) -> bool {
         self.agent_capabilities["promptCapabilities"]["embeddedContext"] == true
     }

@@ -136,7 +136,7 @@ fn pass_up(mut to: ChildStdin, talk: Option<&Talk>) {
             }
         };
         if passed.is_err() {
-            // The client learns that nobody reads its messages.
+            // Closes standard input, so that the client learns that nobody reads its messages.
             let _ = File::open("/dev/null").map(rustix::stdio::dup2_stdin);
             return;
         }
@@ -145,7 +145,7 @@ fn pass_up(mut to: ChildStdin, talk: Option<&Talk>) {
 
 /// Passes the agent's messages on to the client.
 fn pass_down(from: ChildStdout, talk: Option<&Talk>, done: &Sender<()>) {
-    // A failure means that the client has gone; the agent learns of it as its pipe is closed.
+    // A failure means that the client has gone; the agent notices when its pipe is closed.
     let _ = copy_down(from, talk);
     let null = File::options().write(true).open("/dev/null");
     let _ = null.map(rustix::stdio::dup2_stdout);
@@ -175,7 +175,8 @@ fn copy_down(mut from: ChildStdout, talk: Option<&Talk>) -> io::Result<()> {
 /// these lines, from earlier calls.
 fn overhear(talk: &Talk, line: &mut Vec<u8>, bytes: &[u8]) {
     for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-        // Nothing is added to a line that is too long, and it stays too long until its end.
+        // A line that is too long keeps its length until it ends, so that its last part is not read
+        // as a line.
         if line.len() <= LONGEST_LINE {
             line.extend_from_slice(part);
         }
@@ -189,8 +190,8 @@ fn overhear(talk: &Talk, line: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// Starts a thread that passes signals on to the agent. When this function returns, the signals are
-/// caught.
+/// Starts a thread that passes signals on to the agent. The signals are already caught when this
+/// function returns.
 fn pass_signals(child: &Child) {
     let Ok(runtime) = runtime() else { return };
     let agent = Pid::from_child(child);

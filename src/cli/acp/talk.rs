@@ -203,7 +203,7 @@ impl Known {
         match (asked, outcome) {
             (Asked::Start, Some(outcome)) => self.started(&outcome),
             (Asked::Session { folder }, Some(Outcome { session_id: Some(id), .. })) => {
-                // The agent has been given nothing in this session.
+                // The agent has not received anything in this new session.
                 self.open(&id, Session { folder, received: Some(0), flying: None });
             }
             (Asked::Prompt { session, number: Some(number), is_carrier }, outcome) => {

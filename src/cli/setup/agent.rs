@@ -44,14 +44,14 @@ pub(super) struct File {
 
 pub(super) enum Wanted {
     Json(String),
-    /// The words of the command in Codex's TOML.
+    /// An entry in Codex's TOML, with the words of its command.
     Toml(Vec<String>),
 }
 
 impl Agent {
     pub(super) const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Gemini, Self::OpenCode];
 
-    /// Returns the name as the command line takes it.
+    /// Returns the name for the command line.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Claude => "claude",

@@ -74,7 +74,7 @@ fn check_place(
         Place::User => (String::new(), ""),
         Place::Project(root) => (format!(" in {}", visible_path(root)), " --project"),
     };
-    // Whoever wrote the project may have named any program.
+    // The author of the project may have entered any program.
     if matches!(place, Place::Project(_)) && !entries.are_of(agent, program) {
         let title = agent.title();
         return Ok(Some(format!(

@@ -12,7 +12,7 @@ use crate::visible::visible_path;
 
 /// Maximum size of a configuration file, in bytes.
 const LARGEST: u64 = 64 << 20;
-/// Mode of a new file, which may get keys later.
+/// Mode of a new file. Only the user may read it, since keys may be added later.
 const NEW_MODE: u32 = 0o600;
 
 /// A configuration file as it was read.

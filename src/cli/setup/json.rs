@@ -210,7 +210,7 @@ impl<'a> Document<'a> {
         self.text[line..at].trim().is_empty() && line > 0
     }
 
-    /// Returns the comma in a range that holds no value.
+    /// Returns the comma in a range without values.
     fn comma(&self, within: Range<usize>) -> Option<&Range<usize>> {
         self.commas.iter().find(|comma| within.contains(&comma.start))
     }

@@ -69,7 +69,8 @@ impl SetUp {
             return Ok(());
         }
         if self.remove {
-            // The first file may have made the folder of the others.
+            // The folder may have been created with the first file, so the first file is removed
+            // last.
             plans.reverse();
         }
         for plan in plans.iter().filter(|plan| !plan.diff.is_empty()) {

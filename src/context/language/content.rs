@@ -3,13 +3,13 @@
 use super::of_mode;
 use super::table::TABLE;
 
-/// Number of bytes examined at each end. Editors ignore mode lines further away, too.
+/// Number of bytes examined at each end. Editors also ignore mode lines that are farther away.
 const WINDOW: usize = 1024;
 
 /// Number of lines from each end where Vim looks for a mode line (its option `modelines`).
 const VIM_LINES: usize = 5;
 
-/// Returns the language that `text` declares. A mode line outranks the shebang as in Emacs, since
+/// Returns the language that `text` declares. As in Emacs, a mode line outranks the shebang, since
 /// scripts in other languages often begin with a line for the shell.
 pub(super) fn language(text: &str) -> Option<&'static str> {
     let text = text.trim_start_matches('\u{feff}');

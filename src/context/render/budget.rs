@@ -17,7 +17,7 @@ use crate::tokens::Counter;
 pub(crate) struct Piece<'a> {
     /// The item.
     pub item: &'a Item,
-    /// True if it is dropped only after all unpinned items.
+    /// True if the item is dropped only after all unpinned items.
     pub pinned: bool,
     /// Time that decides the age of the item: of two items, the one with the earlier time is
     /// dropped first. If the times are equal, the piece that comes first is dropped first.
@@ -212,7 +212,7 @@ impl<'a> Draft<'a> {
         Some(Ok(Fitted { text: cut.text, tokens: cut.tokens, report }))
     }
 
-    /// Returns the text of the first `kept` pieces, split at the place of the piece at `index`.
+    /// Returns the text of the first `kept` pieces, split where the piece at `index` belongs.
     fn around(&mut self, index: usize, kept: usize) -> Around {
         let mut chosen = self.keeping[..kept].to_vec();
         chosen.sort_unstable();

@@ -35,8 +35,8 @@ fn push_fence(length: usize, out: &mut String) {
 /// Returns one more than the longest run of backticks at the beginning of a line, at least three.
 ///
 /// A line begins where `CommonMark` 0.31 lets it begin: at the start and after `\n` and `\r`. Up to
-/// three spaces before the run are ignored, as for a closing fence. Four spaces or a tab make the
-/// line code.
+/// three spaces before the run are ignored, as for a closing fence. Four spaces or a tab turn the
+/// line into code.
 fn fence_length(content: &str) -> usize {
     let bytes = content.as_bytes();
     let mut longest = SHORTEST_FENCE - 1;

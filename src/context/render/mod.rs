@@ -30,7 +30,7 @@ names! {
     /// The format of the rendered text.
     #[cfg_attr(feature = "server", schemars(rename = "RenderFormat"))]
     Format {
-        /// Headings and fenced blocks, byte for byte as in the protocol.
+        /// Headings and fenced blocks, byte for byte as the protocol specifies.
         Markdown => "markdown",
         /// One `<item>` per item, with an escaped body.
         Xml => "xml",

@@ -122,7 +122,7 @@ impl Book {
             let holds = |entry: &Entry| !entry.earlier && stated.contains(&entry.kind);
             self.slots[slot].as_ref().is_some_and(holds)
         };
-        // "Now let me update the parser" tells what is done next.
+        // "Now let me update the parser" announces the next step, and decides nothing.
         let narrates = sentence.starts_with("Now ");
         if self.choices.is_empty() || narrates || !may_decide_anew(sentence) {
             return false;
@@ -138,8 +138,8 @@ impl Book {
         self.withdraw_by(withdrawal, &Choice::default());
     }
 
-    /// Withdraws entries like [`withdraw`](Self::withdraw), but keeps decisions that are not about
-    /// the same thing as `by`, the choice that replaces something.
+    /// Withdraws entries like [`withdraw`](Self::withdraw), but keeps decisions about other things
+    /// than `by`, the choice that replaces the withdrawn one.
     pub(super) fn withdraw_by(&mut self, withdrawal: Withdrawal, by: &Choice) {
         let named = key(&withdrawal.words);
         if named.is_empty() {
@@ -211,8 +211,8 @@ impl Book {
             })
     }
 
-    /// Returns the last quantity of the same dimension, and for counts of the same unit, if it is
-    /// recent.
+    /// Returns the last quantity of the same dimension, if it is recent. Counts must also have the
+    /// same unit.
     fn last_of_kind(&self, amount: &Amount, origin: u64) -> Option<&Held> {
         let recent = |entry: &Entry| entry.origin + ANAPHORA >= origin;
         self.recalled().find(|held| {

@@ -16,8 +16,8 @@ const FEWEST_WORDS: usize = 2;
 
 /// Maximum number of names in a choice. A sentence with more names says more than a choice.
 const MOST_NAMES: usize = 5;
-/// Maximum number of names in a sentence of change for which the words of a known name may be
-/// anywhere in the sentence.
+/// A sentence about a change may have the words of a known name anywhere if it has at most this
+/// many names.
 const FEW_NAMES: usize = 3;
 /// Words before the name of a thing that is known already. In "a trie for the parser", the parser
 /// is known, and the trie is chosen for it.

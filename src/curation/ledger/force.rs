@@ -32,8 +32,8 @@ const LEADS: &[&str] = &[
     "and", "but", "so", "also", "then", "ok", "okay", "well", "now", "please", "oh", "again",
     "yes", "no,", "hey", "hm", "hmm",
 ];
-/// Subjects that turn a general word after them into a report: "it never ends". Sentences about
-/// what "we" or "you" always do are rules.
+/// Subjects after which a general word such as "never" belongs to a report, not to a rule: "it
+/// never ends". Sentences about what "we" or "you" always do are rules.
 const REPORTED: &[&str] = &["i", "it", "they", "he", "she", "that", "which", "who", "this"];
 /// Endings that make a sentence look like a question although it is none, such as "ok".
 static TAGS: LazyLock<Vec<&str>> = LazyLock::new(|| phrases("tag"));

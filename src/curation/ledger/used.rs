@@ -21,7 +21,7 @@ use crate::tokens::Measure;
 const OF_OUTPUT: f64 = 0.5;
 /// Weight of a mention in words or in a call.
 const OF_WORDS: f64 = 3.0;
-/// Weight of a figure beside a path.
+/// Weight of a figure, relative to that of a path, an address or a command.
 const OF_FIGURE: f64 = 1.2;
 /// Number of messages after which a mention weighs e times less.
 const AGE: f64 = 60.0;
@@ -176,7 +176,7 @@ fn each_thing(text: &str, mut take: impl FnMut(Kind, &str, Option<&str>)) {
     }
 }
 
-/// Returns the address of a page in a word of a text.
+/// Returns the web address in a word, if there is one.
 fn address(word: &str) -> Option<&str> {
     let address = &word[word.find("https://").or_else(|| word.find("http://"))?..];
     let address = address.trim_end_matches(['.', ':', '!', '?', '*', '/']);

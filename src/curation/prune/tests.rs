@@ -18,7 +18,7 @@ fn check(words: &str, max_tokens: Option<u64>, kept: &[u64], removed: &[u64]) ->
 #[test]
 fn within_the_target_nothing_changes() {
     check("s u a u a u", Some(6), &[1, 2, 3, 4, 5, 6], &[]);
-    // Eighty percent of the 100,000 of an unknown model.
+    // The target is 80 % of the limit of an unknown model, which is 100,000.
     check("u=1 a=79998 u=1", None, &[1, 2, 3], &[]);
     check("u=1 a=79999 u=1", None, &[1, 3], &[2]);
     check("", Some(0), &[], &[]);

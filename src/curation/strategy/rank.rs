@@ -26,9 +26,9 @@ const MEANING: f64 = 0.4;
 const PASSAGE: f64 = 0.4;
 /// Maximum number of bytes of a query that are read.
 const MOST_READ: usize = 16 << 10;
-/// Bonus of the newest unit over the oldest; the best match scores 1 by words. The bonus decides
-/// only between units that fit about equally well: if a value was changed later, the later value is
-/// shown.
+/// Bonus of the newest unit over the oldest, where the best match by words scores 1. The bonus
+/// decides only between units that fit about equally well: if a value was changed later, the later
+/// value is shown.
 const RECENCY: f64 = 0.05;
 /// Bonus for mentioning an error, and again for changing a file.
 const IMPORTANCE: f64 = 0.02;
@@ -39,8 +39,7 @@ const FROM_USER: f64 = 0.02;
 pub(super) const FITS_QUERY: &str = "fits the query";
 pub(super) const FITS_LESS: &str = "fits the query less than the messages shown";
 
-/// Scores each unit. Without similarities, only words count, and the best match by words gets 1 for
-/// them.
+/// Scores each unit. Without similarities, only words count; the best match by words gets 1.
 pub(super) fn scores(
     history: &History<'_>,
     query: &str,

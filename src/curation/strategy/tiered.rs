@@ -6,8 +6,8 @@
 //! the message with the original.
 //!
 //! More is given up than necessary. The freed room is then filled with those lines of the given-up
-//! messages that the work at hand names, and with whole units if room is left. A note contains the
-//! ledger of the dropped messages (the list of their facts), and then quotes these lines.
+//! messages that the work at hand refers to, and with whole units if room is left. A note contains
+//! the ledger of the dropped messages (the list of their facts), and then quotes these lines.
 
 mod asked;
 mod excerpt;
@@ -104,7 +104,7 @@ impl<'a, 'h> Draft<'a, 'h> {
     }
 
     /// Fills the window up to `target`, as if message `now` were the newest. Adds lines that the
-    /// work names, and then whole units in the given order.
+    /// work at hand refers to, and then whole units in the given order.
     fn fill(
         &mut self,
         work: Work<'h>,

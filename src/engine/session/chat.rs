@@ -124,8 +124,8 @@ impl Engine {
         Ok(numbers.last().copied())
     }
 
-    /// Announces with an event that a turn of a session has begun or stopped to wait for the user's
-    /// approval.
+    /// Announces with an event that a turn of a session has started or stopped waiting for the
+    /// user's approval.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`].

@@ -216,7 +216,7 @@ impl Engine {
         checkpoint: Option<u64>,
     ) -> Result<CheckpointRow, EngineError> {
         let found = match checkpoint {
-            // Larger numbers do not fit the store.
+            // The store cannot hold numbers this large.
             Some(number) if i64::try_from(number).is_err() => None,
             Some(number) => self.store.read().checkpoint(id, number)?,
             None => self.store.read().checkpoints(id)?.pop(),

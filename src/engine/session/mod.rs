@@ -258,14 +258,14 @@ impl Engine {
         Ok(id)
     }
 
-    /// Returns the session in memory, reading it from the store if needed. Store a change before
-    /// making it here.
+    /// Returns the session in memory, reading it from the store if needed. Changes must be stored
+    /// before they are made here.
     fn session_mut(&mut self, id: u64) -> Result<&mut Session, EngineError> {
         Ok(&mut self.loaded(id)?.session)
     }
 
-    /// Returns the session and its row in memory, reading them from the store if needed. Store a
-    /// change before making it here.
+    /// Returns the session and its row in memory, reading them from the store if needed. Changes
+    /// must be stored before they are made here.
     fn loaded(&mut self, id: u64) -> Result<&mut Loaded, EngineError> {
         let loaded = match self.sessions.take(id) {
             Some(loaded) => loaded,
@@ -302,7 +302,8 @@ impl Engine {
         let row = self.row(id)?;
         let mut log = self.store.read().messages(id, 1, u64::MAX)?;
         let counter = self.counter();
-        // Counts are stored with the messages, and made again only if another tokenizer made them.
+        // Counts are stored with the messages. Messages are counted again only if another tokenizer
+        // counted them.
         for message in log.iter_mut().filter(|message| message.counted_by != counter.name()) {
             let Message { content, tool_calls, .. } = &*message;
             message.tokens = NewMessage::tokens_of(&*counter, content, tool_calls);

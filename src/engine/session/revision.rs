@@ -39,7 +39,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Adds a revision in which the view of the whole log is changed.
+    /// Adds a revision with a changed view of the whole log.
     pub(super) fn change_view(
         &mut self,
         id: u64,
@@ -52,7 +52,7 @@ impl Engine {
         self.revise(id, method, state)
     }
 
-    /// Stores the figures that turns have learned about the session, without a new revision.
+    /// Stores the figures that were learned from the session's turns, without a new revision.
     pub(super) fn learn(&mut self, id: u64, learned: Learned) -> Result<(), EngineError> {
         if self.session(id)?.learned() == learned {
             return Ok(());
@@ -64,7 +64,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes sure that the newest revision includes the figures that turns have learned.
+    /// Makes sure that the newest revision includes the figures that were learned from turns.
     pub(super) fn settle_learned(&mut self, id: u64, method: &str) -> Result<(), EngineError> {
         let session = self.session(id)?;
         let (number, learned) = (session.revision(), session.learned());
@@ -112,7 +112,7 @@ pub(super) fn parse(text: &str) -> Result<Revision, EngineError> {
     Revision::parse(text).map_err(damaged)
 }
 
-/// Parses the stored figures that turns have learned.
+/// Parses the stored figures that were learned from turns.
 pub(super) fn parse_learned(text: &str) -> Result<Learned, EngineError> {
     serde_json::from_str(text).map_err(damaged)
 }

@@ -60,7 +60,7 @@ const PARTS: &[&str] = &[
     "top",
     "long-chain-0",
 ];
-/// Paths through folders, most of which come back.
+/// Paths through folders, most of which lead back.
 const WAYS: &[&str] = &[
     ".",
     "",

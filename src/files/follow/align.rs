@@ -80,8 +80,8 @@ pub(super) fn aligned(looked: &Looked<'_>) -> Result<Range<usize>, &'static str>
     }
 }
 
-/// If a place leaves other brackets open than the text did, returns the number of its new lines
-/// that are not telling; otherwise 0.
+/// Returns 0 if a place leaves the same brackets open as the text did; otherwise, the number of the
+/// place's new lines that are not telling.
 fn brackets(looked: &Looked<'_>, at: &Range<usize>) -> usize {
     let (file, item) = (&looked.file.lines, &looked.item.lines);
     let is_new = |at: &usize| {

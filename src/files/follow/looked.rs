@@ -142,7 +142,7 @@ impl<'a> Looked<'a> {
         count(&self.file.lines[at.clone()]) < count(&self.item.lines)
     }
 
-    /// Returns the lines of the text that a place has neither unchanged nor edited.
+    /// Returns the lines of the text that a place does not have, even edited.
     pub(super) fn lost(&self, at: &Range<usize>) -> Vec<&'a str> {
         let is_new = |at: &usize| {
             self.matched().is_free(*at) && !self.item.lines.contains(&self.file.lines[*at])

@@ -87,7 +87,7 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
     if !shown.ids.is_empty() || !sent.is_nothing() {
         match session.record(asked.link, &project, &pushed, shown, &sent).await {
             Ok(number) => drop(asked.given.recorded().insert((agent, id), number)),
-            // The items went with another prompt meanwhile.
+            // The items were sent with another prompt meanwhile.
             Err(Trouble::Refused(_)) if !sent.is_nothing() => sent = Sent::default(),
             Err(trouble) => return Err(trouble),
         }

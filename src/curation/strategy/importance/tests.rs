@@ -58,7 +58,8 @@ fn check(messages: &[Message], budget: u64, expected: &[usize]) {
 
 #[test]
 fn the_highest_scores_are_kept_in_order() {
-    // The first user message cannot be left out, so the fourth of four is user2 with its 36.
+    // The first user message cannot be left out, so the fourth place goes to message 4, which
+    // scores 36.
     check(&messages("s u a u a u"), 4, &[1, 2, 4, 6]);
     check(&messages("s u a u a u"), 5, &[1, 2, 4, 5, 6]);
     check(&messages("s u a u a u"), 6, &[1, 2, 3, 4, 5, 6]);

@@ -1,6 +1,6 @@
 //! The strategy `tiered` with a query: the ranking of the units by the query decides which older
-//! units stay. Where tools were used, a part of the room is for lines that the query and the work
-//! at hand name, since most lines of a tool's result say nothing about either.
+//! units stay. Where tools were used, a part of the room is for lines that the query or the work at
+//! hand refers to, since most lines of a tool's result concern neither.
 //!
 //! The shown messages then depend on the query, so a cached prompt is valid only up to the first
 //! unit that another query would not show.

@@ -18,7 +18,7 @@ const TRIGGER: f64 = 0.8;
 /// the more rarely a cached prompt becomes invalid, and the less is shown on average.
 const TARGET: f64 = 0.49;
 /// Share of the room that is shown after a summary. A summary happens only once, so more can be
-/// shown than after other folds: about as much as the average between two folds, but newly chosen.
+/// shown than after other folds: about as much as the average between two folds, but chosen anew.
 /// Values from 0.5 to 0.8 were tried on the sessions that `docs/benchmarks.md` names.
 const SUMMARIZED: f64 = 0.7;
 /// Share of the room for the newest messages, which stay whole. The room is the budget without the
@@ -123,8 +123,8 @@ impl<'a, 'h> Fold<'a, 'h> {
         self.total += self.costs[index];
         self.uses_tools |= message.role == Role::Tool;
         if self.history.units[unit].kept == Some(Kept::InFlight) {
-            // A later answer lets this unit be left out. That must not change earlier choices, so
-            // the unit does not count as fixed.
+            // This unit can be left out once its call is answered. That must not change earlier
+            // choices, so the unit does not count as fixed.
         } else if self.always_kept(unit) {
             self.fixed += self.costs[index];
         } else if message.role == Role::User {
@@ -189,8 +189,8 @@ impl<'a, 'h> Fold<'a, 'h> {
         self.drop_units(end, now, target);
     }
 
-    /// Returns the index of the first message that the model has not seen: the results of its last
-    /// calls belong to the same unit as these calls.
+    /// Returns the index of the first message that the model has not seen. The results of its last
+    /// calls belong to the same unit as the calls.
     fn unseen(&self, now: usize) -> usize {
         let by_model = |index: &usize| self.history.messages[*index].role == Role::Assistant;
         (0..=now).rev().find(by_model).unwrap_or(0)

@@ -25,7 +25,7 @@ fn run(steps: u64, tokens: usize) -> Vec<Message> {
     log
 }
 
-/// Lists the shown messages, one word each: the number, with a letter for how it is shown.
+/// Lists the shown messages, one word each: the number, and the form if the message is shortened.
 fn project(log: &[Message], budget: u64, query: Option<&str>) -> (Vec<String>, u64) {
     let measure = measure();
     let history = History::new(log.iter().collect(), &measure);

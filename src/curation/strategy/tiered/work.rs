@@ -230,7 +230,7 @@ pub(super) fn length(message: &Message) -> usize {
     message.content.len() + arguments
 }
 
-/// Returns the lines of JSON arguments: texts in them have their line breaks escaped.
+/// Returns the lines of the texts in JSON arguments, in which line breaks are escaped.
 fn argument_lines(arguments: &str) -> impl Iterator<Item = &str> {
     arguments.lines().flat_map(|line| line.split("\\n"))
 }
