@@ -9,7 +9,8 @@ use crate::tokens::model::Override;
 /// Range of a model's limit, in tokens. A smaller limit leaves no room for a window, and a larger
 /// limit is a mistake.
 const LIMITS: (u64, u64) = (256, 100_000_000);
-/// Range of the factor that converts token counts by the vocabulary into the model's own counts.
+/// Range of the factor that converts token counts with the public vocabulary into the model's own
+/// counts.
 const FACTORS: (f64, f64) = (0.1, 10.0);
 
 /// Values that the user configures for all models whose names begin alike.
@@ -20,7 +21,7 @@ pub(crate) struct ModelSettings {
     pub prefix: String,
     /// Maximum number of tokens in a request.
     pub limit: Option<u64>,
-    /// Factor that converts token counts by the vocabulary into the model's own counts.
+    /// Factor that converts token counts with the public vocabulary into the model's own counts.
     pub factor: Option<f64>,
     /// Public vocabulary that is most similar to that of the model.
     pub tokenizer: Option<TokenizerName>,

@@ -150,8 +150,8 @@ impl Curate<'_> {
     }
 
     /// Replaces the messages of all turns except the last `keep_turns` with a note, without asking
-    /// a model, and returns the resulting messages. Messages that cannot be left out stay. Of the
-    /// options, only the model and the tokenizer are used.
+    /// a model, and returns the resulting messages. Messages that cannot be left out stay. Uses
+    /// only two of the options: the model and the tokenizer.
     ///
     /// # Errors
     /// [`Error::Refused`] if the note would not be smaller than the messages that it replaces.

@@ -115,7 +115,8 @@ pub struct Irreducible {
 /// Maximum number of parts that the error message names.
 const NAMED: usize = 5;
 
-/// Lists the largest parts with their sizes. Of equally large parts, the earlier comes first.
+/// Lists the largest parts with their sizes. If parts are equally large, the earlier one comes
+/// first.
 fn largest(parts: &[Irreducible]) -> String {
     let mut by_size: Vec<&Irreducible> = parts.iter().collect();
     by_size.sort_by_key(|part| std::cmp::Reverse(part.tokens));

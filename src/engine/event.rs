@@ -193,8 +193,8 @@ pub struct Statistics {
 
 impl Event {
     /// Returns the subject of the event: the name of a manager, session, provider or agent;
-    /// `agents` for tools that agents may call; otherwise nothing. Of several events with the same
-    /// kind and subject, the last describes the current state.
+    /// `agents` for tools that agents may call; otherwise nothing. Among events with the same kind
+    /// and subject, the last one describes the current state.
     pub fn subject(&self) -> &str {
         match self {
             Self::ContextChanged { manager, .. } => manager,

@@ -238,7 +238,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Lets the sessions that show the manager `from` show `to` in its place.
+    /// Makes the sessions that show the manager `from` show `to` instead.
     fn sessions_follow(&mut self, from: &str, to: &str) -> Result<(), EngineError> {
         for row in self.store.read().sessions(true)? {
             if row.manager == from {

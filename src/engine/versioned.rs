@@ -1,4 +1,4 @@
-//! The parts of the state that have versions, and the data that change without one.
+//! The parts of the state that have versions, and the data that change without a new version.
 
 use std::collections::HashMap;
 use std::fmt;

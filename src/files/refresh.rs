@@ -168,7 +168,7 @@ fn whole(item: &Item, path: &Path, options: &ReadOptions) -> Refreshed {
         Err(error) => unreadable(&error),
         Ok(text) if lines::same(&text.content, &item.content) => Refreshed::Unchanged,
         Ok(text) if is_whole_file(item) => Refreshed::Updated(text),
-        Ok(_) => Refreshed::Unsure("its file changed, and the lines it came from are not known"),
+        Ok(_) => Refreshed::Unsure("its file changed, and its lines in the file are not known"),
     }
 }
 

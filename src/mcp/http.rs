@@ -1,4 +1,5 @@
-//! Many agents over HTTP. Each request must carry the token, and none may come from a web page.
+//! Serves many agents over HTTP. Each request must carry the token, and none may come from a web
+//! page.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Watches which tools clients offer to agents, over a connection of its own.
+//! Watches, over a connection of its own, which tools clients offer to agents.
 
 use serde_json::json;
 use tokio::sync::watch::{Receiver, Sender};

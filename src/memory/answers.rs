@@ -37,7 +37,7 @@ pub(crate) struct Text<'a> {
     pub noted: bool,
 }
 
-/// The value of a text as an answer, best first.
+/// The value of a text as an answer. The best value comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Worth {
     /// Somebody asked to remember the text, and it is about the query.

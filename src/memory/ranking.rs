@@ -63,8 +63,8 @@ pub(crate) fn best(candidates: &[Candidate], found: Found<'_>, now: i64) -> Vec<
 }
 
 /// Returns the memories whose vectors are similar to the query's, most similar first, without those
-/// below [`LEAST_SIMILARITY`]. Of equally similar memories, the one with the smaller number comes
-/// first. Vectors of a different length are ignored.
+/// below [`LEAST_SIMILARITY`]. If memories are equally similar, the one with the smaller number
+/// comes first. Vectors of a different length are ignored.
 pub(crate) fn similar<'a>(
     query: &[f32],
     vectors: impl IntoIterator<Item = (u64, &'a [f32])>,

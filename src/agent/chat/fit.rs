@@ -103,7 +103,7 @@ impl Chat {
         }
     }
 
-    /// Turns the error for a window that cannot be made small enough for the model into
+    /// Replaces the error for a window that cannot be made small enough for the model with
     /// [`AgentError::NeverFits`], unless a budget was set explicitly. Returns any other error
     /// unchanged.
     fn unfit(&self, begun: &Begun, error: AgentError) -> AgentError {

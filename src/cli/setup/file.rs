@@ -51,7 +51,7 @@ impl Found {
         let folder = self.path.parent().context("it is in no folder")?;
         let is_missing = |folder: &&Path| !folder.exists();
         let made = folder.ancestors().take_while(is_missing).count();
-        std::fs::create_dir_all(folder).context("cannot make its folder")?;
+        std::fs::create_dir_all(folder).context("cannot create its folder")?;
         let draft = self.draft();
         let written = self.write_draft(&draft, text);
         let written = written.and_then(|()| Ok(std::fs::rename(&draft, &self.path)?));

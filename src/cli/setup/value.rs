@@ -23,7 +23,7 @@ impl Child<'_, '_> {
     }
 }
 
-/// Returns the places of an object's properties or an array's elements.
+/// Returns the byte ranges of an object's properties or an array's elements.
 pub(super) fn children(value: &Value<'_>) -> Vec<Range<usize>> {
     let range = |it: &dyn Ranged| it.range().start..it.range().end;
     match value {
@@ -82,7 +82,7 @@ pub(super) fn are_groups(groups: &Array<'_>) -> bool {
     groups.elements.iter().any(|group| commands(group).next().is_some())
 }
 
-/// Returns the commands of a group of hooks, with their places.
+/// Returns the commands of a group of hooks, with their byte ranges.
 pub(super) fn commands<'v>(group: &'v Value<'_>) -> impl Iterator<Item = (&'v str, Range<usize>)> {
     let all = hooks(group).and_then(Value::as_array).into_iter().flat_map(|all| &all.elements);
     all.filter_map(command)
@@ -93,7 +93,7 @@ pub(super) fn hooks<'v, 'a>(group: &'v Value<'a>) -> Option<&'v Value<'a>> {
     Some(&group.as_object()?.get("hooks")?.value)
 }
 
-/// Returns the command of a hook, with its place.
+/// Returns the command of a hook, with its byte range.
 pub(super) fn command<'v>(hook: &'v Value<'_>) -> Option<(&'v str, Range<usize>)> {
     let text = hook.as_object()?.get("command")?.value.as_string_lit()?;
     Some((&text.value, text.range.start..text.range.end))

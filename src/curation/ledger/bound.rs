@@ -9,7 +9,7 @@ const REMARK: u64 = 16;
 
 impl Ledger {
     /// Reduces the ledger to at most `tokens` tokens of rendered text. The least valuable entries
-    /// are dropped first, and of equally valuable entries, those with the oldest mention. From
+    /// are dropped first, and among equally valuable entries, those with the oldest mention. From
     /// least to most valuable:
     ///
     /// 1. paths and numbers that were seen once, and only in outputs,

@@ -62,8 +62,8 @@ impl Strategy for Importance {
     }
 }
 
-/// Returns for each unit the score of its highest-scoring message; of several such messages, the
-/// oldest counts.
+/// Returns, for each unit, the score of its highest-scoring message. If several messages have this
+/// score, the oldest one counts.
 pub fn scores(history: &History<'_>) -> Vec<Score> {
     let spoken = |message: &&&Message| message.role != Role::System;
     let count = history.messages.iter().filter(spoken).count();

@@ -116,7 +116,7 @@ pub(super) fn verdict(kept: Option<Kept>, fate: Fate, score: Score) -> Verdict {
     Verdict { fate, reason: kept.map_or(ranked, Kept::reason), score: Some(score) }
 }
 
-/// Returns the indices of the units, best first. Of units with the same score, the newer comes
+/// Returns the indices of the units, best first. If units have the same score, the newer one comes
 /// first.
 pub(super) fn best_first(scores: &[Score]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..scores.len()).collect();
@@ -150,8 +150,8 @@ fn by_words(history: &History<'_>, query: &str) -> Vec<f64> {
     scores
 }
 
-/// Returns the stems of a query, which may be a whole message. Of a long query, only its beginning
-/// and its end are read. Stop words count only if the query has no other words.
+/// Returns the stems of a query, which may be a whole message. Reads only the beginning and the end
+/// of a long query. Stop words count only if the query has no other words.
 fn query_stems(query: &str) -> Vec<String> {
     let all = || ends(query, MOST_READ).into_iter().flat_map(words);
     let telling: Vec<String> = all().filter(|word| !is_stop_word(word)).collect();

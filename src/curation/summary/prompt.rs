@@ -8,8 +8,8 @@ use crate::retrieval::words::ends;
 use crate::session::message::Message;
 use crate::tokens::Measure;
 
-/// Maximum size of a message in the prompt, in bytes. Of a longer message, the beginning and the
-/// end are shown.
+/// Maximum size of a message in the prompt, in bytes. Only the beginning and the end of a longer
+/// message are shown.
 const SHOWN: usize = 4 << 10;
 /// Task for the model.
 pub(crate) const TASK: &str = "\

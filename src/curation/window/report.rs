@@ -65,8 +65,8 @@ fn entry_of(offered: &Offered) -> Entry {
     }
 }
 
-/// Lists one entry for each unit and one for each note. The entry of a note comes right after that
-/// of the unit before it.
+/// Lists one entry for each unit and one for each note. The entry of a note comes right after the
+/// entry of the unit before the note.
 fn entries_of_messages(history: &History<'_>, chosen: Projection) -> Vec<Entry> {
     let unit_of = history.unit_of_each_message();
     let mut after = vec![0; history.units.len()];

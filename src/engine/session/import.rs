@@ -16,7 +16,7 @@ pub(crate) struct Portion {
     /// The session to create with the first portion. A time of creation in the future counts as
     /// now.
     pub new: NewSession,
-    /// Messages; those without a time get that of the message before.
+    /// Messages; those without a time get the time of the previous message.
     pub messages: Vec<NewMessage>,
     /// Windows with which the agent asked its model, with the costs that it reported. A time in the
     /// future counts as now.

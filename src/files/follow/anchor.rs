@@ -106,8 +106,8 @@ impl Anchor {
         }
     }
 
-    /// Returns whether a line equals the line `kept` of an anchor. Of a long line, an anchor keeps
-    /// only the beginning.
+    /// Returns whether a line equals the line `kept` of an anchor. An anchor keeps only the
+    /// beginning of a long line.
     pub(super) fn is_line(kept: &str, line: &str) -> bool {
         kept == line || (kept.chars().count() == CHARS && line.starts_with(kept))
     }

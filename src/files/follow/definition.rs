@@ -8,8 +8,8 @@ use super::doubts;
 use super::likeness::{LOST, likeness};
 use super::looked::Looked;
 
-/// Returns the index, in the definition, of the line that names it, and the line itself, cut after
-/// the name and without white space.
+/// Returns the index of the line that names the definition, and the header: this line up to the
+/// name, without white space.
 fn header<'a>(looked: &Looked<'a>) -> Option<(usize, &'a str)> {
     let symbol: String = looked.symbol?.chars().filter(|c| !c.is_whitespace()).collect();
     let named = |line: &'a String| {
@@ -33,13 +33,13 @@ fn named(looked: &Looked<'_>, header: &str) -> Vec<usize> {
     lines.filter(|(_, line)| is_header(line)).map(|(at, _)| at).collect()
 }
 
-/// Returns whether a place has the header of the definition.
+/// Returns whether a place has a line that begins with the definition's header.
 pub(super) fn is_in(looked: &Looked<'_>, place: &Range<usize>) -> bool {
     header(looked)
         .is_some_and(|(_, header)| named(looked, header).iter().any(|at| place.contains(at)))
 }
 
-/// Returns whether a place lacks the line that names the definition, in any version of that line.
+/// Returns whether a place lacks the line that names the definition, even in an edited version.
 pub(super) fn is_headless(looked: &Looked<'_>, place: &Range<usize>) -> bool {
     header(looked).is_some_and(|(at, _)| {
         let header = &looked.item.lines[at];

@@ -90,7 +90,7 @@ pub(super) fn has_lost_beyond(looked: &Looked<'_>, at: &Range<usize>, is_start: 
     })
 }
 
-/// Returns the lines near one side of a place that may belong to the text.
+/// Returns the lines near one side of a place, as far as they may belong to the text.
 fn beyond<'a>(looked: &Looked<'a>, at: &Range<usize>, is_start: bool) -> Vec<&'a str> {
     let (matched, mut strange) = (looked.matched(), 0);
     let places = looked.outwards(at, is_start);

@@ -26,7 +26,7 @@ pub(super) struct Pair {
     pub(super) at: usize,
 }
 
-/// The lines of the old and the new file.
+/// The lines of the old and the new file, and which of them match.
 pub(super) struct Matched {
     /// Lines of the text in the old file.
     own: Range<usize>,

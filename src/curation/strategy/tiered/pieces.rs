@@ -1,9 +1,9 @@
 //! Chooses the lines of messages that are not shown whole.
 //!
 //! A line is worth the weight of its specifics that nothing else shows yet, so each chosen line
-//! adds something. Of equal lines, the newest is shown. Lines with the highest worth for their cost
-//! are chosen first, and the very best with their neighbours. A single line between two chosen
-//! lines is shown too.
+//! adds something. If lines are equal, only the newest one is shown. Lines with the highest worth
+//! for their cost are chosen first, and the very best with their neighbours. A single line between
+//! two chosen lines is shown too.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
