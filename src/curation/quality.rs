@@ -77,7 +77,7 @@ fn relevance(observed: &Observed) -> QualityPart {
 
 fn coherence(observed: &Observed) -> QualityPart {
     let reason = match observed.coherence {
-        Some(_) => "as evaluated",
+        Some(_) => "rated by the client",
         None => "not evaluated",
     };
     let value = share(observed.coherence.unwrap_or(1.0));

@@ -246,7 +246,7 @@ fn known_deleted(known: &[String]) -> String {
 
 fn known_checkpoints(known: &[u64]) -> String {
     if known.is_empty() {
-        return "there are none yet; checkpoint takes one".to_owned();
+        return "there are none yet; call checkpoint to take one".to_owned();
     }
     let newest = known.iter().rev().take(NAMES_LISTED);
     let names: Vec<String> = newest.map(|number| CheckpointId(*number).to_string()).collect();
@@ -258,7 +258,7 @@ const NAMES_LISTED: usize = 10;
 
 fn known_names(maker: &str, known: &[String]) -> String {
     if known.is_empty() {
-        return format!("there are none yet; {maker} makes one");
+        return format!("there are none yet; call {maker} to create one");
     }
     let quoted: Vec<_> = known.iter().take(NAMES_LISTED).map(|name| format!("{name:?}")).collect();
     format!("existing: {}{}", quoted.join(", "), and_more(known.len()))

@@ -58,7 +58,7 @@ fn deleting_and_restoring_tell_what_there_is() {
     let mut client = home.ephemeral(&[]);
     assert_eq!(
         client.fails("current-session", "nil").message,
-        "no session is open; there are none yet; open-session makes one"
+        "no session is open; there are none yet; call open-session to create one"
     );
     client.ok("open-session", "(:name \"a\")");
     client.ok("delete-session", "(:session \"a\")");

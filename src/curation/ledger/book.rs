@@ -337,7 +337,7 @@ fn update(
     amount: &Amount,
 ) -> bool {
     let Some(entry) = slots[held.slot].as_mut() else { return false };
-    // What a tool shows contradicts what the model said, but not what a person wants.
+    // The output of a tool can refute what the model said, but not what a person wants.
     let claimed = entry.voice == Voice::Model && voice == Voice::Output;
     let other = held.amount.dimension == amount.dimension
         && held.amount != *amount

@@ -285,7 +285,7 @@ enum Act {
 /// followers share, and its pin.
 type Modelled = (ItemId, String, String, bool);
 
-/// A simple model: the states before, now, and undone.
+/// A simple model of undo: the earlier states, the current state, and the undone states.
 #[derive(Default)]
 struct Model {
     before: Vec<Vec<Modelled>>,

@@ -158,7 +158,7 @@ impl<'a, 'h> Fold<'a, 'h> {
     fn shrink(&mut self, now: usize, target: u64) {
         self.folded = Some(now);
         self.room = 0;
-        // Lines of old messages say more than the messages themselves if tools were used.
+        // If tools were used, chosen lines of old messages are worth more than whole messages.
         self.drop_units(self.recent(now), now, if self.uses_tools { 0 } else { target });
         let trigger = self.level(TRIGGER, 0.5);
         if self.total > trigger {
