@@ -222,9 +222,9 @@ fn make_path_absolute(params: &mut Value) -> anyhow::Result<()> {
 }
 
 async fn ask_socket(socket: &Path, line: &[u8], json: bool) -> anyhow::Result<Reply> {
-    let stream = UnixStream::connect(socket)
-        .await
-        .with_context(|| format!("cannot reach a server on {}", visible_path(socket)))?;
+    let stream = UnixStream::connect(socket).await.with_context(|| {
+        format!("cannot reach a server on {}; check that one is running", visible_path(socket))
+    })?;
     let (reader, writer) = stream.into_split();
     converse(reader, writer, line, json).await
 }

@@ -87,7 +87,10 @@ fn agents(setup: &Setup) -> impl Iterator<Item = Finding> {
 fn counter(setup: &Setup) -> Finding {
     let counter = setup.config.tokenizer.counter();
     match counter.count("one two three") {
-        0 => bad(format!("the tokenizer {} counts no tokens", counter.name())),
+        0 => bad(format!(
+            "the tokenizer {} counts no tokens; choose another with --tokenizer",
+            counter.name()
+        )),
         _ => good(format!("tokens are counted by {}", counter.name())),
     }
 }

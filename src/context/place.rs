@@ -86,8 +86,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Returns the names that the manager had while the place had no remote, and before it became a
-    /// project.
+    /// Returns the names that the manager had before the place had a remote or became a project.
     pub(crate) fn earlier_managers(&self) -> Vec<String> {
         let without = self.remote.map(|_| Self { remote: None, ..*self });
         let folder = (self.kind == Kind::Project).then(|| Self::new(Kind::Folder, self.name));

@@ -59,7 +59,7 @@ pub(crate) trait OfferedTool: Send + Sync {
 
 /// A parsed tool call, which may still need permission.
 pub(crate) trait ToolRequest: Send + Sync {
-    /// Describes the call in one line, to show to the user.
+    /// Returns a one-line description of the call for the user.
     fn phrase(&self) -> String;
 
     /// Returns the place outside the session's project that the call reaches, if any. The user must

@@ -84,7 +84,7 @@ pub(crate) fn fit(
 /// brackets of two sections. This affects only how much is kept, and never whether the text fits.
 const JOINT: u64 = 4;
 
-/// The pieces while a text is built from them.
+/// A text that is being built from pieces.
 struct Draft<'a> {
     pieces: &'a [Piece<'a>],
     format: Format,

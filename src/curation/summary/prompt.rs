@@ -27,7 +27,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Takes the expected source of a summary, and its ledger.
+    /// Creates the material from the expected source of a summary and its ledger.
     pub(crate) fn of(ahead: &Ahead, ledger: &Ledger) -> Self {
         let earlier = ahead.prior.as_ref().map_or("", |prior| &*prior.text);
         let head = format!(

@@ -403,7 +403,7 @@ impl Edited {
         // A definition that was written anew still has its first and its last line.
         let own: Vec<usize> = self.own().into_iter().filter(|at| !self.is_blank(*at)).collect();
         let ends = own.first().zip(own.last()).map(|(first, last)| (*first, last + 1));
-        // A line that was deleted and put back is there.
+        // A line that was deleted and put back counts as present.
         let mut texts: Vec<String> = found.clone().map(|at| bare(&self.lines[at].text)).collect();
         texts.retain(|line| !line.is_empty());
         let own_texts = self.item.clone().map(|at| bare(&self.old[at]));

@@ -30,7 +30,8 @@ const TOLD: f64 = 0.1;
 /// If at least this many lines differ only in their numbers, these numbers are ignored. Tools and
 /// their hosts add such lines, with times and identifiers, to each result.
 const REPEATED: usize = 4;
-/// Number of bytes that are read, from the newest message on. Beyond that, lines are not found.
+/// Maximum number of bytes to read, beginning with the newest message. Lines of older messages are
+/// not found.
 const READ: usize = 384 << 10;
 
 /// A line of a message that is not shown whole.
