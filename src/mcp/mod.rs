@@ -208,9 +208,10 @@ impl ServerHandler for Bridge {
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         self.introduce(|| context.peer.peer_info().map(|told| told.client_info.clone()));
+        // First of all: an agent that has a list must not miss a change to it.
+        let mut changes = self.link.tool_changes().await;
         // If the server cannot be reached, the first tool call reports it.
         let _ = self.link.call::<IgnoredAny>("ping", json!({})).await;
-        let mut changes = self.link.tool_changes().await;
         // The task ends with the bridge, because it does not keep the bridge alive.
         tokio::spawn(async move {
             while changes.changed().await.is_ok()
