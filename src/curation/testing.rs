@@ -43,11 +43,11 @@ pub(crate) fn said(number: u64, role: Role, content: &str) -> Message {
 }
 
 impl Message {
-    fn calling(self, tool_calls: Vec<ToolCall>) -> Self {
+    pub(crate) fn calling(self, tool_calls: Vec<ToolCall>) -> Self {
         Self { tool_calls, ..self }
     }
 
-    fn answering(self, tool_call_id: Option<String>) -> Self {
+    pub(crate) fn answering(self, tool_call_id: Option<String>) -> Self {
         Self { tool_call_id, ..self }
     }
 

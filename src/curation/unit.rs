@@ -63,9 +63,9 @@ pub enum Kept {
     System,
     /// The unit contains a pinned message.
     Pinned,
-    /// The unit is the user's first message.
+    /// The unit is the user's first message that is no [notice](Message::is_notice).
     FirstUser,
-    /// The unit is the user's last message.
+    /// The unit is the user's last message that is no notice.
     LastUser,
     /// The unit contains a call that has no result yet.
     InFlight,
@@ -148,9 +148,12 @@ fn units(messages: &[&Message], measure: &Measure) -> Vec<Unit> {
 }
 
 fn mark_mandatory(messages: &[&Message], units: &mut [Unit]) {
-    let of_user = |unit: &Unit| messages[unit.members[0]].role == Role::User;
-    let first = units.iter().position(of_user);
-    let last = units.iter().rposition(of_user);
+    let first_of = |unit: &Unit| messages[unit.members[0]];
+    let has_role = |unit: &Unit| first_of(unit).role == Role::User;
+    // Notices count only if there is nothing else: some models refuse a window without a user.
+    let by_user = |unit: &Unit| has_role(unit) && !first_of(unit).is_notice();
+    let first = units.iter().position(by_user).or_else(|| units.iter().position(has_role));
+    let last = units.iter().rposition(by_user).or_else(|| units.iter().rposition(has_role));
     for (at, unit) in units.iter_mut().enumerate() {
         let members = || unit.members.iter().map(|&index| messages[index]);
         unit.kept = match () {

@@ -65,12 +65,55 @@ pub(super) fn begins_like_one(line: &str) -> bool {
 /// Finds the commands in the lines of a shell script or session.
 pub(super) fn in_shell(lines: &[&str], found: &mut Vec<String>) {
     let session = lines.iter().any(|line| after_prompt(line).is_some());
-    for line in lines {
-        let command = if session { after_prompt(line) } else { Some(line.trim()) };
-        let fits =
-            |line: &&str| !line.is_empty() && !line.starts_with('#') && line.len() <= LONGEST;
-        found.extend(command.filter(fits).map(str::to_owned));
+    let commands: Vec<&str> = match session {
+        true => lines.iter().filter_map(|line| after_prompt(line)).collect(),
+        false => beginnings(lines.iter().copied()).map(str::trim).collect(),
+    };
+    let fits = |line: &&str| !line.is_empty() && !line.starts_with('#') && line.len() <= LONGEST;
+    found.extend(commands.into_iter().filter(fits).map(str::to_owned));
+}
+
+/// Returns the lines of a script at which commands begin, without the further lines of quoted texts
+/// such as commit messages, of here-documents, and of commands that a backslash continues.
+pub(super) fn beginnings<'a>(
+    lines: impl Iterator<Item = &'a str>,
+) -> impl Iterator<Item = &'a str> {
+    let (mut quote, mut document, mut is_continued) = (None, None, false);
+    lines.filter(move |line| {
+        if let Some(end) = document {
+            document = document.filter(|_| line.trim() != end);
+            return false;
+        }
+        let begins = quote.is_none() && !is_continued;
+        quote = quote_after(line, quote);
+        is_continued = line.ends_with('\\');
+        document = here_document(line);
+        begins
+    })
+}
+
+/// Returns the quote that is open after a line, given that which was open before.
+fn quote_after(line: &str, before: Option<char>) -> Option<char> {
+    let (mut open, mut previous) = (before, ' ');
+    for c in line.chars() {
+        match open {
+            None if c == '#' && previous.is_whitespace() => break,
+            None if matches!(c, '"' | '\'') && previous != '\\' => open = Some(c),
+            Some('"') if c == '"' && previous == '\\' => {}
+            Some(quote) if c == quote => open = None,
+            _ => {}
+        }
+        previous = c;
     }
+    open
+}
+
+/// Returns the word that ends the here-document that begins in a line.
+fn here_document(line: &str) -> Option<&str> {
+    let rest = line.split_once("<<")?.1.trim_start_matches('-').trim_start();
+    let rest = rest.trim_start_matches(['\'', '"', '\\']);
+    let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+    Some(&rest[..end]).filter(|word| word.starts_with(|c: char| c.is_alphabetic() || c == '_'))
 }
 
 fn is_verb(word: &str) -> bool {
@@ -162,6 +205,22 @@ mod tests {
         for (line, expected) in lines {
             assert_eq!(after_prompt(line), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn quoted_texts_and_documents_are_no_commands() {
+        let script = "git add -A # it's all\ngit commit -m \"Add spans\n\n- with_span/2 macro\n\
+                      - tests\" && git push\ncat > a.txt <<'EOF'\nmake love\nEOF\n\
+                      git commit -m \"$(cat <<EOF\n- don't\nEOF\n)\"\ncargo test \\\n  --lib\nmake";
+        let expected = [
+            "git add -A # it's all",
+            "git commit -m \"Add spans",
+            "cat > a.txt <<'EOF'",
+            "git commit -m \"$(cat <<EOF",
+            "cargo test \\",
+            "make",
+        ];
+        assert_eq!(beginnings(script.lines()).collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -28,12 +28,15 @@ const LONGEST_ARGUMENT: usize = 400;
 
 /// Reads a message into the ledger.
 pub(super) fn message(message: &Message, book: &mut Book) {
+    let is_notice = message.is_notice();
     let voice = match message.role {
+        _ if is_notice => Voice::Output,
         Role::System | Role::User => Voice::Person,
         Role::Assistant => Voice::Model,
         Role::Tool => Voice::Output,
     };
-    let place = Place { origin: message.number, voice, asked: message.role == Role::User };
+    let place =
+        Place { origin: message.number, voice, asked: message.role == Role::User && !is_notice };
     if voice == Voice::Output {
         for part in ends(&message.content, READ_OF_AN_OUTPUT) {
             output(part.lines(), place, book);
@@ -191,7 +194,7 @@ fn argument(call: &ToolCall, name: &str, value: &Value, place: Place, book: &mut
     };
     let command = COMMANDS[..2].contains(&name) || is_shell(&call.name) && COMMANDS.contains(&name);
     if command {
-        for line in text.lines().filter(|line| !line.trim().is_empty()).take(OF_AN_OUTPUT) {
+        for line in command::beginnings(text.lines()).take(OF_AN_OUTPUT) {
             take_command(line.trim(), place, book);
         }
     } else if text.len() <= LONGEST_ARGUMENT {

@@ -1,7 +1,7 @@
 //! Tests of the units of short histories, written as words.
 
 use super::*;
-use crate::curation::testing::{history, messages, plain};
+use crate::curation::testing::{conversation, history, messages, plain};
 
 #[track_caller]
 fn check(words: &str, expected: &str) {
@@ -38,4 +38,22 @@ fn a_result_without_its_call_is_a_unit_of_its_own() {
 #[test]
 fn a_repeated_call_id_is_answered_newest_first() {
     check("u a>1 a>1 t<1 t<1", "0=FirstUser 1+4 2+3");
+}
+
+#[test]
+fn a_notice_of_the_users_program_is_no_message_of_the_user() {
+    let kept = |said: &[&str]| {
+        let said: Vec<_> = said.iter().map(|text| ("u", *text)).collect();
+        let (messages, measure) = (conversation(&said), plain());
+        let kept = history(&messages, &measure).units.into_iter().map(|unit| unit.kept);
+        kept.collect::<Vec<_>>()
+    };
+    let model = "<command-name>/model</command-name>\n<command-args></command-args>";
+    let review = "<command-message>review</command-message><command-args>#4</command-args>";
+    let ended = "<task-notification>done</task-notification>";
+    let (first, last) = (Some(Kept::FirstUser), Some(Kept::LastUser));
+    assert_eq!(kept(&[model, "Fix it", "No", ended]), [None, first, last, None]);
+    assert_eq!(kept(&[review, "[Request interrupted by user]"]), [first, None]);
+    // Nobody else said anything.
+    assert_eq!(kept(&[model, ended]), [first, last]);
 }

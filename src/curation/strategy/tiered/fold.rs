@@ -127,7 +127,7 @@ impl<'a, 'h> Fold<'a, 'h> {
             // choices, so the unit does not count as fixed.
         } else if self.always_kept(unit) {
             self.fixed += self.costs[index];
-        } else if message.role == Role::User {
+        } else if message.role == Role::User && !message.is_notice() {
             let before = self.last_user.replace(unit);
             let cost = |unit: usize| self.history.units[unit].tokens;
             self.fixed = self.fixed + cost(unit) - before.map_or(0, cost);

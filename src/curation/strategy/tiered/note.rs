@@ -5,10 +5,10 @@ use crate::curation::ledger::Ledger;
 use crate::curation::unit::History;
 use crate::session::message::{Message, Role};
 
-/// Maximum number of bytes read for the ledger: first the messages of the user, then those of the
-/// model, each from the newest on. The limit keeps reading quick; in a longer history, a summary
-/// contains the ledger.
-const READ: usize = 3 * 1024;
+/// Maximum number of bytes read for the ledger, from the newest message of each role on. The limits
+/// keep reading quick; in a longer history, a summary contains the ledger. Users write little, but
+/// what they decide must not be lost.
+const READ: [(Role, usize); 2] = [(Role::User, 9 * 1024), (Role::Assistant, 3 * 1024)];
 
 /// A system message about left-out messages.
 pub(super) struct Note {
@@ -45,15 +45,18 @@ pub(super) fn ledger(history: &History<'_>, dropped: &[usize], room: u64) -> Str
 
 /// Chooses the messages that are read for the ledger, in the order of the log.
 fn read<'h>(history: &History<'h>, dropped: &[usize]) -> Vec<&'h Message> {
-    let mut left = READ;
     let mut chosen: Vec<usize> = Vec::new();
-    for role in [Role::User, Role::Assistant] {
-        for &index in dropped.iter().rev().filter(|index| history.messages[**index].role == role) {
+    for (role, mut left) in READ {
+        for &index in dropped.iter().rev() {
             let message = history.messages[index];
+            if message.role != role || message.is_notice() {
+                continue;
+            }
             let arguments: usize = message.tool_calls.iter().map(|call| call.arguments.len()).sum();
             let length = message.content.len() + arguments;
             if length > left {
-                break;
+                // A long text of the user, such as a pasted log, must not hide the others.
+                if role == Role::User { continue } else { break }
             }
             left -= length;
             chosen.push(index);
@@ -61,4 +64,20 @@ fn read<'h>(history: &History<'h>, dropped: &[usize]) -> Vec<&'h Message> {
     }
     chosen.sort_unstable();
     chosen.into_iter().map(|index| history.messages[index]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::curation::testing::{history, plain, said};
+
+    #[test]
+    fn a_long_text_of_the_user_does_not_hide_a_decision() {
+        let log = "all fine\n".repeat(2000);
+        let said =
+            [said(1, Role::User, "Never call the cloud from tests."), said(2, Role::User, &log)];
+        let measure = plain();
+        let history = history(&said, &measure);
+        assert!(ledger(&history, &[0, 1], 1000).contains("Never call the cloud"));
+    }
 }
