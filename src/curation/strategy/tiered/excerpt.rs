@@ -26,10 +26,12 @@ pub(super) fn of_messages(history: &History<'_>, unit_of: &[usize], lines: &[&Li
         let index = lines[0].message;
         let message = history.messages[index];
         let is_result = message.role == Role::Tool;
-        let of = if is_result {
-            super::reads::source(history, unit_of[index], index)
-        } else {
-            message.role.name()
+        let is_of_calls = lines.iter().all(|line| matches!(line.place, Place::Arguments(_)));
+        let of = match super::reads::file_of_call(message).filter(|_| is_of_calls) {
+            _ if is_result => super::reads::source(history, unit_of[index], index),
+            _ if message.is_notice() => "a notice".to_owned(),
+            Some(path) => format!("{} in {path}", message.role.name()),
+            None => message.role.name().to_owned(),
         };
         text += if text.is_empty() { MANY } else { "" };
         text += &format!("\n\nmsg-{}, {of}:\n", message.number);

@@ -1,16 +1,22 @@
-//! Finds tool results that show a file that was read again later.
+//! Finds tool results that show a file that was read again, or written as a whole, later.
 
 use std::collections::HashMap;
 
 use crate::curation::unit::History;
 use crate::session::message::{Message, Role, ToolCall};
 
-/// The reads so far, and the reads that a later one repeats.
+/// Maximum length of a command in [`source`], in bytes.
+const LONGEST_COMMAND: usize = 32;
+
+/// Number of names that are shown of a path.
+const LAST_NAMES: usize = 3;
+
+/// The reads so far, and those that a later read or write replaces.
 #[derive(Default)]
 pub(super) struct Reads<'h> {
     /// Newest read of each file, as the index of its message.
     newest: HashMap<&'h str, usize>,
-    /// Older reads that a later one repeats, with the later one.
+    /// Older reads, with the later read or the result of the later write.
     superseded: HashMap<usize, usize>,
 }
 
@@ -32,29 +38,54 @@ impl<'h> Reads<'h> {
         }
         let caller = history.messages[history.units[unit].members[0]];
         let Some(call) = call_of(caller, message) else { return };
-        let Some(path) = path_read(call) else { return };
-        // A failed read repeats nothing, and neither does a read of a part of the file.
+        // A failed call replaces nothing, and neither does a read of a part of the file.
         let failed = message.signals.error && !message.signals.long;
-        if failed || is_partial(call) {
-            return;
-        }
-        if let Some(older) = self.newest.insert(path, index) {
+        let older = match (path_read(call), path_written(call)) {
+            _ if failed => None,
+            (Some(path), _) if !is_partial(call) => self.newest.insert(path, index),
+            (_, Some(path)) => self.newest.remove(path),
+            _ => None,
+        };
+        if let Some(older) = older {
             self.superseded.insert(older, index);
         }
     }
 
-    /// Returns whether the read at `index` is repeated by a later read. Ignores reads after message
-    /// `now`.
+    /// Returns whether a later read or write replaces the read at `index`. Ignores those after
+    /// message `now`.
     pub(super) fn is_superseded(&self, index: usize, now: usize) -> bool {
         self.superseded.get(&index).is_some_and(|later| *later <= now)
     }
 }
 
-/// Returns the source of a result in a few words: the path that was read, or the name of the tool.
-pub(super) fn source<'h>(history: &History<'h>, unit: usize, index: usize) -> &'h str {
+/// Returns the source of a result in a few words: the path that was read, the command that was run,
+/// or the name of the tool.
+pub(super) fn source(history: &History<'_>, unit: usize, index: usize) -> String {
     let caller = history.messages[history.units[unit].members[0]];
-    let call = call_of(caller, history.messages[index]);
-    call.map_or("tool", |call| path_read(call).unwrap_or(&call.name))
+    let Some(call) = call_of(caller, history.messages[index]) else { return "tool".to_owned() };
+    let command = || ["command", "cmd"].iter().find_map(|it| string_field(&call.arguments, it));
+    match (path_read(call), command()) {
+        (Some(path), _) => end_of(path),
+        (None, Some(command)) => {
+            let line = command.split("\\n").next().unwrap_or_default();
+            let cut = &line[..line.floor_char_boundary(LONGEST_COMMAND)];
+            let mark = if cut.len() < command.len() { "…" } else { "" };
+            format!("{} {}{mark}", call.name, cut.trim_end_matches('\\'))
+        }
+        (None, None) => call.name.clone(),
+    }
+}
+
+/// Returns the end of the path that the only call of a message is about, if there is one.
+pub(super) fn file_of_call(message: &Message) -> Option<String> {
+    let [call] = &*message.tool_calls else { return None };
+    path_of(call).map(end_of)
+}
+
+/// Returns the last names of a path. A whole path can cost as much as a line.
+fn end_of(path: &str) -> String {
+    let begin = path.rmatch_indices('/').nth(LAST_NAMES - 1).map(|(at, _)| at);
+    begin.map_or_else(|| path.to_owned(), |at| format!("…{}", &path[at..]))
 }
 
 fn call_of<'h>(caller: &'h Message, result: &Message) -> Option<&'h ToolCall> {
@@ -65,8 +96,25 @@ fn call_of<'h>(caller: &'h Message, result: &Message) -> Option<&'h ToolCall> {
 /// Returns the path from the arguments of a call that reads a file.
 fn path_read(call: &ToolCall) -> Option<&str> {
     const READING: &[&str] = &["read", "view", "open", "cat", "get_file", "get-file", "show_file"];
+    is_named(call, READING).then(|| path_of(call))?
+}
+
+/// Returns the path from the arguments of a call that writes a whole file.
+fn path_written(call: &ToolCall) -> Option<&str> {
+    const WRITING: &[&str] = &["write", "create"];
+    const CONTENTS: &[&str] = &["content", "contents", "file_text"];
+    let has_content = CONTENTS.iter().any(|name| string_field(&call.arguments, name).is_some());
+    (has_content && is_named(call, WRITING)).then(|| path_of(call))?
+}
+
+/// Returns whether the name of a call's tool has one of these words, in small or capital letters.
+fn is_named(call: &ToolCall, words: &[&str]) -> bool {
+    let name = call.name.to_ascii_lowercase();
+    words.iter().any(|word| name.contains(word))
+}
+
+fn path_of(call: &ToolCall) -> Option<&str> {
     const PATHS: &[&str] = &["path", "file_path", "filePath", "file", "filename", "uri"];
-    READING.iter().any(|name| call.name.contains(name)).then_some(())?;
     PATHS.iter().find_map(|name| string_field(&call.arguments, name))
 }
 
@@ -101,6 +149,7 @@ fn string_field<'a>(arguments: &'a str, name: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::curation::testing::{plain, said};
 
     #[track_caller]
     fn check(name: &str, arguments: &str, expected: Option<&str>, partial: bool) {
@@ -109,10 +158,36 @@ mod tests {
     }
 
     #[test]
+    fn a_later_read_or_write_replaces_a_read() {
+        let call = |name: &str, rest: &str| ToolCall {
+            id: "1".into(),
+            name: name.into(),
+            arguments: format!(r#"{{"file_path": "/a/b/c/d.rs"{rest}}}"#),
+        };
+        let turn = |number, call: ToolCall| {
+            let result = said(number + 1, Role::Tool, "fine").answering(Some("1".into()));
+            [said(number, Role::Assistant, "").calling(vec![call]), result]
+        };
+        let replaced = |later: ToolCall| {
+            let messages = [turn(1, call("Read", "")), turn(3, later)].concat();
+            let measure = plain();
+            let history = crate::curation::testing::history(&messages, &measure);
+            assert_eq!(source(&history, 0, 1), "…/b/c/d.rs");
+            Reads::over(&history).is_superseded(1, usize::MAX)
+        };
+        assert!(replaced(call("Read", "")));
+        assert!(replaced(call("Write", r#", "content": "x""#)));
+        assert!(!replaced(call("Read", r#", "limit": 5"#)));
+        assert!(!replaced(call("Edit", r#", "old_string": "x""#)));
+        assert!(!replaced(call("Bash", "")));
+    }
+
+    #[test]
     fn the_path_of_a_reading_is_found_in_its_arguments() {
         check("read_file", r#"{"path": "src/a.rs"}"#, Some("src/a.rs"), false);
         check("view", r#"{"file_path":"lines.rs","limit":5}"#, Some("lines.rs"), true);
         check("read_file", r#"{"path": "src/offset.rs"}"#, Some("src/offset.rs"), false);
+        check("Read", r#"{"file_path": "src/a.rs"}"#, Some("src/a.rs"), false);
         check("write_file", r#"{"path": "src/a.rs"}"#, None, false);
         check("read_file", "src/a.rs", None, false);
     }

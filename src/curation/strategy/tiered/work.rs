@@ -20,7 +20,7 @@ use crate::session::message::{Message, Role};
 const MEMORY: f64 = 60.0;
 /// Weight of a mention however old it is, relative to one in the newest message.
 const LEAST_WEIGHT: f64 = 0.05;
-/// Weight of a mention in a tool's result, relative to one in the words of the agent or the user.
+/// Weight of a mention in a tool's result or a notice, relative to one in the words of the agent or the user.
 const IN_RESULT: f64 = 0.15;
 /// Additional weight of a specific in the query.
 const IN_QUERY: f64 = 1.0;
@@ -112,7 +112,8 @@ impl<'h> Work<'h> {
             }
             left -= length;
             let recency = (-((now - index) as f64) / MEMORY).exp() + LEAST_WEIGHT;
-            let weight = if message.role == Role::Tool { IN_RESULT * recency } else { recency };
+            let is_output = message.role == Role::Tool || message.is_notice();
+            let weight = if is_output { IN_RESULT * recency } else { recency };
             work.read(message, index, weight, sight(index));
         }
         work.forget_repeated();
@@ -125,11 +126,12 @@ impl<'h> Work<'h> {
     }
 
     fn read(&mut self, message: &'h Message, index: usize, weight: f64, sight: Sight) {
-        let content =
-            (1..).zip(message.content.lines()).map(|(at, line)| (Place::Content(at), line));
+        let content = (1..).zip(message.content.lines());
+        let content = content.map(|(at, line)| (Place::Content(at), line, true));
         let arguments = message.tool_calls.iter().flat_map(|call| argument_lines(&call.arguments));
-        let arguments = (1..).zip(arguments).map(|(at, line)| (Place::Arguments(at), line));
-        for (place, text) in content.chain(arguments) {
+        let arguments = (1..).zip(arguments);
+        let arguments = arguments.map(|(at, (line, is_new))| (Place::Arguments(at), line, is_new));
+        for (place, text, is_new) in content.chain(arguments) {
             let start = self.mentions.len();
             specifics::each(without_number(text), |specific| {
                 let number = self.number(specific);
@@ -142,7 +144,7 @@ impl<'h> Work<'h> {
                 }
                 self.mentions.push(number);
             });
-            if sight == Sight::Hidden {
+            if sight == Sight::Hidden && is_new {
                 let mentions = start..self.mentions.len();
                 self.lines.push(Line { message: index, role: message.role, place, text, mentions });
             } else {
@@ -231,7 +233,54 @@ pub(super) fn length(message: &Message) -> usize {
     message.content.len() + arguments
 }
 
-/// Returns the lines of the texts in JSON arguments, in which line breaks are escaped.
-fn argument_lines(arguments: &str) -> impl Iterator<Item = &str> {
-    arguments.lines().flat_map(|line| line.split("\\n"))
+/// Returns the lines of the texts in JSON arguments, in which line breaks are escaped. Each comes
+/// with whether it is new: the text that an edit replaces is not.
+fn argument_lines(arguments: &str) -> impl Iterator<Item = (&str, bool)> {
+    parts(arguments).into_iter().flat_map(|(text, is_new)| {
+        let lines = text.lines().flat_map(|line| line.split("\\n"));
+        lines.map(move |line| (line, is_new))
+    })
+}
+
+/// Splits the arguments of an edit at the texts that it replaces. Each part comes with whether it
+/// is new.
+fn parts(arguments: &str) -> Vec<(&str, bool)> {
+    const REPLACED: &[&str] =
+        &["\"old_string\"", "\"old_str\"", "\"oldString\"", "\"old_text\"", "\"oldText\""];
+    let (mut parts, mut rest) = (Vec::new(), arguments);
+    let after_key = |text: &str| {
+        let found = REPLACED.iter().filter_map(|key| Some(text.find(key)? + key.len()));
+        found.min()
+    };
+    while let Some(after) = after_key(rest) {
+        let Some(begin) = rest[after..].find('"').map(|quote| after + quote + 1) else { break };
+        let mut is_escaped = false;
+        let end = rest[begin..].bytes().position(|byte| {
+            let is_end = byte == b'"' && !is_escaped;
+            is_escaped = byte == b'\\' && !is_escaped;
+            is_end
+        });
+        let end = end.map_or(rest.len(), |end| begin + end);
+        parts.extend([(&rest[..begin], true), (&rest[begin..end], false)]);
+        rest = &rest[end..];
+    }
+    parts.push((rest, true));
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_that_an_edit_replaces_are_not_new() {
+        let arguments =
+            r#"{"file_path":"a.rs","old_string":"let \"a\";\nold()","new_string":"new()"}"#;
+        let old: Vec<_> = argument_lines(arguments).filter(|(_, is_new)| !is_new).collect();
+        assert_eq!(old, [(r#"let \"a\";"#, false), ("old()", false)]);
+        let new: String = argument_lines(arguments).filter(|it| it.1).map(|it| it.0).collect();
+        assert_eq!(new, r#"{"file_path":"a.rs","old_string":"","new_string":"new()"}"#);
+        assert_eq!(argument_lines(r#"{"old_string": 1"#).count(), 1);
+        assert_eq!(argument_lines(r#"{"old_string": "x"#).count(), 2);
+    }
 }
