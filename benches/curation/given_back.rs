@@ -32,6 +32,7 @@ struct Cut {
 struct Kinds {
     path: Regex,
     figure: Regex,
+    numbered: Regex,
     span: Regex,
     shell: Regex,
 }
@@ -142,7 +143,9 @@ impl Cut {
         length: usize,
         kinds: &Kinds,
     ) -> anyhow::Result<Option<Self>> {
-        let mut log = Log::new("estimate")?;
+        // The hook's sessions count with this tokenizer. An estimate is a third too low here, since
+        // paths and figures have few characters for each token.
+        let mut log = Log::new("o200k")?;
         messages.iter().take(length + NEXT).for_each(|message| log.record(message));
         let (before, after) = log.messages.split_at(length);
         if before.iter().map(|message| message.tokens).sum::<u64>() < LEAST_TOKENS {
@@ -160,6 +163,7 @@ impl Kinds {
         Ok(Self {
             path: Regex::new(PATH)?,
             figure: Regex::new(FIGURE)?,
+            numbered: Regex::new(r"^ *(\d+)[\t→|]")?,
             span: Regex::new("`([^`]+)`")?,
             shell: Regex::new("(?i)shell|bash|exec|run|command|terminal")?,
         })
@@ -171,6 +175,7 @@ impl Kinds {
         for message in messages {
             for text in baseline::texts(message) {
                 kinds[0].extend(self.path.find_iter(&text).map(|it| it.as_str().to_owned()));
+                let text = self.without_line_numbers(&text);
                 kinds[2].extend(self.figures(&text).into_iter().map(str::to_owned));
             }
             for call in &message.tool_calls {
@@ -180,6 +185,25 @@ impl Kinds {
             }
         }
         kinds
+    }
+
+    /// Leaves out the numbers that a tool wrote before the lines of a file: those one more or less
+    /// than the number of a line beside theirs. They say nothing without the file.
+    fn without_line_numbers(&self, text: &str) -> String {
+        let number = |line: &str| self.numbered.captures(line)?[1].parse::<u64>().ok();
+        let lines: Vec<(Option<u64>, &str)> =
+            text.lines().map(|line| (number(line), line)).collect();
+        let is_listed = |at: usize| {
+            let beside = |at: usize| lines.get(at).and_then(|(number, _)| *number);
+            let before = at.checked_sub(1).and_then(beside).map(|number| number + 1);
+            let after = beside(at + 1).and_then(|number| number.checked_sub(1));
+            lines[at].0.is_some() && (lines[at].0 == before || lines[at].0 == after)
+        };
+        let bare = |at: usize| match is_listed(at) {
+            true => self.numbered.replace(lines[at].1, ""),
+            false => lines[at].1.into(),
+        };
+        (0..lines.len()).map(bare).collect::<Vec<_>>().join("\n")
     }
 
     fn figures<'a>(&self, text: &'a str) -> BTreeSet<&'a str> {
