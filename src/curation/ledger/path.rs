@@ -27,7 +27,7 @@ pub(super) fn path(word: &str) -> Option<&str> {
         return None;
     }
     let bare = without_place(bare(word));
-    let fits = |c: char| c.is_alphanumeric() || "/\\._-+@~:#".contains(c);
+    let fits = |c: char| c.is_alphanumeric() || "/\\._-+@~:#$".contains(c);
     if bare.len() < 3 || bare.contains("://") || !bare.chars().all(fits) {
         return None;
     }
@@ -37,7 +37,7 @@ pub(super) fn path(word: &str) -> Option<&str> {
 /// Returns the word without the punctuation around it.
 fn bare(word: &str) -> &str {
     let around = |c: char| "`'\"()[]{}<>,;:!?*=|".contains(c);
-    let word = word.trim_matches(around);
+    let word = word.trim_start_matches("#!").trim_matches(around);
     // `--out=target/x` and `path:src/x` name the path after the sign.
     let word = word.rsplit_once('=').map_or(word, |(_, value)| value);
     word.trim_end_matches('.').trim_matches(around)
@@ -71,7 +71,7 @@ fn is_path(word: &str) -> bool {
     let segments: Vec<&str> = word.split('/').filter(|segment| !segment.is_empty()).collect();
     let Some(last) = segments.last() else { return false };
     let lettered = word.chars().any(char::is_alphabetic);
-    let rooted = ["/", "./", "../", "~/"].iter().any(|root| word.starts_with(root));
+    let rooted = ["/", "./", "../", "~/", "$"].iter().any(|root| word.starts_with(root));
     match segments.len() {
         _ if !lettered => false,
         1 if !word.contains('/') => is_file_name(word),
@@ -112,8 +112,8 @@ mod tests {
             &["src/a.rs", "docs/b.md", "src/c.rs", "Cargo.toml"],
         );
         check(
-            "--out=target/x/y ./run ../lib ~/x.el /etc/hosts",
-            &["target/x/y", "./run", "../lib", "~/x.el", "/etc/hosts"],
+            "--out=target/x/y ./run ../lib ~/x.el /etc/hosts $HOME/x #!/bin/sh",
+            &["target/x/y", "./run", "../lib", "~/x.el", "/etc/hosts", "$HOME/x", "/bin/sh"],
         );
         check(
             "C:\\work\\a.txt src/curation/ tests/it/main.rs:7: Makefile",

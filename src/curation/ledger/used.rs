@@ -3,12 +3,12 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
 use serde_json::Value as Json;
 
-use super::extract::READ_OF_AN_OUTPUT;
 use super::{Kind, Ledger, Voice, path};
 use crate::retrieval::words::ends;
 use crate::session::message::{Message, Role};
@@ -18,7 +18,7 @@ use crate::tokens::Measure;
 // names both.
 
 /// Weight of a mention in an output of a tool.
-const OF_OUTPUT: f64 = 0.5;
+const OF_OUTPUT: f64 = 1.2;
 /// Weight of a mention in words or in a call.
 const OF_WORDS: f64 = 3.0;
 /// Weight of a figure, relative to that of a path, an address or a command.
@@ -37,6 +37,9 @@ const OF_FOLDER: f64 = 0.3;
 /// Number of bytes added to the length of each thing before its weight is divided.
 const ADDED_LENGTH: f64 = 4.0;
 
+/// Number of bytes that are read of a text: half at its beginning and half at its end. More than the
+/// ledger reads for its sentences, since outputs and files are long.
+const READ: usize = 256 * 1024;
 /// Maximum number of things.
 const MOST_SHOWN: usize = 2000;
 /// Maximum length of an address, in bytes.
@@ -124,7 +127,7 @@ fn read(message: &Message, recency: f64, uses: &mut HashMap<Thing, Use>) {
     let mut mentions: HashMap<Thing, (f64, Option<String>)> = HashMap::new();
     let arguments = message.tool_calls.iter().map(|call| spelled_out(&call.arguments));
     for text in std::iter::once(Cow::Borrowed(&*message.content)).chain(arguments) {
-        for part in ends(&text, READ_OF_AN_OUTPUT) {
+        for part in ends(&text, READ) {
             each_thing(part, |kind, text, word| {
                 let mention = mentions.entry(Thing { kind, text: text.to_owned() }).or_default();
                 mention.0 += by;
@@ -172,15 +175,41 @@ fn each_thing(text: &str, mut take: impl FnMut(Kind, &str, Option<&str>)) {
     let figures = FIGURES.iter().flat_map(|figures| figures.captures_iter(text));
     for found in figures {
         let word = found.name("word").map(|word| word.as_str());
-        take(Kind::Number, &found["figure"], word);
+        let figure = found.name("figure").filter(|figure| !numbers_a_line(text, figure.range()));
+        figure.into_iter().for_each(|figure| take(Kind::Number, figure.as_str(), word));
     }
 }
 
-/// Returns the web address in a word, if there is one.
+/// Returns whether a figure is the number that a tool wrote before the line of a file: such figures
+/// say nothing without the file. It begins its line, a tab, `→` or `|` follows, and a line beside it
+/// begins with the number before or after it.
+fn numbers_a_line(text: &str, figure: Range<usize>) -> bool {
+    let (before, after) = (&text[..figure.start], &text[figure.end..]);
+    let start = before.trim_end_matches(' ');
+    if !(after.starts_with(['\t', '→', '|']) && (start.is_empty() || start.ends_with('\n'))) {
+        return false;
+    }
+    let number = |line: &str| {
+        let line = line.trim_start_matches(' ');
+        let end = line.find(|c: char| !c.is_ascii_digit()).unwrap_or(line.len());
+        line[..end].parse::<u64>().ok()
+    };
+    let Some(this) = number(&text[figure]) else { return false };
+    let last = before.lines().nth_back(usize::from(!before.ends_with('\n'))).and_then(number);
+    let next = after.lines().nth(1).and_then(number);
+    last.is_some_and(|last| last + 1 == this) || next == Some(this + 1)
+}
+
+/// Returns the address in a word of a text, such as `https://x.org/a` or `s3://x/a`; of `file:///x/a`
+/// the path.
 fn address(word: &str) -> Option<&str> {
-    let address = &word[word.find("https://").or_else(|| word.find("http://"))?..];
-    let address = address.trim_end_matches(['.', ':', '!', '?', '*', '/']);
-    (address.len() <= LONGEST_ADDRESS).then_some(address)
+    let (before, rest) = word.split_once("://")?;
+    let scheme = before.trim_end_matches(|c: char| c.is_ascii_alphanumeric()).len();
+    let rest = word.len() - rest.len();
+    let start = if &before[scheme..] == "file" { rest } else { scheme };
+    let address = word[start..].trim_end_matches(['.', ':', '!', '?', '*', '/']);
+    let whole = scheme < before.len() && start + address.len() > rest;
+    (whole && address.len() <= LONGEST_ADDRESS).then_some(address)
 }
 
 /// Renders as many of the best things as fit into `tokens` tokens.
@@ -286,11 +315,46 @@ mod tests {
     fn paths_and_addresses_are_found_between_marks() {
         let mut found = Vec::new();
         each_thing(
-            "[log](src/a.rs),b.rs 2>out/x.txt {\"url\":\"https://x.org/a/b\"} see (http://y.org/c).",
+            "[log](src/a.rs),b.rs 2>out/x.txt {\"url\":\"https://x.org/a/b\"} see (http://y.org/c). \
+             9→s3://b/key file:///x/y.rs http:// ://x $HOME/z #!/bin/sh",
             |kind, text, _| found.extend((kind == Kind::Path).then(|| text.to_owned())),
         );
-        let expected = ["src/a.rs", "b.rs", "out/x.txt", "https://x.org/a/b", "http://y.org/c"];
+        let expected = [
+            "src/a.rs",
+            "b.rs",
+            "out/x.txt",
+            "https://x.org/a/b",
+            "http://y.org/c",
+            "s3://b/key",
+            "/x/y.rs",
+            "$HOME/z",
+            "/bin/sh",
+        ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn numbers_of_listed_lines_are_no_figures() {
+        let figures = |text: &str| {
+            let mut found = Vec::new();
+            each_thing(text, |kind, text, _| {
+                found.extend((kind == Kind::Number).then(|| text.to_owned()));
+            });
+            found
+        };
+        assert_eq!(figures("   9→a\n  10→b 64\n  11→c"), ["64"]);
+        assert_eq!(figures("98\tx\n99\ty\n100\t"), Vec::<String>::new());
+        assert_eq!(figures("4096\tsrc\n512\tdocs\n12: x\n13: y"), ["4096", "512", "12", "13"]);
+        assert_eq!(figures("40|a"), ["40"]);
+    }
+
+    #[test]
+    fn the_middle_of_a_long_text_is_read() {
+        let text = format!("{0} port 8443 {0}", "word ".repeat(READ / 20));
+        let message = crate::curation::testing::said(1, Role::Tool, &text);
+        let mut uses = HashMap::new();
+        read(&message, 1.0, &mut uses);
+        assert!(uses.keys().any(|thing| thing.text == "8443"));
     }
 
     #[test]
