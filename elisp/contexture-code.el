@@ -646,12 +646,13 @@ OUTER is the definition around it."
   "A change that is proposed for the lines below PLACE, an overlay.
 BEFORE and AFTER are the texts of these lines around the part that would
 be replaced; TEXT is the new text of that part, as far as it has come.
+KEYS is the overlay with the keymap, which also holds directly below PLACE.
 PARTS are overlays of the parts that are neither accepted nor rejected.
 STATE is `coming', `ready' or `ended'.  SHOWN is the time when it was
 drawn last, ACCEPTED the number of parts that were accepted.  AGAIN is a
 function to ask once more with a remark; CANCEL stops what comes.  DECIDED
 is a function to call once the user has decided about all parts."
-  place before after (text "") parts (state 'coming) (shown 0) (accepted 0) again cancel
+  place keys before after (text "") parts (state 'coming) (shown 0) (accepted 0) again cancel
   decided)
 
 (defconst contexture-review--draw-seconds 0.2
@@ -707,12 +708,14 @@ stops what comes; DECIDED one to call once the user has decided.
                        (overlays-in from (max to (1+ from))))
           (user-error "A change of these lines is proposed already; accept or reject it first"))
         (let* ((place (make-overlay from to nil t nil))
+               ;; After a region was marked, point is where it ends.
+               (keys (make-overlay from to nil nil t))
                (review (contexture-review--make
-                        :place place :again again :cancel cancel :decided decided
+                        :place place :keys keys :again again :cancel cancel :decided decided
                         :before (buffer-substring-no-properties from beg)
                         :after (buffer-substring-no-properties end to))))
           (overlay-put place 'contexture-review review)
-          (overlay-put place 'keymap contexture-review-map)
+          (overlay-put keys 'keymap contexture-review-map)
           (overlay-put place 'priority 100)
           ;; Instead of a mark of these lines: after one, Emacs shows the ends
           ;; of lines in our strings as ^J.
@@ -742,6 +745,7 @@ stops what comes; DECIDED one to call once the user has decided.
   (setf (contexture-review--state review) 'ended)
   (setq contexture-review--all (delq review contexture-review--all))
   (mapc #'delete-overlay (contexture-review--parts review))
+  (delete-overlay (contexture-review--keys review))
   (delete-overlay (contexture-review--place review)))
 
 (defun contexture-review--tell (review)
@@ -892,11 +896,24 @@ LINES are the lines of the new text."
     (overlay-put overlay 'priority 101)
     overlay))
 
+(defun contexture-review--say-where (review)
+  "Say where REVIEW proposes a change, unless its beginning is in view."
+  (let* ((buffer (contexture-review--buffer review))
+         (place (overlay-start (contexture-review--place review))))
+    (unless (cl-some (lambda (window) (pos-visible-in-window-p place window))
+                     (get-buffer-window-list buffer nil 'visible))
+      (contexture--message "The change of %s is proposed; %s goes there"
+                           (buffer-name buffer)
+                           (with-current-buffer (window-buffer)
+                             (substitute-command-keys "\\[contexture-review-next]"))))))
+
 (defun contexture-review--title (review text)
-  "Show TEXT and the keys above REVIEW."
-  (let ((keys (if (eq (contexture-review--state review) 'ready)
-                  "C-c C-c accept, C-c C-k reject, C-c C-a/C-d a part, C-c C-r again"
-                "C-c C-k stops it")))
+  "Show TEXT and the keys above REVIEW, in a line of 80 columns."
+  (let ((keys (cond ((not (eq (contexture-review--state review) 'ready))
+                     "C-c C-k stops it")
+                    ((cdr (contexture-review--parts review))
+                     "C-c C-c accept, C-c C-k reject, C-c C-a/C-c C-d one of them")
+                    (t "C-c C-c accept, C-c C-k reject, C-c C-r ask again"))))
     (overlay-put (contexture-review--place review) 'before-string
                  (propertize (format "%s  %s\n" text keys) 'face 'shadow))))
 
@@ -977,18 +994,23 @@ LINES are the lines of the new text."
   (let* ((review (contexture-review--here))
          (parts (and (contexture-review--part review) (contexture-review--parts review))))
     (contexture-review--apply parts)
-    (contexture-review--finish review (length parts))))
+    (contexture-review--finish
+     review (+ (length parts) (contexture-review--accepted review)))))
 
 (defun contexture-review-reject ()
-  "Drop the change that is proposed at point; stop it if it still comes."
+  "Drop the change that is proposed at point, or what is left of it.
+Stop it if it still comes."
   (interactive)
   (let* ((review (contexture-review--here))
+         (accepted (contexture-review--accepted review))
          (cancel (and (eq (contexture-review--state review) 'coming)
                       (contexture-review--cancel review))))
-    (contexture-review--end review)
-    (when cancel (funcall cancel))
-    (contexture--message "Rejected the change")
-    (contexture-review--tell review)))
+    (if (> accepted 0)
+        (contexture-review--finish review accepted)
+      (contexture-review--end review)
+      (when cancel (funcall cancel))
+      (contexture--message "Rejected the change")
+      (contexture-review--tell review))))
 
 (defun contexture-review-accept-part ()
   "Make the part of the proposed change at point, or the next one."

@@ -1669,8 +1669,9 @@ STATE is `more', `done' or `failed'."
              (contexture-review--show review code))
             ((eq state 'more))
             ((and code (eq state 'done))
-             (contexture-review--show
-              review (contexture-repl--fit code (contexture-repl--origin-text origin)) t))
+             (when (contexture-review--show
+                    review (contexture-repl--fit code (contexture-repl--origin-text origin)) t)
+               (contexture-review--say-where review)))
             (t
              (contexture-review--end review)
              (display-buffer session)
