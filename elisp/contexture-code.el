@@ -562,6 +562,14 @@ NAME may be a full name, such as \"Class.method\"."
         (forward-line))
       (nreverse (delete-dups found)))))
 
+(defun contexture-defun--defines-p (line name)
+  "Return non-nil if a definition of NAME begins on LINE, a text.
+Its body may begin with a brace on the next line."
+  (with-temp-buffer
+    (insert line "\n{\n")
+    (goto-char (point-min))
+    (equal (car (contexture-defun--head-here)) name)))
+
 (defun contexture-defun--in-code ()
   "Return the definition around point as (BEG END NAME KIND), or nil."
   (contexture-defun--skip-preamble)

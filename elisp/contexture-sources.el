@@ -27,6 +27,7 @@
 (declare-function apply-on-rectangle "rect" (function start end &rest args))
 (declare-function compilation--ensure-parse "compile" (limit))
 (declare-function compilation-buffer-p "compile" (buffer))
+(declare-function contexture-defun--defines-p "contexture-code" (line name))
 (declare-function dired-get-marked-files "dired"
                   (&optional localp arg filter distinguish-one-marked error))
 (declare-function extract-rectangle-line "rect" (startcol endcol lines))
@@ -36,6 +37,7 @@
 (declare-function flymake-diagnostics "flymake" (&optional beg end))
 (declare-function ibuffer-current-buffer "ibuffer" (&optional must-be-live))
 (declare-function ibuffer-get-marked-buffers "ibuffer" ())
+(declare-function project-files "project" (project &optional dirs))
 (declare-function vc-backend "vc-hooks" (file-or-list))
 (declare-function vc-buffer-sync "vc-dispatcher" (&optional not-essential))
 (declare-function vc-call-backend "vc-hooks" (backend function-name &rest args))
@@ -52,7 +54,10 @@
 (declare-function xref-find-backend "xref" ())
 (declare-function xref-item-location "xref" (item) t)
 (declare-function xref-item-summary "xref" (item) t)
+(declare-function xref-location-group "xref" (location))
+(declare-function xref-location-line "xref" (location))
 (declare-function xref-location-marker "xref" (location))
+(declare-function xref-matches-in-files "xref" (regexp files))
 (defvar compilation-skip-threshold)
 (defvar flymake-mode)
 (defvar vc-git-program)
@@ -765,7 +770,8 @@ SUMMARY says what the context holds now."
 ;; `contexture-add-symbol' finds where a symbol is defined and adds that
 ;; text.  It tries xref, if the buffer's backend can answer without asking
 ;; the user for a tags table; then imenu; then, for symbols of Emacs Lisp,
-;; Emacs's own records.  Buffers opened for the search are closed again.
+;; Emacs's own records; then the lines of the project's files.  Buffers
+;; opened for the search are closed again.
 
 ;;;###autoload
 (defun contexture-add-symbol (name)
@@ -780,7 +786,8 @@ Interactively, that is the symbol at point, or one that you type."
     (unwind-protect
         (let ((marker (or (or (contexture-symbol--by-xref name)
                               (cdr (assoc name (contexture-symbol--imenu)))
-                              (contexture-symbol--by-emacs name))
+                              (contexture-symbol--by-emacs name)
+                              (contexture-symbol--by-project name))
                           (user-error
                            (if (contexture-symbol--primitive-p name)
                                "%s is written in C, and its source is not on this machine"
@@ -881,12 +888,22 @@ Interactively, that is the symbol at point, or one that you type."
       (car items)
     (let ((choices (mapcar (lambda (item)
                              (cons (contexture--visible-candidate
-                                    (substring-no-properties (xref-item-summary item)))
+                                    (contexture-symbol--choice item))
                                    item))
                            items)))
       (cdr (assoc (completing-read "Which definition: " choices nil t nil nil
                                    (caar choices))
                   choices)))))
+
+(defun contexture-symbol--choice (item)
+  "Return the text for the xref ITEM, with its file and line if it has them."
+  (let* ((location (xref-item-location item))
+         (file (xref-location-group location))
+         (line (ignore-errors (xref-location-line location))))
+    (format "%s%s: %s"
+            (if (file-name-absolute-p file) (file-relative-name file) file)
+            (if line (format ":%d" line) "")
+            (string-trim (substring-no-properties (xref-item-summary item))))))
 
 (defun contexture-symbol--marker (item)
   "Return the marker of the xref ITEM, or nil if Emacs has no source.
@@ -946,6 +963,22 @@ Python's entries are \"helper (def)\" and \"Big (class)...\", and
                when (cdr place)
                return (with-current-buffer (car place)
                         (copy-marker (cdr place)))))))
+
+(defun contexture-symbol--by-project (name)
+  "Return a marker where a file of the project defines NAME, or nil.
+This finds what no backend knows: without a tags table or a language
+server, and in files that are neither open nor loaded."
+  (require 'xref)
+  (require 'contexture-code)
+  (when-let* ((root (contexture--project-root))
+              (matches (ignore-errors
+                         (xref-matches-in-files (regexp-quote name)
+                                                (project-files (project-current)))))
+              (found (cl-remove-if-not
+                      (lambda (match)
+                        (contexture-defun--defines-p (xref-item-summary match) name))
+                      matches)))
+    (contexture-symbol--marker (contexture-symbol--choose found))))
 
 (provide 'contexture-sources)
 ;;; contexture-sources.el ends here

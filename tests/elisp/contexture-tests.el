@@ -399,6 +399,35 @@
       (should (equal (string-trim (plist-get (contexture-test-only-item) :content))
                      "static int my_c_function(int a)\n{\n  return a;\n}")))))
 
+(ert-deftest contexture-add-symbol-finds-it-in-closed-files-of-the-project ()
+  (contexture-test-with-server
+    (make-directory "lib")
+    (contexture-test-file "lib/a.el" ";; total-of, used" "" "(defun total-of (x)" "  (car x))")
+    (contexture-test-file "lib/b.c" "int total_of(int x);" "int total_of(int x)" "{"
+                          "  return x;" "}")
+    (contexture-test-file "c.py" "def shared(x):" "    return x")
+    (contexture-test-file "d.py" "def shared(x):" "    return 2 * x")
+    (contexture-test-visiting (contexture-test-file "use.el" "(total-of '(1))")
+      (contexture-test-user-error "No definition" (contexture-add-symbol "total-of")))
+    (let* ((root default-directory)
+           (project-find-functions (list (lambda (_) (cons 'transient root)))))
+      (contexture-test-visiting (expand-file-name "use.el")
+        (contexture-add-symbol "total-of")
+        (contexture-add-symbol "total_of")
+        (cl-letf (((symbol-function 'completing-read)
+                   (lambda (_prompt choices &rest _)
+                     (should (equal (sort (mapcar #'car choices) #'string<)
+                                    '("c.py:1: def shared(x):" "d.py:1: def shared(x):")))
+                     "d.py:1: def shared(x):")))
+          (contexture-add-symbol "shared"))
+        (should (equal (mapcar (lambda (item) (string-trim (plist-get item :content)))
+                               (contexture-test-items))
+                       '("(defun total-of (x)\n  (car x))"
+                         "int total_of(int x)\n{\n  return x;\n}"
+                         "def shared(x):\n    return 2 * x")))
+        (contexture-test-user-error "No definition" (contexture-add-symbol "total"))
+        (should-not (find-buffer-visiting "lib/a.el"))))))
+
 (ert-deftest contexture-add-symbol-offers-the-one-at-point ()
   (contexture-tests--with-elisp
     (goto-char (point-max))

@@ -284,7 +284,7 @@ That is the prompt and the candidates, with what stands behind them."
   (let* ((name (contexture-visible-tests--name))
          (found (list (cons name 1) (cons "other" 2))))
     (cl-letf (((symbol-function 'contexture-symbol--marker) #'identity)
-              ((symbol-function 'xref-item-summary) #'car))
+              ((symbol-function 'contexture-symbol--choice) #'car))
       (dolist (text (contexture-visible-tests--completing
                       (contexture-symbol--choose found)))
         (when text (contexture-visible-tests--check 'definition text))))))
