@@ -791,15 +791,16 @@ or if there is no other window, choose one."
 
 (defun contexture-repl-apply ()
   "Propose the block of code at point, by default the last one, at its place.
-That is the code that the question was about, or the definition of that
+That is the code that the question was about or, if the block defines
+something else or the question was about no code, the definition of that
 name in the project's buffers and in the context.  \\<contexture-review-map>There, \\[contexture-review-accept] accepts
 the change and \\[contexture-review-reject] rejects it.  No file is saved."
   (interactive)
   (let* ((block (contexture-repl--block-here))
          (message (contexture-repl--message-at block))
          (code (contexture-repl-markdown--block-text block))
-         (origin (or (and message (contexture-repl--message-origin message))
-                     (contexture-repl--definition code)))
+         (origin (contexture-repl--target
+                  code (and message (contexture-repl--message-origin message))))
          (bounds (contexture-repl--locate origin))
          (session (current-buffer)))
     (with-current-buffer (contexture-repl--origin-buffer origin)
@@ -851,30 +852,47 @@ insert it" (buffer-name)))
 
 ;;;; The definition of a name
 
-(defun contexture-repl--definition (code)
-  "Return the origin of the definition that CODE defines anew."
-  (let* ((name (or (contexture-repl--defined-name code)
-                   (user-error "Cannot tell which buffer to change; copy or \
-insert the code")))
-         (found (cl-loop for buffer in (contexture-repl--code-buffers)
-                         append (contexture-repl--definitions-in buffer name))))
-    (cdr (cond ((null found)
-                (contexture--user-error "No file of the context and no buffer of the project \
-defines %s; copy or insert the code" name))
-               ((null (cdr found)) (car found))
-               (t (assoc (completing-read (format "Which definition of %s? " name)
-                                          found nil t)
-                         found))))))
+(defun contexture-repl--target (code origin)
+  "Return the origin of what CODE replaces.
+That is ORIGIN, the code that was asked about, unless it is nil or CODE
+defines only what is defined elsewhere."
+  (let* ((names (contexture-repl--defined-names code))
+         (found (and (or (null origin)
+                         (not (cl-intersection
+                               names (contexture-repl--defined-names
+                                      (contexture-repl--origin-text origin))
+                               :test #'equal)))
+                     (contexture-repl--definitions (car names)))))
+    (cond (found (contexture-repl--choose-definition (car names) found))
+          (origin)
+          ((null names)
+           (user-error "Cannot tell which buffer to change; copy or insert the code"))
+          (t (contexture--user-error "No file of the context and no buffer of the project \
+defines %s; copy or insert the code" (car names))))))
 
-(defun contexture-repl--defined-name (code)
-  "Return the name that CODE defines first, or nil."
+(defun contexture-repl--definitions (name)
+  "Return the definitions of NAME, which may be nil, each (PLACE . ORIGIN)."
+  (when name
+    (cl-loop for buffer in (contexture-repl--code-buffers)
+             append (contexture-repl--definitions-in buffer name))))
+
+(defun contexture-repl--choose-definition (name found)
+  "Return the origin of one of FOUND, the definitions of NAME."
+  (cdr (if (null (cdr found)) (car found)
+         (assoc (completing-read (format "Which definition of %s? " name) found nil t)
+                found))))
+
+(defun contexture-repl--defined-names (code)
+  "Return the names that CODE defines, in their order."
   (with-temp-buffer
     (insert code)
     (goto-char (point-min))
-    (let (name)
-      (while (not (or (setq name (car (contexture-defun--head-here))) (eobp)))
+    (let (names)
+      (while (not (eobp))
+        (when-let* ((name (car (contexture-defun--head-here))))
+          (push name names))
         (forward-line))
-      name)))
+      (nreverse names))))
 
 (defun contexture-repl--code-buffers ()
   "Return the buffers of the context's files, and of files in the project.

@@ -460,6 +460,31 @@ SESSION is the buffer of the session, and point is in the definition."
     (contexture-review-accept)
     (should (equal (buffer-string) contexture-repl-code-tests--changed))))
 
+(ert-deftest contexture-repl-block-of-another-definition-goes-to-that ()
+  (contexture-repl-code-tests--with
+      '(("Use this:\n```elisp\n(defun g (x)\n  (f x))\n```\n")
+        ("Or this:\n```elisp\n(defun h (x)\n  (f x))\n```\n"))
+    (goto-char (point-max))
+    (insert "\n(defun g (x)\n  x)\n")
+    (let ((folder default-directory))
+      (with-current-buffer session (setq default-directory folder)))
+    (search-backward "(car")
+    (contexture-explain-code)
+    (contexture-repl-code-tests--asked)
+    (contexture-repl-code-tests--apply session)
+    (contexture-review-accept)
+    (should (string-suffix-p "(defun f (x)\n  (car x))\n\n;; end\n\n(defun g (x)\n  (f x))\n"
+                             (buffer-string)))
+    ;; What is nowhere else takes the place of the code that was asked about.
+    (goto-char (point-min))
+    (search-forward "(car")
+    (contexture-explain-code)
+    (contexture-repl-code-tests--asked)
+    (contexture-repl-code-tests--apply session)
+    (contexture-review-accept)
+    (should (string-suffix-p "(defun h (x)\n  (f x))\n\n;; end\n\n(defun g (x)\n  (f x))\n"
+                             (buffer-string)))))
+
 (ert-deftest contexture-repl-block-finds-the-definition-in-the-folder-without-a-project ()
   (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
     (let ((folder default-directory))
