@@ -205,8 +205,7 @@ the problem or nil."
 FINISH is called with the answer and nil, REFUSED with a problem."
   (contexture-request-async
    'render-items
-   (append (contexture--context-params context)
-           (contexture--plist :max-tokens contexture-token-budget))
+   (contexture--render-params context)
    :success (lambda (rendered) (funcall finish rendered nil))
    :error refused))
 
@@ -246,18 +245,14 @@ context."
 
 (defun contexture-gptel--tell-sent (manager rendered)
   "Tell the user that RENDERED, the context named MANAGER, is sent."
-  (let* ((fates (mapcar (lambda (item) (plist-get item :fate))
-                        (plist-get rendered :report)))
-         (cut (cl-count :cut fates))
-         (dropped (cl-count :dropped fates)))
-    (contexture--message "Contexture: sent the context of %s with gptel (%s%s%s)"
-             (contexture--label manager)
-             (contexture--size (- (length fates) dropped)
-                               (plist-get rendered :tokens))
-             (if (> cut 0) "; one of them cut" "")
-             (if (> dropped 0)
-                 (format "; %d left out to fit the budget" dropped)
-               ""))))
+  (contexture--message "Contexture: sent the context of %s with gptel (%s, %s)"
+                       (contexture--label manager)
+                       (contexture--count
+                        (cl-count :dropped (plist-get rendered :report)
+                                  :key (lambda (item) (plist-get item :fate))
+                                  :test-not #'eq)
+                        "item")
+                       (contexture--rendered-size rendered)))
 
 ;;;; Where in the request
 

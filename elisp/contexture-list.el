@@ -2396,10 +2396,11 @@ Contexts of sessions, which may be empty, have the session's name too."
 (defun contexture-preview (manager)
   "Show the context MANAGER, a name or a list of names, as the model gets it.
 By default these are this buffer's layers; with a prefix argument, choose
-a context.  If this buffer's context is empty, another one is offered."
+a context.  If this buffer's context is empty, another one is offered.
+`contexture-token-budget' limits it."
   (interactive (list (contexture--manager-to-show current-prefix-arg)))
   (let ((rendered (contexture--ask 'render-items
-                                   (contexture--context-params manager)))
+                                   (contexture--render-params manager)))
         (buffer (get-buffer-create contexture-preview-buffer)))
     (with-current-buffer buffer
       (unless contexture-preview-mode
@@ -2428,8 +2429,7 @@ a context.  If this buffer's context is empty, another one is offered."
           (replace-regexp-in-string
            "%" "%%" (format " %s, %s"
                             (contexture--capitalized (contexture--label contexture-manager))
-                            (contexture--count (or (plist-get rendered :tokens) 0)
-                                               "token"))))))
+                            (contexture--rendered-size rendered))))))
 
 (defun contexture-preview--changed (method params)
   "Show the context again if METHOD with PARAMS says that it changed."
@@ -2438,7 +2438,7 @@ a context.  If this buffer's context is empty, another one is offered."
     (let ((manager (buffer-local-value 'contexture-manager buffer)))
       (when (contexture--of-context-p (plist-get params :manager) manager)
         (contexture-request-async
-         'render-items (contexture--context-params manager)
+         'render-items (contexture--render-params manager)
          :success (apply-partially #'contexture-preview--update buffer manager))))))
 
 (defun contexture-preview--update (buffer manager rendered)
@@ -2455,7 +2455,7 @@ a context.  If this buffer's context is empty, another one is offered."
 (defun contexture-preview--revert (&rest _)
   "Fetch the context again and show it."
   (contexture-preview--show
-   (contexture--ask 'render-items (contexture--context-params contexture-manager))))
+   (contexture--ask 'render-items (contexture--render-params contexture-manager))))
 
 (provide 'contexture-list)
 ;;; contexture-list.el ends here

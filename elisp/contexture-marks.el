@@ -465,14 +465,6 @@ If something else changed it, leave it alone."
 ;; `contexture-global-mode' turns it on in all buffers that visit files.
 ;; Both only listen to a running server; neither starts one.
 
-(defcustom contexture-token-budget nil
-  "Maximum number of tokens that a context should have, or nil for no budget.
-`contexture-mode' shows the tokens beside it, in the face
-`contexture-over-budget' above 80 percent.  Only `contexture-gptel-mode'
-leaves out what exceeds the budget."
-  :type '(choice (const :tag "No budget" nil) (natnum :tag "Tokens"))
-  :group 'contexture)
-
 (defface contexture-over-budget '((t :inherit warning))
   "Face of the mode line's numbers when the budget is nearly used up."
   :group 'contexture)

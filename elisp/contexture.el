@@ -711,6 +711,13 @@ The name of a provider means its model.  Nil means the server's default."
   "Format in which the context is copied and inserted."
   :type '(choice (const markdown) (const xml) (const org) (const json)))
 
+(defcustom contexture-token-budget nil
+  "Maximum number of tokens that a context should have, or nil for no budget.
+What you preview, copy and insert, and what `contexture-gptel-mode' sends,
+leaves out what exceeds the budget.  `contexture-mode' shows the tokens
+beside it, in the face `contexture-over-budget' above 80 percent."
+  :type '(choice (const :tag "No budget" nil) (natnum :tag "Tokens")))
+
 ;; The layers of a buffer: the contexts whose items it sends, from
 ;; general to specific, and the one among them to which its commands
 ;; add.  The server gives them their names (method `open-layers'), which
@@ -1511,36 +1518,58 @@ OWN is the current buffer's context, a name or a list of layers."
                   nil t nil 'contexture-context-history default)))
     (or (cdr (assoc chosen candidates)) chosen)))
 
+(defun contexture--render-params (context)
+  "Return parameters of `render-items' for CONTEXT within the budget."
+  (append (contexture--context-params context)
+          (contexture--plist :max-tokens contexture-token-budget)))
+
 (defun contexture--rendered (context)
-  "Return CONTEXT, a name or a list of layers, as text in `contexture-format'."
-  (contexture--ask 'context-to-string
-                   (append (contexture--context-params context)
+  "Return CONTEXT, a name or a list of layers, rendered in `contexture-format'."
+  (contexture--ask 'render-items
+                   (append (contexture--render-params context)
                            (list :format (intern (format ":%s" contexture-format))))))
+
+(defun contexture--rendered-size (rendered)
+  "Return the tokens of RENDERED, and what the budget left out, as a phrase."
+  (let ((cut 0) (dropped 0))
+    (dolist (item (plist-get rendered :report))
+      (pcase (plist-get item :fate)
+        (:cut (cl-incf cut))
+        ;; The text of a covered item is there, in another one.
+        (:dropped (unless (string-prefix-p "covered" (plist-get item :reason))
+                    (cl-incf dropped)))))
+    (concat (contexture--count (or (plist-get rendered :tokens) 0) "token")
+            (if (> cut 0) "; one item cut" "")
+            (if (> dropped 0)
+                (format "; %d left out to fit the budget" dropped)
+              ""))))
 
 ;;;###autoload
 (defun contexture-copy (manager)
   "Copy the context MANAGER to the kill ring, in `contexture-format'.
 MANAGER is a name or a list of names, by default this buffer's layers.
-With a prefix argument, or if those layers are empty, choose one."
+With a prefix argument, or if those layers are empty, choose one.
+`contexture-token-budget' limits it."
   (interactive (list (contexture--read-manager current-prefix-arg)))
-  (let ((text (contexture--rendered manager)))
-    (kill-new text)
+  (let ((rendered (contexture--rendered manager)))
+    (kill-new (plist-get rendered :text))
     (contexture--message "Copied the context of %s (%s)" (contexture--label manager)
-             (contexture--count (length text) "character"))))
+                         (contexture--rendered-size rendered))))
 
 ;;;###autoload
 (defun contexture-insert (manager)
   "Insert the context MANAGER at point, in `contexture-format'.
 MANAGER is a name or a list of names, by default this buffer's layers.
-With a prefix argument, or if those layers are empty, choose one."
+With a prefix argument, or if those layers are empty, choose one.
+`contexture-token-budget' limits it."
   (interactive
    (progn (barf-if-buffer-read-only)
           (list (contexture--read-manager current-prefix-arg))))
-  (let ((text (contexture--rendered manager)))
+  (let ((rendered (contexture--rendered manager)))
     (push-mark nil t)
-    (insert text)
-    (contexture--message "Inserted the context of %s (%d characters)"
-             (contexture--label manager) (length text))))
+    (insert (plist-get rendered :text))
+    (contexture--message "Inserted the context of %s (%s)" (contexture--label manager)
+                         (contexture--rendered-size rendered))))
 
 ;;; Say and choose layers
 

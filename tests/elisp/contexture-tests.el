@@ -570,10 +570,36 @@
       (should (string-search "#+begin_src" (car kill-ring)))
       (should-not (equal (car kill-ring) (contexture-tests--markdown))))))
 
+(ert-deftest contexture-copy-and-preview-keep-to-the-budget ()
+  (contexture-tests--with-item
+    (contexture-tests--region 7 8)
+    (let ((contexture-token-budget 40)
+          (size "\\([0-9]+\\) tokens; 1 left out to fit the budget"))
+      (let ((message (contexture-test-message (concat "^Copied .*(" size ")")
+                       (call-interactively #'contexture-copy))))
+        (string-match size message)
+        (should (<= (string-to-number (match-string 1 message)) 40)))
+      (should (string-search "my-second" (car kill-ring)))
+      (should-not (string-search "my-first" (car kill-ring)))
+      (save-current-buffer (call-interactively #'contexture-preview))
+      (with-current-buffer contexture-preview-buffer
+        (should (equal (buffer-string) (car kill-ring)))
+        (should (string-match-p size header-line-format))
+        (let ((contexture-token-budget nil)) (revert-buffer))
+        (should (string-search "my-first" (buffer-string)))
+        (should-not (string-search "left out" header-line-format))))))
+
+(ert-deftest contexture-copy-counts-no-covered-item-as-left-out ()
+  (contexture-tests--with-item
+    (contexture-add-buffer)
+    (contexture-test-message "^Copied the context of buffer a.el ([0-9]+ tokens)$"
+      (call-interactively #'contexture-copy))
+    (should (= (length (contexture-test-items)) 2))))
+
 (ert-deftest contexture-insert-inserts-markdown ()
   (contexture-tests--with-item
     (goto-char (point-max))
-    (contexture-test-message "^Inserted the context of buffer a.el ([0-9]+ characters)"
+    (contexture-test-message "^Inserted the context of buffer a.el ([0-9]+ tokens)"
       (call-interactively #'contexture-insert))
     (should (string-suffix-p (contexture-tests--markdown) (buffer-string)))))
 
