@@ -20,6 +20,7 @@
 (require 'cl-lib)
 (require 'tabulated-list)
 (require 'contexture-agents)
+(require 'mule-util)
 (eval-when-compile (require 'subr-x))
 
 (declare-function contexture-repl--count-params "contexture-repl-turn" ())
@@ -466,6 +467,17 @@ What is too long is cut, except for the number of tokens."
                                 (t (format "%%-%d.%ds " width width))))
           "\n"))
 
+(defun contexture-list--cut-source (source width)
+  "Return SOURCE, cut to WIDTH; the end of a file's name stays, or a symbol."
+  (let ((surplus (- (string-width source) width)))
+    (cond ((<= surplus 0) source)
+          ((or (not (string-search "/" source)) (string-suffix-p ")" source))
+           (truncate-string-to-width source width nil nil t))
+          (t (let ((dots (truncate-string-ellipsis)))
+               (concat dots (truncate-string-to-width
+                             source (string-width source)
+                             (+ surplus (string-width dots)))))))))
+
 (defun contexture-list--line (row columns template)
   "Return the line that shows ROW in COLUMNS, made with TEMPLATE.
 It has the text properties that `tabulated-list-mode' needs."
@@ -474,9 +486,7 @@ It has the text properties that `tabulated-list-mode' needs."
                (source (aref cells 2))
                (texts (append cells nil))
                (line (progn
-                       (when (> (string-width source) width)
-                         (setf (nth 2 texts)
-                               (truncate-string-to-width source width nil nil t)))
+                       (setf (nth 2 texts) (contexture-list--cut-source source width))
                        (apply #'format template texts))))
     (add-text-properties 0 (length line)
                          (list 'tabulated-list-id id 'tabulated-list-entry cells)
@@ -1142,14 +1152,23 @@ Do not show them if the list is already newer."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (let* ((state contexture-list--updating)
+             (new (not contexture-list--loaded))
              (other (and manager (not (equal manager contexture-manager)))))
         (setq contexture-list--updating nil)
         (unless (or (null manager) other (eq state 'outdated))
           (setq contexture-list--items (contexture-list--keep-same items)
                 contexture-list--loaded t)
-          (contexture-list--draw))
+          (contexture-list--draw)
+          (when new (contexture-list--to-first)))
         (when (or other (memq state '(again outdated)))
           (contexture-list--update))))))
+
+(defun contexture-list--to-first ()
+  "Put point on the first item, below the headings, in each window."
+  (when-let* ((place (next-single-property-change (point-min) 'tabulated-list-id)))
+    (goto-char place)
+    (dolist (window (get-buffer-window-list nil nil t))
+      (set-window-point window place))))
 
 (defun contexture-list--keep-same (items)
   "Return ITEMS, reusing the old objects of unchanged items.

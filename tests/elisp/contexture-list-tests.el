@@ -487,6 +487,26 @@
                            row columns (contexture-list--template columns))))
         (should (< (string-width (string-trim-right line)) width))))))
 
+(ert-deftest contexture-list-cuts-a-source-where-it-tells-least ()
+  (should (equal (contexture-list--cut-source "lib/a.el" 8) "lib/a.el"))
+  (should (equal (contexture-list--cut-source "contrib/lib/tools.el" 12) "…ib/tools.el"))
+  (should (equal (contexture-list--cut-source "漢字/漢字.el" 8) "…漢字.el"))
+  (should (equal (contexture-list--cut-source "total-of (lib/a.el)" 12) "total-of (l…"))
+  (should (equal (contexture-list--cut-source "some buffer" 8) "some bu…")))
+
+(ert-deftest contexture-list-begins-at-the-first-item ()
+  (contexture-list-tests--with-list
+    (kill-buffer)
+    (contexture-list "m")
+    (with-current-buffer contexture-list-buffer
+      (contexture-ert-wait-for contexture-list--items)
+      (should (equal (contexture-list--item) (car contexture-list--items)))
+      (should (= (window-point (get-buffer-window)) (point)))
+      (goto-char (point-max))
+      (contexture-list--update)
+      (contexture-ert-wait-for (not contexture-list--updating))
+      (should (eobp)))))
+
 (ert-deftest contexture-list-has-room-for-the-dates-of-states ()
   (dolist (width '(80 96 200))
     (let* ((columns (contexture-list--format width t))
