@@ -219,7 +219,15 @@ NAME tells it apart from others; HELP says what it does."
               (contexture-session--many
                (apply #'+ (mapcar (lambda (it) (or (plist-get it :tokens) 0)) items))
                "token")
-              (contexture-dashboard--manager (plist-get session :manager)))))))
+              (contexture-dashboard--managers items session))))))
+
+(defun contexture-dashboard--managers (items session)
+  "Return the names of the contexts that hold ITEMS, by default SESSION's own."
+  (mapconcat #'contexture-dashboard--manager
+             (or (delete-dups
+                  (delq nil (mapcar (lambda (item) (plist-get item :manager)) items)))
+                 (list (plist-get session :manager)))
+             " and "))
 
 (defun contexture-dashboard--manager (name)
   "Return a name for the context NAME of a session."
@@ -267,11 +275,15 @@ Without a known limit there is no bar."
      (contexture-dashboard--row
       "To send" (propertize (if count (contexture-count--text id) "counting...")
                             'face (if warning 'contexture-session-warning 'default))
-      (concat (if (and limit (plist-get count :model))
-                  (format "for %s" (plist-get count :model))
-                "")
-              (if (or (null count) (plist-get count :exact)) ""
-                (if limit ", estimated" "estimated"))))
+      (string-join
+       (delq nil
+             (list (and limit (plist-get count :model)
+                        (format "for %s" (plist-get count :model)))
+                   (and (null limit) (plist-get count :max-tokens)
+                        (format "at most %s are sent"
+                                (contexture--number (plist-get count :max-tokens))))
+                   (and count (not (plist-get count :exact)) "estimated")))
+       ", "))
      (if limit
          (contexture-dashboard--row
           "Used" (concat (contexture-dashboard--bar percent face)
@@ -329,7 +341,7 @@ It is drawn with letters where the display has no block characters."
                "e: why each part of the last window is in or out")
       (transcript "[Transcript]" contexture-session-transcript
                   "t: the whole conversation"))
-    "  ")
+    " ")
    "\n"))
 
 (defun contexture-dashboard--settings (settings)
@@ -356,7 +368,7 @@ It is drawn with letters where the display has no block characters."
     (if settings
         (contexture-dashboard--row
          "By itself" "" (concat (if parts (string-join parts ", ") "nothing")
-                                " (C changes that)"))
+                                " (C: settings)"))
       "")))
 
 ;;;; Quality

@@ -66,19 +66,16 @@
   "Return a phrase for COUNT, of `count-window' or of a dry run.
 It says so if nobody knows the limit."
   (let ((tokens (or (plist-get count :tokens) 0))
-        (limit (contexture-count--limit count))
-        (model (plist-get count :model)))
+        (limit (contexture-count--limit count)))
     (cond ((not (plist-member count :limit)) ; an earlier server
            (contexture-count--tokens tokens))
           (limit
            (format "%s of %s tokens (%d %%)" (contexture--number tokens)
                    (contexture--number limit)
                    (/ (* 100 tokens) (max 1 limit))))
-          (model
-           (format "%s, limit unknown: model %s is not known"
-                   (contexture-count--tokens tokens) (contexture--visible model)))
-          (t (format "%s, limit unknown: no model is chosen"
-                     (contexture-count--tokens tokens))))))
+          (t (format "%s, %s" (contexture-count--tokens tokens)
+                     (if (plist-get count :model) "limit unknown"
+                       "no model is chosen"))))))
 
 (defun contexture-count--limit (count)
   "Return the limit of the model of COUNT, or nil if nobody knows it."

@@ -1003,21 +1003,21 @@ That is what was chosen here, or else in `contexture-model'."
          (list " "
                (contexture-repl--header-part
                 (truncate-string-to-width (plist-get contexture-repl--session :session)
-                                          32 nil nil "…")
+                                          24 nil nil "…")
                 'contexture-repl-switch-session "switch to another session")
                "  "
                (contexture-repl--header-part
                 (or (contexture-repl--model) "no model chosen")
                 'contexture-repl-switch-model "choose another model")
+               "  ")
+         (contexture-repl--header-tools)
+         (list (contexture-repl--escape (contexture-repl--tokens-text))
                "  "
                (contexture-repl--header-part
                 (contexture-repl--template-text)
                 'contexture-repl-toggle-managing
                 "turn notes on or off; mouse-3: choose a template"
-                'contexture-repl-choose-template)
-               "  ")
-         (contexture-repl--header-tools)
-         (list (contexture-repl--escape (contexture-repl--tokens-text))))
+                'contexture-repl-choose-template)))
         mode-line-process (cond (contexture-repl--approvals ":approve?")
                                 (contexture-repl--turn ":answering")))
   (force-mode-line-update))

@@ -95,13 +95,34 @@
       (contexture-dashboard-tests--press 'open))
     (contexture-dashboard-tests--shows "\\` Session work: idle")))
 
+(ert-deftest contexture-dashboard-fits-a-terminal ()
+  (dolist (text (list (contexture-dashboard--buttons '(:checkpoints t))
+                      (contexture-dashboard--settings
+                       '(:settings ((:name :auto-summarize :value t)
+                                    (:name :max-tokens :value 8192)
+                                    (:name :summarize-at-ratio :value 0.8)
+                                    (:name :auto-checkpoint :value t)
+                                    (:name :checkpoint-interval :value 10))))))
+    (dolist (line (split-string text "\n"))
+      (should (< (string-width line) 80)))))
+
+(ert-deftest contexture-dashboard-names-the-contexts-of-the-items ()
+  (should (equal (contexture-dashboard--managers
+                  '((:manager "*shared*") (:manager "*session a*") (:manager "*session a*"))
+                  nil)
+                 "the shared context and the session's own context"))
+  (should (equal (contexture-dashboard--managers nil '(:manager "*session a*"))
+                 "the session's own context")))
+
 (ert-deftest contexture-dashboard-shows-an-idle-session ()
   (contexture-dashboard-tests--with
     (contexture-dashboard-tests--fill "work" 0)
     (contexture-dashboard)
     (contexture-dashboard-tests--shows "Session work: idle")
     (contexture-dashboard-tests--shows "Messages   0  all in view")
-    (contexture-dashboard-tests--shows "To send    0 tokens, limit unknown: no model is chosen")
+    (contexture-dashboard-tests--shows
+     "To send    0 tokens, no model is chosen  at most 96,000 are sent")
+    (contexture-dashboard-tests--shows "Items      0  0 tokens, in the session's own context")
     (should-not (string-match-p "Used" (contexture-dashboard-tests--text)))
     (contexture-request 'configure-session '(:model "gpt-4"))
     (contexture-dashboard-tests--shows "To send    0 of 8,192 tokens (0 %)")
