@@ -1543,10 +1543,11 @@ argument, or if REMOVE is non-nil, remove Contexture again."
         (diff-mode)
         (setq buffer-read-only t)
         (display-buffer (current-buffer)))
-      (when (y-or-n-p (if remove "Remove this? " "Add this? "))
-        (contexture--message
-         "Contexture: %s"
-         (contexture-setup--brief (contexture-setup--run project arguments)))))))
+      (contexture--message
+       "Contexture: %s"
+       (if (y-or-n-p (if remove "Remove this? " "Add this? "))
+           (contexture-setup--brief (contexture-setup--run project arguments))
+         "nothing was changed")))))
 
 (defun contexture-setup--run (folder arguments)
   "Run the program with ARGUMENTS in FOLDER, and return what it printed."

@@ -30,12 +30,13 @@
 ;;;; Options
 
 (defclass contexture-menu--option (transient-lisp-variable)
-  ((set-value :initform #'customize-set-variable))
+  ((set-value :initform #'customize-set-variable)
+   (empty :initarg :empty :initform "none"))
   "An option of the package, as Customize sets it.")
 
 (cl-defmethod transient-format-value ((option contexture-menu--option))
   "Return the value of OPTION, in words."
-  (propertize (format "%s" (or (oref option value) "none")) 'face 'transient-value))
+  (propertize (format "%s" (or (oref option value) (oref option empty))) 'face 'transient-value))
 
 (defun contexture-menu--choose (prompt option)
   "Ask with PROMPT for one of the constants that OPTION can be."
@@ -69,6 +70,7 @@
   "Choose the model for conversations that have none, for this Emacs."
   :class 'contexture-menu--option
   :variable 'contexture-model
+  :empty "default"
   :description "model"
   :reader (lambda (_prompt _initial history)
             (let ((model (completing-read "Model or provider (empty for the server's default): "

@@ -153,7 +153,7 @@
         (contexture-format 'markdown))
     (should (equal (contexture-menu-tests--set 'contexture-menu-model " large ") "large"))
     (should (equal contexture-model "large"))
-    (should (equal (contexture-menu-tests--set 'contexture-menu-model "") "none"))
+    (should (equal (contexture-menu-tests--set 'contexture-menu-model "") "default"))
     (should-not contexture-model)
     (should (equal (contexture-menu-tests--set 'contexture-menu-format "org") "org"))
     (should (eq contexture-format 'org))))

@@ -29,7 +29,9 @@
   (contexture-setup-tests--with
     (let ((file (concat contexture-ert-directory ".gemini/settings.json")))
       (should (equal (contexture-setup-tests--answering
-                      nil (lambda () (contexture-setup-agent "gemini")))
+                      nil (lambda ()
+                            (contexture-test-message "nothing was changed"
+                              (contexture-setup-agent "gemini"))))
                      '("Add this? ")))
       (should-not (file-exists-p file))
       (with-current-buffer contexture-setup-buffer
