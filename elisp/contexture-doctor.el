@@ -468,8 +468,9 @@ Also clear what auth-source remembers about the host of PLACE."
          (url (and (not scripted)
                    (contexture-provider--read-text (format-prompt "Address" usual)
                                                    usual)))
-         (script (and scripted (expand-file-name (read-file-name "Script: " nil nil t))))
-         (model (or (contexture-provider--read-text "Model: " (and scripted "scripted"))
+         (script (and scripted (contexture-provider--read-script)))
+         (model (or (contexture-provider--read-text
+                     (format-prompt "Model" (and scripted kind)) (and scripted kind))
                     (user-error "A provider needs a model"))))
     (list name
           (append (list :kind kind :model model)
@@ -485,6 +486,13 @@ Also clear what auth-source remembers about the host of PLACE."
 An address or a command may hold a secret, so no history keeps the text."
   (let ((text (string-trim (read-string prompt nil t default))))
     (if (string-empty-p text) default text)))
+
+(defun contexture-provider--read-script ()
+  "Ask for the file that a scripted provider plays; return its full name."
+  (let ((file (expand-file-name (read-file-name "File with the answers: " nil nil t))))
+    (unless (file-regular-p file)
+      (contexture--user-error "%s is no file with answers" (abbreviate-file-name file)))
+    file))
 
 (defun contexture-provider--read-context ()
   "Ask for Ollama's context length; return it as a setting.

@@ -1356,8 +1356,10 @@ Org and Markdown, it is the source block or the section around point."
 The server reads it, so its size does not matter to Emacs.  If a buffer
 has unsaved edits of FILE, the buffer's text is added instead."
   (interactive
-   (list (read-file-name "Add file: " nil
-                         (buffer-file-name (contexture--base-buffer)) t)))
+   (let ((file (buffer-file-name (contexture--base-buffer))))
+     (list (read-file-name (format-prompt "Add file" (and file (contexture--visible
+                                                                (file-name-nondirectory file))))
+                           nil file t))))
   (let ((call (contexture--file-call file start end)))
     (contexture--add (cdr call) (car call))))
 

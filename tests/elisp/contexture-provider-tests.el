@@ -339,7 +339,17 @@
         (should (equal (cadr (contexture-provider--read))
                        '( :kind "ollama" :model "claude-x" :context 16384))))
       (should-not (cl-find-if (lambda (it) (string-match-p "\\`\\(Key\\|Password\\)" it))
-                              asked)))))
+                              asked))
+      ;; A folder plays nothing; that is said before the next question.
+      (setq said '(("Kind" . "scripted")) asked nil)
+      (cl-letf (((symbol-function 'read-file-name) (lambda (&rest _) temporary-file-directory)))
+        (contexture-test-user-error "is no file with answers" (contexture-provider--read))
+        (should-not (member "Model (default scripted): " asked)))
+      (let ((file (locate-library "contexture-doctor.el")))
+        (cl-letf (((symbol-function 'read-file-name) (lambda (&rest _) file)))
+          (should (equal (cadr (contexture-provider--read))
+                         (list :kind "scripted" :model "claude-x" :script file)))
+          (should (member "Model (default scripted): " asked)))))))
 
 ;;;; Models
 

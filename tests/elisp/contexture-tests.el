@@ -312,7 +312,9 @@
   (contexture-tests--with-elisp
     (let (offered)
       (cl-letf (((symbol-function 'read-file-name)
-                 (lambda (_prompt _dir default &rest _) (setq offered default))))
+                 (lambda (prompt _dir default &rest _)
+                   (should (equal prompt "Add file (default a.el): "))
+                   (setq offered default))))
         (call-interactively #'contexture-add-file))
       (should (equal offered (buffer-file-name)))
       (should (eq (plist-get (contexture-test-only-item) :type) :file)))))
