@@ -901,7 +901,9 @@ Interactively, that is the symbol at point, or one that you type."
          (file (xref-location-group location))
          (line (ignore-errors (xref-location-line location))))
     (format "%s%s: %s"
-            (if (file-name-absolute-p file) (file-relative-name file) file)
+            (if (file-name-absolute-p file)
+                (file-relative-name file (contexture--project-root))
+              file)
             (if line (format ":%d" line) "")
             (string-trim (substring-no-properties (xref-item-summary item))))))
 
