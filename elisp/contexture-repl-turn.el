@@ -1114,7 +1114,10 @@ Above the prompt, move point to the prompt."
     (when (and (string-match-p "\\`conversation-[0-9]+\\'"
                                (plist-get contexture-repl--session :session))
                (null (cdr contexture-repl--messages)))
-      (contexture-repl--rename (string-trim (contexture-repl--first-words text)) 1))
+      (contexture-repl--rename
+       (string-trim (contexture-repl--first-words
+                     (or (and origin (contexture-repl--origin-name origin)) text)))
+       1))
     (push turn contexture-repl--turns)
     (add-hook 'contexture-notification-functions #'contexture-repl--progress)
     (add-hook 'contexture-connected-hook #'contexture-repl--asked-again)

@@ -627,9 +627,10 @@ where the code in it came from."
                                        (:copier nil))
   "Origin of the code in a question.
 The code is between the markers BEG and END in BUFFER, which visited
-FILE; TEXT is the code as it was then.  WATCH, if non-nil, is a function
-that is called with the answer so far and with `more', `done' or `failed'."
-  buffer beg end file text watch)
+FILE; TEXT is the code as it was then.  NAME says in few words what is
+asked about it.  WATCH, if non-nil, is a function that is called with the
+answer so far and with `more', `done' or `failed'."
+  buffer beg end file text name watch)
 
 (defvar-local contexture-repl--session nil
   "The session of this buffer, as the server describes it.")

@@ -1431,18 +1431,18 @@ Changes made here are already shown."
 TEXT is the code between fences, below a line that names its source."
   (let* ((beg (car bounds)) (end (cdr bounds))
          (code (buffer-substring-no-properties beg end))
-         (params (contexture--capture beg end :region))
+         (place (contexture--description
+                 (plist-get (contexture--capture beg end :region) :metadata)))
          (fence (contexture-repl-code--fence code)))
     (when (string-blank-p code)
       (user-error "There is no text to ask about"))
     (cons (format "From %s:\n%s%s\n%s%s%s"
-                  (contexture--description (plist-get params :metadata))
-                  fence (contexture-repl-code--language) code
+                  place fence (contexture-repl-code--language) code
                   (if (string-suffix-p "\n" code) "" "\n") fence)
           (contexture-repl--make-origin
            :buffer (contexture--base-buffer)
            :beg (copy-marker beg) :end (copy-marker end t)
-           :file (buffer-file-name (contexture--base-buffer)) :text code))))
+           :file (buffer-file-name (contexture--base-buffer)) :text code :name place))))
 
 (defun contexture-repl-code--fence (code)
   "Return a fence that is longer than any in CODE."
@@ -1471,6 +1471,10 @@ TAKEN is a value of `contexture-repl-code--take'."
                         :code (car taken)
                         :language (and (not (string-empty-p language)) language)
                         fields)))
+    (setf (contexture-repl--origin-name (cdr taken))
+          (or (plist-get fields :question)
+              (format "%s %s" (contexture--capitalized (string-replace "-" " " template))
+                      (contexture-repl--origin-name (cdr taken)))))
     (with-current-buffer buffer
       (contexture-repl--wanting
        template
@@ -1594,6 +1598,7 @@ you can write more."
              (concat (contexture-repl--text) (car taken) "\n\n")))
           (pop-to-buffer buffer)
           (goto-char (point-max)))
+      (setf (contexture-repl--origin-name (cdr taken)) question)
       (contexture-repl-code--ask-plainly
        (concat (string-trim question) "\n\n" (car taken)) (cdr taken)))))
 
@@ -1616,6 +1621,7 @@ several changes, one after the other."
     (user-error "Say how to rewrite it"))
   (contexture-review--check)
   (let ((taken (contexture-repl-code--take (contexture-repl-code--bounds))))
+    (setf (contexture-repl--origin-name (cdr taken)) instruction)
     (contexture-repl-code--rewrite
      (save-window-excursion (contexture-repl) (current-buffer))
      (format "Rewrite the code below: %s\nChange nothing else, and answer with all of \

@@ -209,7 +209,8 @@ KEYS are strings; each is a line."
                 (progn
                   (contexture-commands-tests--type
                    '("Why twice?")
-                   '(cl-letf (((symbol-function 'contexture-repl-code--take) #'list)
+                   '(cl-letf (((symbol-function 'contexture-repl-code--take)
+                               (lambda (_) (cons "" (contexture-repl--make-origin))))
                               ((symbol-function 'contexture-repl-code--bounds) #'ignore)
                               ((symbol-function 'contexture-repl-code--ask-plainly) #'ignore))
                       (call-interactively #'contexture-send-region)))

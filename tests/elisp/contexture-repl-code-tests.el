@@ -67,6 +67,24 @@ SESSION is the buffer of the session, and point is in the definition."
       (should (string-search "a.el:3-4:\n```elisp\n(defun f (x)\n  (car x))\n```" asked)))
     (should (get-buffer-window session))))
 
+(ert-deftest contexture-repl-code-names-a-conversation-by-what-is-asked ()
+  (contexture-repl-code-tests--with '(("A") ("B") ("C") ("D"))
+    (pcase-dolist (`(,name . ,ask)
+                   `(("\\`Explain .*a\\.el:3-4\\'" . ,#'contexture-explain-code)
+                     ("\\`Why car\\?\\'" . ,(lambda () (contexture-explain-code "Why car?")))
+                     ("\\`Is it slow\\?\\'" . ,(lambda () (contexture-send-region "Is it slow?")))
+                     ("\\`use cdr\\'" . ,(lambda () (contexture-rewrite "use cdr")))))
+      (let ((talk (save-current-buffer
+                    (contexture-repl-test-open
+                     (plist-get (contexture-request 'open-session) :session))
+                    (current-buffer))))
+        (setq contexture-repl-code-tests--seen nil)
+        (funcall ask)
+        (contexture-repl-code-tests--asked)
+        (with-current-buffer talk
+          (contexture-ert-wait-for
+              (string-match-p name (plist-get contexture-repl--session :session))))))))
+
 (ert-deftest contexture-repl-code-explains-with-a-question ()
   (contexture-repl-code-tests--with '(("Because."))
     (contexture-explain-code "Why car?")
