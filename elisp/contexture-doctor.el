@@ -80,7 +80,7 @@ Cargo."
     (cond (build (contexture-install--offer-cargo nil))
           ((not checksum)
            (contexture-install--offer-cargo
-            (format "There is no program of Contexture %s for %s.  "
+            (format "No release has a program of Contexture %s for %s.  "
                     contexture--version (or system system-configuration))))
           ((and (buffer-live-p contexture-install--download)
                 (not (y-or-n-p "The server is being downloaded; start again? "))))

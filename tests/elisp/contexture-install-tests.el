@@ -130,7 +130,7 @@
     (let ((contexture-install--checksums nil)
           (exec-path (list (concat contexture-ert-directory "bin")))
           run)
-      (contexture-test-user-error "There is no program .*install Rust"
+      (contexture-test-user-error "No release has a program .*install Rust"
         (contexture-install-server))
       (contexture-ert-write-file "bin/cargo" "")
       (set-file-modes "bin/cargo" #o700)
