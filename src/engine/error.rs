@@ -116,7 +116,7 @@ pub enum EngineError {
         session: String,
     },
     /// There is no rollback to undo.
-    #[error("no rollback to undo in {session:?}")]
+    #[error("no rollback of {session:?} to undo")]
     NoRollback {
         /// Name of the session.
         session: String,

@@ -29,6 +29,7 @@ mod known;
 mod likeness;
 mod looked;
 mod matched;
+mod print;
 
 use std::cell::OnceCell;
 use std::ops::Range;

@@ -253,7 +253,7 @@ An answer that is nil takes the default."
     (contexture-session-tests--fill "work" "a")
     (contexture-test-user-error "has no checkpoint; \\(?:M-x contexture-session-\\|C-c x n \\)[-a-zA-Z]+"
       (call-interactively #'contexture-session-rollback))
-    (contexture-test-message "no rollback to undo in \"work\""
+    (contexture-test-message "no rollback of \"work\" to undo"
       (contexture-session-undo-rollback))))
 
 (ert-deftest contexture-session-checkpoint-tells-when-none-are-kept ()

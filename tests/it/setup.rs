@@ -229,7 +229,7 @@ fn the_doctor_runs_what_is_set_up() {
         assert!(report.contains(&line), "{report}");
     };
     works("Claude Code", ", and 3 hooks answer");
-    works("Codex", ", and 3 hooks answer; Codex runs them once you trust them");
+    works("Codex", ", and 3 hooks answer; Codex runs the hooks once you trust them");
     works("Gemini CLI", ", and 3 hooks answer");
     works("OpenCode", "\n");
     assert!(!home.state().join("contexture.db").exists(), "it uses a state of its own");

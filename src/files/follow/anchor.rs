@@ -1,6 +1,7 @@
 //! The lines around the text of an item, kept with it to find it again.
 
-use super::known::{self, Print};
+use super::known;
+use super::print::{self, Print};
 use crate::context::item::Metadata;
 use crate::value::Value;
 
@@ -55,7 +56,7 @@ impl Anchor {
         after.truncate(LINES);
         let cut_all = |lines: Vec<String>| lines.into_iter().map(cut).collect::<Vec<_>>();
         let Some(Value::Str(prints)) = given.get("known") else { return None };
-        let (before, after, known) = (cut_all(before), cut_all(after), known::read(prints));
+        let (before, after, known) = (cut_all(before), cut_all(after), print::read(prints));
         let above = above.or_else(|| known::between(&known, before.last(), after.first()))?;
         let is_whole = (before.len() < most, after.len() < most);
         Some(Self { before, after, copies, known, above, is_whole })
@@ -69,7 +70,7 @@ impl Anchor {
             entry("after", Value::Str(self.after.join("\n"))),
             entry("copies", Value::from(self.copies as u64)),
             entry("above", Value::from(self.above as u64)),
-            entry("known", Value::Str(known::written(&self.known))),
+            entry("known", Value::Str(print::written(&self.known))),
         ])
     }
 

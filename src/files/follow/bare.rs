@@ -6,7 +6,7 @@ use std::ops::Range;
 use memchr::memmem;
 
 use super::blocks;
-use super::known::{Print, print};
+use super::print::{Print, print};
 
 /// Maximum number of copies of a text to look for.
 const MAX_COPIES: usize = 64;

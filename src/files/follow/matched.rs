@@ -8,7 +8,8 @@ use std::ops::Range;
 
 use super::anchor::Anchor;
 use super::bare::{Bare, is_telling};
-use super::known::{NEAR, Print};
+use super::known::NEAR;
+use super::print::Print;
 
 /// Maximum number of lines of a gap between two pairs. A gap with more lines in either file is not
 /// filled.

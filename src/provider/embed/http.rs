@@ -143,7 +143,7 @@ mod tests {
         check(two, 2, Ok(&[&[1.5, 0.0], &[0.0, 2.0]]));
         check(two, 3, Err("2 embeddings came for 3 texts"));
         check(r#"{"data": [{"embedding": [1]}, {"embedding": [2]}]}"#, 2, Ok(&[&[1.0], &[2.0]]));
-        check(r#"{"data": [{"index": 4, "embedding": [1]}]}"#, 1, Err("numbered"));
+        check(r#"{"data": [{"index": 4, "embedding": [1]}]}"#, 1, Err("indexes"));
         check(r#"{"data": [{"embedding": [1]}, {"embedding": [2, 3]}]}"#, 2, Err("same length"));
         check(r#"{"data": [{"embedding": []}]}"#, 1, Err("empty"));
         check(r#"{"data": [{"embedding": [0, 0]}]}"#, 1, Err("zeros"));
