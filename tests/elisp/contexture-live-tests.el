@@ -76,7 +76,7 @@
     (contexture-live-tests--check "third\ntyped fourth\n" '(4 5))
     (let ((item (contexture-live-tests--item)))
       (should (equal (contexture-test-metadata item :unsaved :modified) '(t t))))
-    (should (string-search "typed fourth" (contexture--rendered "a.txt")))
+    (should (string-search "typed fourth" (plist-get (contexture--rendered "a.txt") :text)))
     (save-buffer)
     (contexture-live-tests--check "third\ntyped fourth\n" '(4 5))
     (should (equal (contexture-test-metadata (contexture-live-tests--item) :unsaved)
@@ -197,7 +197,7 @@
       (should (equal (contexture-test-metadata item :stale)
                      '("deleted in the buffer"))))
     (should (string-match-p "as of 20.*deleted in the buffer"
-                            (contexture--rendered "a.txt")))
+                            (plist-get (contexture--rendered "a.txt") :text)))
     (contexture-live-tests--undo)
     (contexture-live-tests--check "third\nfourth\n" '(3 4))
     (contexture-live-tests--line 3)
@@ -430,7 +430,7 @@
     (contexture-ert-wait-for (null (contexture-live--item-ids)))
     (insert "not sent ")
     (should (equal (plist-get (contexture-live-tests--item) :content) "third\nfourth\n"))
-    (should (string-match-p "\\[as of 20" (contexture--rendered "a.txt")))
+    (should (string-match-p "\\[as of 20" (plist-get (contexture--rendered "a.txt") :text)))
     (delete-region (point) (line-beginning-position))
     (contexture-test-message "^Following again: .*a.txt:3-4"
       (let ((current-prefix-arg '(4))) (call-interactively #'contexture-freeze)))
@@ -442,7 +442,7 @@
   (contexture-live-tests--with-file
     (kill-new "killed")
     (contexture-test-message "^Added" (contexture-add-kill "killed"))
-    (should (string-match-p "### Text \\[as of 20" (contexture--rendered "a.txt")))
+    (should (string-match-p "### Text \\[as of 20" (plist-get (contexture--rendered "a.txt") :text)))
     (should-not (plist-get (contexture-live-tests--item) :live))))
 
 ;;;; Repeats
@@ -484,7 +484,7 @@
     (contexture-test-message "all of its file is there too" (contexture-live-tests--add 6 6))
     (should (equal (mapcar #'contexture-list--state (contexture-test-items "a.txt"))
                    '("covered" "fresh" "covered")))
-    (should (= 2 (length (split-string (contexture--rendered "a.txt") "^third$"))))))
+    (should (= 2 (length (split-string (plist-get (contexture--rendered "a.txt") :text) "^third$"))))))
 
 ;;;; What is shown
 

@@ -85,7 +85,7 @@ ANSWERS, a form, are the keys that are pressed in turn."
       (cl-letf (((symbol-function 'contexture-repl-code--session) #'current-buffer)
                 ((symbol-function 'contexture-repl-code--submit)
                  (lambda (said _) (setq text said))))
-        (contexture-repl-code--ask "explain" '("(+ 1 2)" . nil))
+        (contexture-repl-code--ask "explain" (cons "(+ 1 2)" (contexture-repl--make-origin)))
         (contexture-ert-wait-for text))
       (should (equal text "Theirs. (+ 1 2)")))))
 
