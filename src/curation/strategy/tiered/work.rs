@@ -234,38 +234,38 @@ pub(super) fn length(message: &Message) -> usize {
 }
 
 /// Returns the lines of the texts in JSON arguments, in which line breaks are escaped. Each comes
-/// with whether it is new: the text that an edit replaces is not.
+/// with whether it is new: a line of the text that an edit replaces is not.
 fn argument_lines(arguments: &str) -> impl Iterator<Item = (&str, bool)> {
-    parts(arguments).into_iter().flat_map(|(text, is_new)| {
-        let lines = text.lines().flat_map(|line| line.split("\\n"));
-        lines.map(move |line| (line, is_new))
+    let replaced = replaced(arguments);
+    arguments.lines().flat_map(|line| line.split("\\n")).map(move |line| {
+        let start = line.as_ptr().addr() - arguments.as_ptr().addr();
+        let end = start + line.len();
+        (line, !replaced.iter().any(|old| old.start <= start && end <= old.end))
     })
 }
 
-/// Splits the arguments of an edit at the texts that it replaces. Each part comes with whether it
-/// is new.
-fn parts(arguments: &str) -> Vec<(&str, bool)> {
-    const REPLACED: &[&str] =
+/// Returns where the texts are that an edit replaces.
+fn replaced(arguments: &str) -> Vec<Range<usize>> {
+    const KEYS: &[&str] =
         &["\"old_string\"", "\"old_str\"", "\"oldString\"", "\"old_text\"", "\"oldText\""];
-    let (mut parts, mut rest) = (Vec::new(), arguments);
-    let after_key = |text: &str| {
-        let found = REPLACED.iter().filter_map(|key| Some(text.find(key)? + key.len()));
-        found.min()
+    let (mut found, mut at) = (Vec::new(), 0);
+    let after_key = |at: usize| {
+        let ends = KEYS.iter().filter_map(|key| Some(at + arguments[at..].find(key)? + key.len()));
+        ends.min()
     };
-    while let Some(after) = after_key(rest) {
-        let Some(begin) = rest[after..].find('"').map(|quote| after + quote + 1) else { break };
+    while let Some(after) = after_key(at) {
+        let Some(quote) = arguments[after..].find('"') else { break };
+        let start = after + quote + 1;
         let mut is_escaped = false;
-        let end = rest[begin..].bytes().position(|byte| {
+        let length = arguments[start..].bytes().position(|byte| {
             let is_end = byte == b'"' && !is_escaped;
             is_escaped = byte == b'\\' && !is_escaped;
             is_end
         });
-        let end = end.map_or(rest.len(), |end| begin + end);
-        parts.extend([(&rest[..begin], true), (&rest[begin..end], false)]);
-        rest = &rest[end..];
+        at = length.map_or(arguments.len(), |length| start + length);
+        found.push(start..at);
     }
-    parts.push((rest, true));
-    parts
+    found
 }
 
 #[cfg(test)]
@@ -273,14 +273,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_that_an_edit_replaces_are_not_new() {
-        let arguments =
-            r#"{"file_path":"a.rs","old_string":"let \"a\";\nold()","new_string":"new()"}"#;
-        let old: Vec<_> = argument_lines(arguments).filter(|(_, is_new)| !is_new).collect();
-        assert_eq!(old, [(r#"let \"a\";"#, false), ("old()", false)]);
-        let new: String = argument_lines(arguments).filter(|it| it.1).map(|it| it.0).collect();
-        assert_eq!(new, r#"{"file_path":"a.rs","old_string":"","new_string":"new()"}"#);
-        assert_eq!(argument_lines(r#"{"old_string": 1"#).count(), 1);
-        assert_eq!(argument_lines(r#"{"old_string": "x"#).count(), 2);
+    fn lines_that_an_edit_replaces_are_not_new() {
+        let old = |arguments: &str| -> Vec<String> {
+            let lines = argument_lines(arguments).filter(|(_, is_new)| !is_new);
+            lines.map(|(line, _)| line.to_owned()).collect()
+        };
+        let edit = r#"{"file_path":"a","old_string":"let a;\nb(\"c\");\nd","new_string":"e\nf"}"#;
+        // The first and the last line have something else, too.
+        assert_eq!(old(edit), [r#"b(\"c\");"#]);
+        assert_eq!(argument_lines(edit).count(), 4);
+        let two = r#"[{"old_str":"a\nb\nc","new_str":""},{"old_str":"d\ne\nf"}]"#;
+        assert_eq!(old(two), ["b", "e"]);
+        assert!(old(r#"{"old_string": 1"#).is_empty());
+        assert_eq!(old("{\"old_string\": \"x\\ny"), ["y"]);
     }
 }
