@@ -69,7 +69,7 @@ pub(super) fn in_shell(lines: &[&str], found: &mut Vec<String>) {
         true => lines.iter().filter_map(|line| after_prompt(line)).collect(),
         false => beginnings(lines.iter().copied()).map(str::trim).collect(),
     };
-    let fits = |line: &&str| !line.is_empty() && !line.starts_with('#') && line.len() <= LONGEST;
+    let fits = |line: &&str| !line.starts_with('#') && line.len() <= LONGEST;
     found.extend(commands.into_iter().filter(fits).map(str::to_owned));
 }
 
@@ -84,7 +84,7 @@ pub(super) fn beginnings<'a>(
             document = document.filter(|_| line.trim() != end);
             return false;
         }
-        let begins = quote.is_none() && !is_continued;
+        let begins = quote.is_none() && !is_continued && !line.trim().is_empty();
         quote = quote_after(line, quote);
         is_continued = line.ends_with('\\');
         document = here_document(line);

@@ -40,11 +40,10 @@ impl<'h> Reads<'h> {
         let Some(call) = call_of(caller, message) else { return };
         // A failed call replaces nothing, and neither does a read of a part of the file.
         let failed = message.signals.error && !message.signals.long;
-        let older = match (path_read(call), path_written(call)) {
+        let older = match path_read(call) {
             _ if failed => None,
-            (Some(path), _) if !is_partial(call) => self.newest.insert(path, index),
-            (_, Some(path)) => self.newest.remove(path),
-            _ => None,
+            Some(path) if !is_partial(call) => self.newest.insert(path, index),
+            _ => path_written(call).and_then(|path| self.newest.remove(path)),
         };
         if let Some(older) = older {
             self.superseded.insert(older, index);
@@ -103,8 +102,8 @@ fn path_read(call: &ToolCall) -> Option<&str> {
 fn path_written(call: &ToolCall) -> Option<&str> {
     const WRITING: &[&str] = &["write", "create"];
     const CONTENTS: &[&str] = &["content", "contents", "file_text"];
-    let has_content = CONTENTS.iter().any(|name| string_field(&call.arguments, name).is_some());
-    (has_content && is_named(call, WRITING)).then(|| path_of(call))?
+    let has_content = || CONTENTS.iter().any(|name| string_field(&call.arguments, name).is_some());
+    (is_named(call, WRITING) && has_content()).then(|| path_of(call))?
 }
 
 /// Returns whether the name of a call's tool has one of these words, in small or capital letters.
