@@ -13,6 +13,7 @@ mod offer;
 pub(crate) mod phase;
 pub(crate) mod prune;
 pub(crate) mod quality;
+pub(crate) mod reading;
 pub(crate) mod report;
 pub(crate) mod section;
 pub(crate) mod similarity;

@@ -6,13 +6,38 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
+use super::ledger::Ledger;
+use super::reading::Readings;
 use crate::retrieval::index::Index;
 use crate::session::message::{Message, Role};
 use crate::tokens::Measure;
 
-/// Index of the words of messages, by message number. Queries read the index, and add the words
-/// that are missing.
-pub type Words = Mutex<Index>;
+/// What was read of messages, by message number, and is kept for the next windows.
+#[derive(Default)]
+pub struct Words {
+    /// Index of their words. Queries read the index, and add the words that are missing.
+    pub(crate) index: Mutex<Index>,
+    /// The lines and specifics of the messages that were last read for lines.
+    pub(crate) readings: Mutex<Readings>,
+    /// The ledger that was last made, with the numbers and lengths of its messages.
+    ledger: Mutex<(Vec<(u64, usize)>, Ledger)>,
+}
+
+impl Words {
+    /// Returns the ledger of these messages. Makes it unless it is the one that was last made:
+    /// between two folds, the same messages are left out of each window.
+    pub(crate) fn ledger_of(&self, messages: &[&Message]) -> Ledger {
+        let made_of: Vec<(u64, usize)> =
+            messages.iter().map(|message| (message.number, message.content.len())).collect();
+        let Ok(mut last) = self.ledger.lock() else {
+            return Ledger::of(messages.iter().copied());
+        };
+        if last.0 != made_of {
+            *last = (made_of, Ledger::of(messages.iter().copied()));
+        }
+        last.1.clone()
+    }
+}
 
 /// The messages in view, in the order of the log, and their units.
 pub struct History<'a> {
@@ -24,7 +49,7 @@ pub struct History<'a> {
     pub measure: &'a Measure,
     /// Messages that a summary stands in for; `None` without a summary.
     pub folded: Option<Folded>,
-    /// Words of the messages, if they are kept. Without them, each query reads all messages.
+    /// Words of the messages, if they are kept. Without them, each window reads the messages anew.
     pub words: Option<&'a Words>,
 }
 

@@ -1,12 +1,13 @@
 //! Compares choices: "SQLite for the parser" and, later, "the parser gets a trie".
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
 use super::lexicon::{Classes, dimension};
-use super::phrases::phrases;
+use super::phrases::Finder;
 use super::subject::key;
 use crate::retrieval::words::stems;
 
@@ -50,8 +51,9 @@ impl Choice {
         }
         all.retain(|key| !key.is_empty());
         let words = stems(sentence).into_iter().collect::<BTreeSet<String>>();
-        let changes = !words.is_disjoint(&CHANGE_STEMS) || has_any(sentence, &CHANGES);
-        Self { names: all, known, words, changes, forbids: has_any(sentence, &FORBIDS) }
+        let plain = plain(sentence);
+        let changes = !words.is_disjoint(&CHANGE_STEMS) || has_any(&plain, &CHANGES);
+        Self { names: all, known, words, changes, forbids: has_any(&plain, &FORBIDS) }
     }
 
     /// Returns whether the words of this choice say that something changes.
@@ -131,26 +133,34 @@ pub(super) fn names(sentence: &str) -> Vec<(String, bool)> {
 /// reading the whole sentence.
 pub(super) fn may_decide_anew(sentence: &str) -> bool {
     static MARKS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-        let marks = CHANGES.iter().map(|mark| mark.strip_suffix('e').unwrap_or(mark));
+        let marks = CHANGES.phrases.iter().map(|mark| mark.strip_suffix('e').unwrap_or(mark));
         AhoCorasick::builder().ascii_case_insensitive(true).build(marks).ok()
     });
     sentence.contains(" for ") || MARKS.as_ref().is_some_and(|marks| marks.is_match(sentence))
 }
 
-static CHANGES: LazyLock<Vec<&str>> = LazyLock::new(|| phrases("change"));
+static CHANGES: LazyLock<Finder> = LazyLock::new(|| Finder::of("change"));
 /// Stems of those phrases in [`CHANGES`] that are single words.
 static CHANGE_STEMS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
-    CHANGES.iter().filter(|phrase| !phrase.contains(' ')).flat_map(|word| stems(word)).collect()
+    let words = CHANGES.phrases.iter().filter(|phrase| !phrase.contains(' '));
+    words.flat_map(|word| stems(word)).collect()
 });
-static FORBIDS: LazyLock<Vec<&str>> = LazyLock::new(|| phrases("forbid"));
+static FORBIDS: LazyLock<Finder> = LazyLock::new(|| Finder::of("forbid"));
 
-/// Returns whether a sentence has one of the phrases as whole words.
-fn has_any(sentence: &str, marks: &[&str]) -> bool {
+/// Returns the words of a sentence in lower case, with one space around each.
+fn plain(sentence: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() || c == '\'' { c } else { ' ' };
     let words: String = sentence.to_lowercase().replace('’', "'").chars().map(plain).collect();
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-    let words = format!(" {words} ");
-    marks.iter().any(|mark| words.contains(&format!(" {mark} ")))
+    format!(" {words} ")
+}
+
+/// Returns whether [`plain`] words have one of the phrases.
+fn has_any(words: &str, phrases: &Finder) -> bool {
+    let is_alone = |place: Range<usize>| {
+        words[..place.start].ends_with(' ') && words[place.end..].starts_with(' ')
+    };
+    phrases.all(words).any(|(_, place)| is_alone(place))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use super::phrases::phrases;
+use super::phrases::{Finder, phrases};
 
 /// The binding force of a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +24,7 @@ pub(super) enum Force {
 /// Words that oblige, forbid or allow, or that mean always or never.
 static RULES: LazyLock<HashSet<&str>> = LazyLock::new(|| phrases("rule"));
 /// Phrases that oblige, forbid or allow, or that mean always or never.
-static RULE_PHRASES: LazyLock<Vec<&str>> = LazyLock::new(|| phrases("rule-phrase"));
+static RULE_PHRASES: LazyLock<Finder> = LazyLock::new(|| Finder::of("rule-phrase"));
 /// Words that express a wish.
 static WISHES: LazyLock<HashSet<&str>> = LazyLock::new(|| phrases("wish"));
 /// Introductory words at the beginning of a sentence.
@@ -88,14 +88,12 @@ fn by_words(words: &[&str]) -> Option<Force> {
 
 fn by_phrases(words: &[&str]) -> Option<Force> {
     let joined = format!(" {} ", words.join(" "));
-    let has = |phrase: &&str| {
-        joined.match_indices(*phrase).any(|(at, _)| {
-            let (before, behind) = (&joined[..at], &joined[at + phrase.len()..]);
-            let last = before.split(' ').rev().nth(1).unwrap_or("");
-            before.ends_with(' ') && behind.starts_with(' ') && !REPORTED[..1].contains(&last)
-        })
-    };
-    RULE_PHRASES.iter().any(has).then_some(Force::Rule)
+    let mut rules = RULE_PHRASES.all(&joined).filter(|(_, place)| {
+        let (before, behind) = (&joined[..place.start], &joined[place.end..]);
+        let last = before.split(' ').rev().nth(1).unwrap_or("");
+        before.ends_with(' ') && behind.starts_with(' ') && !REPORTED[..1].contains(&last)
+    });
+    rules.next().map(|_| Force::Rule)
 }
 
 fn is_request(words: &[&str]) -> bool {

@@ -1,5 +1,9 @@
 //! The words and phrases that classify a sentence, from `phrases.txt`.
 
+use std::ops::Range;
+
+use aho_corasick::AhoCorasick;
+
 const SOURCE: &str = include_str!("phrases.txt");
 
 /// Returns the phrases of a class, in the order of the file.
@@ -7,6 +11,28 @@ pub(super) fn phrases<T: FromIterator<&'static str>>(class: &str) -> T {
     let lines = SOURCE.lines().filter_map(|line| line.split_once(": "));
     let lines = lines.filter(|(known, _)| *known == class);
     lines.flat_map(|(_, phrases)| phrases.split("; ")).collect()
+}
+
+/// Finds the phrases of a class in texts.
+pub(super) struct Finder {
+    /// The phrases, in the order of the file.
+    pub(super) phrases: Vec<&'static str>,
+    automaton: Option<AhoCorasick>,
+}
+
+impl Finder {
+    pub(super) fn of(class: &str) -> Self {
+        let phrases: Vec<&str> = phrases(class);
+        let automaton = AhoCorasick::new(&phrases).ok();
+        Self { phrases, automaton }
+    }
+
+    /// Returns where the phrases stand in a text in lower case, also within words. Each place comes
+    /// with the index of its phrase.
+    pub(super) fn all(&self, text: &str) -> impl Iterator<Item = (usize, Range<usize>)> {
+        let hits = self.automaton.iter().flat_map(move |it| it.find_overlapping_iter(text));
+        hits.map(|hit| (hit.pattern().as_usize(), hit.range()))
+    }
 }
 
 #[cfg(test)]
@@ -28,7 +54,7 @@ mod tests {
             include_str!("sentence.rs"),
             include_str!("statement.rs"),
         ] {
-            for before in ["phrases(\"", "phrases::<Vec<_>>(\"", "(\"cue-"] {
+            for before in ["phrases(\"", "phrases::<Vec<_>>(\"", "Finder::of(\"", "(\"cue-"] {
                 for (at, _) in code.match_indices(before) {
                     asked.insert(code[at..].split('"').nth(1).unwrap());
                 }

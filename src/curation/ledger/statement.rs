@@ -1,12 +1,13 @@
 //! Reads a sentence of a person or of the model, and adds entries to the ledger or withdraws them.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use super::book::Book;
 use super::choice::{Choice, names};
 use super::force::{Force, force};
 use super::number;
-use super::phrases::phrases;
+use super::phrases::{Finder, phrases};
 use super::sentence::{Cue, Found, cues};
 use super::{Entry, Kind, Quantity, Voice, Withdrawal, Withdrawn};
 use crate::retrieval::excerpt::beginning;
@@ -136,15 +137,15 @@ fn proposes(sentence: &str) -> bool {
 /// Returns the words that a person takes back, as in "forget about the old format" or "you may
 /// rename it now".
 fn retracted(sentence: &str) -> Option<String> {
-    static MARKS: LazyLock<Vec<&str>> = LazyLock::new(|| phrases("retraction"));
+    static MARKS: LazyLock<Finder> = LazyLock::new(|| Finder::of("retraction"));
     let lower = sentence.to_lowercase();
-    let mark = MARKS.iter().find(|mark| {
-        lower.match_indices(**mark).any(|(at, _)| {
-            let letter = |c: char| c.is_alphanumeric();
-            !lower[..at].ends_with(letter) && !lower[at + mark.len()..].starts_with(letter)
-        })
-    })?;
-    Some(lower.replacen(mark, " ", 1))
+    let is_alone = |place: &Range<usize>| {
+        let letter = |c: char| c.is_alphanumeric();
+        !lower[..place.start].ends_with(letter) && !lower[place.end..].starts_with(letter)
+    };
+    let alone = MARKS.all(&lower).filter(|(_, place)| is_alone(place));
+    let first = alone.map(|(phrase, _)| phrase).min()?;
+    Some(lower.replacen(MARKS.phrases[first], " ", 1))
 }
 
 fn withdraw(found: Found, sentence: &str, book: &mut Book) {

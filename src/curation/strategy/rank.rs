@@ -161,7 +161,7 @@ fn query_stems(query: &str) -> Vec<String> {
 
 /// Scores the units by the stored words of their messages; `None` if no words are stored.
 fn indexed(history: &History<'_>, query: &[String]) -> Option<Vec<f64>> {
-    let mut words = history.words?.lock().ok()?;
+    let mut words = history.words?.index.lock().ok()?;
     let mut messages = history.messages.iter();
     let has_all = messages.all(|message| words.add(message.number, texts(message)));
     let numbers = |unit| history.members(unit).map(|message| message.number);

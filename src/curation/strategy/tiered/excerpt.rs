@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::work::{Line, Place};
+use super::work::Line;
+use crate::curation::reading::Place;
 use crate::curation::unit::History;
 use crate::session::message::Role;
 

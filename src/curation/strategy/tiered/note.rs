@@ -40,7 +40,12 @@ pub(super) fn ledger(history: &History<'_>, dropped: &[usize], room: u64) -> Str
     if dropped.is_empty() || room == 0 {
         return String::new();
     }
-    Ledger::of(read(history, dropped)).within(room, history.measure).render()
+    let messages = read(history, dropped);
+    let ledger = match history.words {
+        Some(words) => words.ledger_of(&messages),
+        None => Ledger::of(messages),
+    };
+    ledger.within(room, history.measure).render()
 }
 
 /// Chooses the messages that are read for the ledger, in the order of the log.

@@ -10,7 +10,8 @@ use std::collections::BinaryHeap;
 
 use super::excerpt;
 use super::note::Note;
-use super::work::{Line, Work, length};
+use super::work::{Line, Work};
+use crate::curation::reading::length;
 use crate::curation::unit::History;
 use crate::session::message::Role;
 

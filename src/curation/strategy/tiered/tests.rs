@@ -50,6 +50,27 @@ fn project(log: &[Message], budget: u64, query: Option<&str>) -> (Vec<String>, u
 }
 
 #[test]
+fn kept_words_change_no_window() {
+    let mut log = messages(&[("s", "Be good."), ("u", "Why does parse_header fail?")]);
+    for step in 0..60 {
+        let number = log.len() as u64 + 1;
+        log.push(message(number, "a>1", &format!("I look at read_part_{}.", step % 7)));
+        let lines = format!("fn read_part_{step}() {{ parse_header_{}() }}\n", step % 9);
+        log.push(message(number + 1, "t<1", &lines.repeat(20)));
+    }
+    let (measure, words) = (measure(), crate::curation::unit::Words::default());
+    for end in (2..=log.len()).step_by(2) {
+        for query in [None, Some("what of parse_header_3 and read_part_2?")] {
+            let aim = Aim { budget: 1500, query, similarity: None };
+            let history = History::new(log[..end].iter().collect(), &measure);
+            let fresh = Tiered.project(&history, &aim);
+            let history = History { words: Some(&words), ..history };
+            assert_eq!(Tiered.project(&history, &aim), fresh, "{end} messages");
+        }
+    }
+}
+
+#[test]
 fn lines_have_room_beside_a_large_newest_result() {
     let mut log = messages(&[("s", "Be good."), ("u", "Why does parse_header fail?")]);
     for step in 0..30 {

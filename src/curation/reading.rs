@@ -1,0 +1,283 @@
+//! Reads the lines of messages and their specifics, and keeps what was read for the next windows.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{DefaultHasher, Hasher};
+use std::ops::Range;
+
+use string_interner::backend::StringBackend;
+use string_interner::symbol::SymbolU32;
+use string_interner::{StringInterner, Symbol};
+
+use crate::retrieval::specifics;
+use crate::session::message::{Message, ToolCall};
+
+/// Number of different specifics above which everything is forgotten that was read. They then take
+/// a few megabytes.
+const MOST_NAMES: usize = 1 << 17;
+
+/// The place of a line in its message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// Line of the content, from 1.
+    Content(u32),
+    /// Line of the arguments of a call, from 1 and counted through all calls.
+    Arguments(u32),
+}
+
+type Names = StringInterner<StringBackend<SymbolU32>>;
+
+/// What was read of one message: all its specifics, and the lines that may be quoted, which are all
+/// but those that an edit replaces.
+pub(crate) struct Reading {
+    /// Length of the message when it was read, in bytes.
+    length: usize,
+    /// Number of each specific of the message, once.
+    pub(crate) specifics: Vec<u32>,
+    lines: Vec<Line>,
+    /// Numbers of the lines' specifics, in the order of the text.
+    mentions: Vec<u32>,
+}
+
+struct Line {
+    place: Place,
+    /// Index of the call whose arguments have the line; `None` for a line of the content.
+    call: Option<u32>,
+    bytes: Range<u32>,
+    /// Its specifics, as a range of [`Reading::mentions`].
+    mentions: Range<u32>,
+    numeric: Option<Numeric>,
+}
+
+/// A line whose only specifics are numbers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Numeric {
+    /// Hash of the line without its digits.
+    pub(crate) form: u64,
+    /// Hash of the whole line.
+    pub(crate) text: u64,
+}
+
+/// A line that may be quoted.
+pub(crate) struct Quotable<'h, 'r> {
+    /// Its place in the message.
+    pub(crate) place: Place,
+    /// The line, without its end.
+    pub(crate) text: &'h str,
+    /// Numbers of its specifics, in the order of the text.
+    pub(crate) mentions: &'r [u32],
+    /// Its hashes, if its only specifics are numbers.
+    pub(crate) numeric: Option<Numeric>,
+}
+
+impl Numeric {
+    fn of(line: &str) -> Self {
+        let hash = |text: &str| {
+            let mut hasher = DefaultHasher::new();
+            hasher.write(text.as_bytes());
+            hasher.finish()
+        };
+        let form: String = line.chars().filter(|char| !char.is_ascii_digit()).collect();
+        Self { form: hash(&form), text: hash(line) }
+    }
+}
+
+impl Reading {
+    /// Iterates over the lines that may be quoted. `message` is the one that was read.
+    pub(crate) fn lines<'h, 'r>(
+        &'r self,
+        message: &'h Message,
+    ) -> impl Iterator<Item = Quotable<'h, 'r>> {
+        let range = |it: &Range<u32>| it.start as usize..it.end as usize;
+        self.lines.iter().map(move |line| {
+            let text = match line.call {
+                Some(call) => &*message.tool_calls[call as usize].arguments,
+                None => &*message.content,
+            };
+            Quotable {
+                place: line.place,
+                text: &text[range(&line.bytes)],
+                mentions: &self.mentions[range(&line.mentions)],
+                numeric: line.numeric,
+            }
+        })
+    }
+}
+
+/// What was read of messages, by their numbers. Most messages of a window were read for the window
+/// before, and reading takes longer than choosing from what was read.
+#[derive(Default)]
+pub(crate) struct Readings {
+    /// The specifics. The index of a specific is its number.
+    names: Names,
+    of_messages: HashMap<u64, Reading>,
+}
+
+impl Readings {
+    /// Returns what a message says, and how many specifics there are now: their numbers are less.
+    /// Reads the message if that was not done before, or if it was longer or shorter then.
+    pub(crate) fn of(&mut self, message: &Message) -> (&Reading, usize) {
+        let reading = match self.of_messages.entry(message.number) {
+            Entry::Occupied(known) if known.get().length == length(message) => known.into_mut(),
+            entry => entry.insert_entry(read(message, &mut self.names)).into_mut(),
+        };
+        (reading, self.names.len())
+    }
+
+    /// Returns the number of a specific, if a message has it that was read.
+    pub(crate) fn number(&self, specific: &str) -> Option<usize> {
+        self.names.get(specific).map(Symbol::to_usize)
+    }
+
+    /// Forgets the messages before the one with this number, or everything if it became too much.
+    pub(crate) fn forget_before(&mut self, number: u64) {
+        if self.names.len() > MOST_NAMES {
+            *self = Self::default();
+        }
+        self.of_messages.retain(|of, _| *of >= number);
+    }
+}
+
+fn read(message: &Message, names: &mut Names) -> Reading {
+    let mut reading = Reading {
+        length: length(message),
+        specifics: Vec::new(),
+        lines: Vec::new(),
+        mentions: Vec::new(),
+    };
+    let content = (1..).zip(message.content.lines());
+    let content =
+        content.map(|(at, line)| (Place::Content(at), None, &*message.content, line, true));
+    let calls = (0..).zip(&message.tool_calls);
+    let arguments = calls.flat_map(|(call, ToolCall { arguments, .. })| {
+        argument_lines(arguments).map(move |(line, is_new)| (call, &**arguments, line, is_new))
+    });
+    let arguments = (1..).zip(arguments).map(|(at, (call, text, line, is_new))| {
+        (Place::Arguments(at), Some(call), text, line, is_new)
+    });
+    for (place, call, text, line, is_new) in content.chain(arguments) {
+        let first = reading.mentions.len();
+        let mut names_any = false;
+        specifics::each(without_number(line), |specific| {
+            names_any |= specific.bytes().any(|byte| byte.is_ascii_alphabetic());
+            reading.mentions.push(names.get_or_intern(specific).to_usize() as u32);
+        });
+        reading.specifics.extend(&reading.mentions[first..]);
+        if is_new {
+            let start = line.as_ptr().addr() - text.as_ptr().addr();
+            let bytes = start as u32..(start + line.len()) as u32;
+            let mentions = first as u32..reading.mentions.len() as u32;
+            let numeric = (!names_any && !mentions.is_empty()).then(|| Numeric::of(line));
+            reading.lines.push(Line { place, call, bytes, mentions, numeric });
+        } else {
+            reading.mentions.truncate(first);
+        }
+    }
+    reading.specifics.sort_unstable();
+    reading.specifics.dedup();
+    reading
+}
+
+/// Returns a line without the number that a tool put before it.
+fn without_number(line: &str) -> &str {
+    let rest = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
+    rest.strip_prefix(['→', '\t']).unwrap_or(line)
+}
+
+/// Returns the length of a message's content and arguments, in bytes.
+pub(crate) fn length(message: &Message) -> usize {
+    let arguments: usize = message.tool_calls.iter().map(|call| call.arguments.len()).sum();
+    message.content.len() + arguments
+}
+
+/// Returns the lines of the texts in JSON arguments, in which line breaks are escaped. Each comes
+/// with whether it is new: a line of the text that an edit replaces is not.
+fn argument_lines(arguments: &str) -> impl Iterator<Item = (&str, bool)> {
+    let replaced = replaced(arguments);
+    arguments.lines().flat_map(|line| line.split("\\n")).map(move |line| {
+        let start = line.as_ptr().addr() - arguments.as_ptr().addr();
+        let end = start + line.len();
+        (line, !replaced.iter().any(|old| old.start <= start && end <= old.end))
+    })
+}
+
+/// Returns where the texts are that an edit replaces.
+fn replaced(arguments: &str) -> Vec<Range<usize>> {
+    const KEYS: &[&str] =
+        &["\"old_string\"", "\"old_str\"", "\"oldString\"", "\"old_text\"", "\"oldText\""];
+    let (mut found, mut at) = (Vec::new(), 0);
+    let after_key = |at: usize| {
+        let ends = KEYS.iter().filter_map(|key| Some(at + arguments[at..].find(key)? + key.len()));
+        ends.min()
+    };
+    while let Some(after) = after_key(at) {
+        let Some(quote) = arguments[after..].find('"') else { break };
+        let start = after + quote + 1;
+        let mut is_escaped = false;
+        let length = arguments[start..].bytes().position(|byte| {
+            let is_end = byte == b'"' && !is_escaped;
+            is_escaped = byte == b'\\' && !is_escaped;
+            is_end
+        });
+        at = length.map_or(arguments.len(), |length| start + length);
+        found.push(start..at);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::curation::testing::said;
+    use crate::session::message::Role;
+
+    #[test]
+    fn a_message_is_read_once_unless_its_length_differs() {
+        let call = |arguments: &str| ToolCall {
+            id: "1".into(),
+            name: "edit".into(),
+            arguments: arguments.into(),
+        };
+        let edit = r#"{"old_string":"x\na_b\ny","new_string":"c_d\ne"}"#;
+        let message = said(7, Role::Assistant, "1→src/a.rs\nand a_b").calling(vec![call(edit)]);
+        let mut readings = Readings::default();
+        let (reading, count) = readings.of(&message);
+        let lines: Vec<_> =
+            reading.lines(&message).map(|it| (it.text, it.mentions.len())).collect();
+        let expected = [
+            ("1→src/a.rs", 1),
+            ("and a_b", 1),
+            (r#"{"old_string":"x"#, 1),
+            (r#"y","new_string":"c_d"#, 2),
+            (r#"e"}"#, 0),
+        ];
+        assert_eq!(lines, expected);
+        assert_eq!((reading.specifics.len(), count), (5, 5));
+        assert_eq!(readings.number("a_b"), Some(1));
+
+        // Users' messages can be shown without their first line.
+        let message = said(7, Role::User, "é f_g");
+        let (reading, _) = readings.of(&message);
+        assert_eq!(reading.lines(&message).next().map(|line| line.text), Some("é f_g"));
+
+        readings.forget_before(8);
+        assert!(readings.of_messages.is_empty());
+        assert_eq!(readings.number("f_g"), Some(5));
+    }
+
+    #[test]
+    fn lines_that_an_edit_replaces_are_not_new() {
+        let old = |arguments: &str| -> Vec<String> {
+            let lines = argument_lines(arguments).filter(|(_, is_new)| !is_new);
+            lines.map(|(line, _)| line.to_owned()).collect()
+        };
+        let edit = r#"{"file_path":"a","old_string":"let a;\nb(\"c\");\nd","new_string":"e\nf"}"#;
+        // The first and the last line have something else, too.
+        assert_eq!(old(edit), [r#"b(\"c\");"#]);
+        assert_eq!(argument_lines(edit).count(), 4);
+        let two = r#"[{"old_str":"a\nb\nc","new_str":""},{"old_str":"d\ne\nf"}]"#;
+        assert_eq!(old(two), ["b", "e"]);
+        assert!(old(r#"{"old_string": 1"#).is_empty());
+        assert_eq!(old("{\"old_string\": \"x\\ny"), ["y"]);
+    }
+}
