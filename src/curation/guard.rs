@@ -58,7 +58,8 @@ impl<'b, 'a> Guard<'b, 'a> {
         }
     }
 
-    /// Marks the units that are shown in part or more than once, or altered although mandatory.
+    /// Returns, for each unit, whether it is shown in part or more than once, or altered although
+    /// mandatory.
     fn broken(&self) -> Vec<bool> {
         let mut times = vec![0; self.history.messages.len()];
         let mut changed = vec![false; self.history.units.len()];

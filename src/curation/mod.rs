@@ -8,7 +8,6 @@ pub(crate) mod config;
 mod guard;
 pub(crate) mod ledger;
 pub(crate) mod notes;
-
 mod offer;
 pub(crate) mod phase;
 pub(crate) mod prune;

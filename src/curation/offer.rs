@@ -39,12 +39,12 @@ pub(super) mod reason {
     pub(crate) const REQUIRED: &str = "the phase requires it";
     pub(crate) const FITS: &str = "it fits";
     pub(crate) const NOT_NOW: &str = "not for this phase";
-    pub(crate) const NO_ROOM: &str = "no room after more important parts";
+    pub(crate) const NO_ROOM: &str = "no room left after more important parts";
     pub(crate) const RECENT_UNIT: &str = "one of the last three approved units";
     pub(crate) const HALF: &str = "previous units get at most half of the remaining budget";
     pub(crate) const OLDER_UNIT: &str = "older than the last three approved units";
     pub(crate) const NO_CODE: &str = "it has no implementation";
-    pub(crate) const SHOWN: &str = "the messages that it stands for are shown";
+    pub(crate) const SHOWN: &str = "the messages that it stands in for are shown";
 }
 
 /// A text that is offered to a window.
@@ -54,7 +54,7 @@ pub(super) struct Offered {
     pub(super) text: Arc<str>,
     /// Cost of the text, in tokens.
     pub(super) tokens: u64,
-    /// Cost of the whole text, if only a part of it is offered.
+    /// Cost of the whole text. More than `tokens` if only a part of the text is offered.
     pub(super) whole: u64,
     pub(super) need: Need,
     pub(super) admitted: bool,

@@ -12,12 +12,12 @@ pub struct Similarity {
     messages: Vec<Option<Near>>,
 }
 
-/// Similarity of a message with a vector, as cosines.
+/// Similarity of a message to a question, as cosines.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Near {
     /// Similarity of the message itself.
     pub(super) own: f64,
-    /// Similarity of the mean of the vectors around it.
+    /// Similarity of the passage around the message, by the mean of the passage's vectors.
     pub(super) passage: f64,
 }
 

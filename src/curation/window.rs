@@ -41,7 +41,8 @@ pub struct Request<'a> {
     pub query: Option<&'a str>,
     /// Similarity of the messages to the question by meaning, if vectors are known.
     pub similarity: Option<&'a Similarity>,
-    /// The summary from which the text in the sections was made, if that can be cut.
+    /// The structured summary from which the text in the sections was rendered. Without it, the
+    /// text is never shortened.
     pub summary: Option<&'a Summary>,
     /// Maximum cost of the window, in tokens.
     pub max_tokens: u64,

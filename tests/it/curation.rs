@@ -578,7 +578,7 @@ fn a_summary_is_a_ledger_of_what_must_not_be_lost_and_drops_what_was_superseded(
     let view = client.ok("build-context", "(:max-tokens 50000)");
     assert_eq!(shown(&view), all.join(" "), "a summary takes away nothing that fits");
     let report = view["report"]["parts"].to_string();
-    assert!(report.contains("the messages that it stands for are shown"), "{report}");
+    assert!(report.contains("the messages that it stands in for are shown"), "{report}");
     let futile = client.fails("summarize-context", "(:keep-turns 50)");
     assert_eq!(futile.kind(), "not-summarized");
 }

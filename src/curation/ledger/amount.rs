@@ -12,7 +12,7 @@ pub(super) struct Amount {
 }
 
 impl Amount {
-    /// Parses an amount that [`quantities`] returned.
+    /// Parses an amount that [`quantities`](super::number::quantities) returned.
     pub(super) fn of(text: &str) -> Self {
         let end = text.find(|c: char| !(c.is_ascii_digit() || ".,_$€".contains(c)));
         let (number, unit) = text.split_at(end.unwrap_or(text.len()));

@@ -11,8 +11,8 @@ use super::{Entry, Kind, Ledger, Quantity, Voice, Withdrawal, Withdrawn};
 /// Maximum number of withdrawals that are kept. They are applied to an older ledger if one is
 /// merged.
 const WITHDRAWALS: usize = 64;
-/// Number of the newest quantities that a new one is compared with, so that writing takes no longer
-/// in a full ledger than in an empty one.
+/// Number of the newest quantities, and of the newest choices, that a new one is compared with, so
+/// that writing takes no longer in a full ledger than in an empty one.
 const RECALLED: usize = 256;
 /// Number of messages after which "make it 40 s" can no longer refer to an earlier quantity.
 const ANAPHORA: u64 = 6;
@@ -114,8 +114,8 @@ impl Book {
     }
 
     /// Returns whether a sentence gives a different answer to a question that was already decided.
-    /// Such a sentence says that something changes, or is as short as "SQLite for the parser part
-    /// 7".
+    /// Such a sentence says that something changes, or only names a thing and what is chosen for
+    /// it, as in "SQLite for the parser".
     pub(super) fn decides_anew(&self, sentence: &str) -> bool {
         let decided = |slot: usize| {
             let stated = [Kind::Decision, Kind::Constraint, Kind::Request];

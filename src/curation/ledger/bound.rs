@@ -14,8 +14,8 @@ impl Ledger {
     ///
     /// 1. paths and numbers that were seen once, and only in outputs,
     /// 2. paths and numbers that were seen more than once, but only in outputs; and errors,
-    /// 3. paths, commands and numbers that the model mentioned once in passing; and remarks of the
-    ///    user,
+    /// 3. paths, commands and numbers that the model mentioned once in passing; commands that were
+    ///    seen once, and only in outputs; and remarks of the user,
     /// 4. other paths, commands and numbers; tasks that were only seen in code; the user's
     ///    requests; and decisions that the model mentioned once,
     /// 5. other decisions, and tasks,

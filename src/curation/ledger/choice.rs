@@ -20,7 +20,7 @@ const MOST_NAMES: usize = 5;
 /// A sentence about a change may have the words of a known name anywhere if it has at most this
 /// many names.
 const FEW_NAMES: usize = 3;
-/// Words before the name of a thing that is known already. In "a trie for the parser", the parser
+/// Words before the name of a thing that is already known. In "a trie for the parser", the parser
 /// is known, and the trie is chosen for it.
 const KNOWN: &[&str] =
     &["the", "our", "my", "your", "its", "this", "that", "for", "in", "of", "from"];
@@ -29,7 +29,7 @@ const KNOWN: &[&str] =
 #[derive(Default)]
 pub(super) struct Choice {
     names: Vec<BTreeSet<String>>,
-    /// Names of things that are known already.
+    /// Names of things that are already known.
     known: Vec<BTreeSet<String>>,
     /// Stems of all words.
     words: BTreeSet<String>,
@@ -62,7 +62,7 @@ impl Choice {
     }
 
     /// Returns whether this choice may be about the same thing as another one. It may, unless the
-    /// two name different things that are known already.
+    /// two name different things that are already known.
     pub(super) fn may_be_about(&self, other: &Self) -> bool {
         let shared = self.known.iter().any(|name| other.known.contains(name));
         shared || self.known.is_empty() || other.known.is_empty()
@@ -101,8 +101,8 @@ pub(super) fn is_bare(sentence: &str) -> bool {
 }
 
 /// Returns the possible names in a sentence: runs of words that carry meaning by themselves. A bare
-/// number is a part of the name before it. The flag of a name is true if the thing is known
-/// already.
+/// number is a part of the name before it. The flag of a name is true if the thing is already
+/// known.
 pub(super) fn names(sentence: &str) -> Vec<(String, bool)> {
     use Classes as C;
     let empty =

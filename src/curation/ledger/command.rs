@@ -45,7 +45,7 @@ pub(super) fn after_prompt(line: &str) -> Option<&str> {
     let (prompt, command) = rest.split_once(' ')?;
     let place = |prompt: &str| prompt.contains('@') || prompt.contains(":~") || prompt == "~";
     let known = ["$", "❯", "λ"].contains(&prompt)
-        || prompt == "%" && begins_like_one(command)
+        || prompt == "%" && begins_with_program(command)
         || prompt.strip_suffix(['$', '#', '%', '>']).is_some_and(place);
     let command = match prompt {
         "PS" => command.split_once("> ").filter(|(place, _)| place.contains(":\\"))?.1,
@@ -57,7 +57,7 @@ pub(super) fn after_prompt(line: &str) -> Option<&str> {
 }
 
 /// Returns whether a line begins with a known program.
-pub(super) fn begins_like_one(line: &str) -> bool {
+pub(super) fn begins_with_program(line: &str) -> bool {
     let first = line.split_whitespace().next().unwrap_or("");
     PROGRAMS.contains(first) || first.starts_with("./")
 }
@@ -92,7 +92,7 @@ pub(super) fn beginnings<'a>(
     })
 }
 
-/// Returns the quote that is open after a line, given that which was open before.
+/// Returns the quote that is open after a line, given the quote that was open before the line.
 fn quote_after(line: &str, before: Option<char>) -> Option<char> {
     let (mut open, mut previous) = (before, ' ');
     for c in line.chars() {

@@ -18,7 +18,7 @@ const LONGEST: usize = 280;
 /// Maximum number of words after "instead of" that name the replaced thing.
 const REPLACED_WORDS: usize = 3;
 
-/// The place of a sentence.
+/// The place of a sentence: its message and its author.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) origin: u64,

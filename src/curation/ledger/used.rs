@@ -37,10 +37,10 @@ const OF_FOLDER: f64 = 0.3;
 /// Number of bytes added to the length of each thing before its weight is divided.
 const ADDED_LENGTH: f64 = 4.0;
 
-/// Number of bytes that are read of a text: half at its beginning and half at its end. More than the
-/// ledger reads for its sentences, since outputs and files are long.
+/// Maximum number of bytes of a text that are read: half at its beginning and half at its end. More
+/// than the ledger reads for its sentences, since outputs and files are long.
 const READ: usize = 256 * 1024;
-/// Maximum number of things.
+/// Maximum number of things to list.
 const MOST_SHOWN: usize = 2000;
 /// Maximum length of an address, in bytes.
 const LONGEST_ADDRESS: usize = 200;
@@ -60,7 +60,7 @@ struct Thing {
     text: String,
 }
 
-/// What is known of a thing.
+/// What is known about a thing.
 #[derive(Default)]
 struct Use {
     weight: f64,
@@ -180,9 +180,9 @@ fn each_thing(text: &str, mut take: impl FnMut(Kind, &str, Option<&str>)) {
     }
 }
 
-/// Returns whether a figure is the number that a tool wrote before the line of a file: such figures
-/// say nothing without the file. It begins its line, a tab, `→` or `|` follows, and a line beside it
-/// begins with the number before or after it.
+/// Returns whether a figure is the number that a tool wrote before the line of a file. Such figures
+/// say nothing without the file. They begin a line and precede a tab, `→` or `|`, and the line
+/// above or below begins with the previous or the next number.
 fn numbers_a_line(text: &str, figure: Range<usize>) -> bool {
     let (before, after) = (&text[..figure.start], &text[figure.end..]);
     let start = before.trim_end_matches(' ');
@@ -200,8 +200,8 @@ fn numbers_a_line(text: &str, figure: Range<usize>) -> bool {
     last.is_some_and(|last| last + 1 == this) || next == Some(this + 1)
 }
 
-/// Returns the address in a word of a text, such as `https://x.org/a` or `s3://x/a`; of `file:///x/a`
-/// the path.
+/// Returns the address in a word of a text, such as `https://x.org/a` or `s3://x/a`, or the path in
+/// an address such as `file:///x/a`.
 fn address(word: &str) -> Option<&str> {
     let (before, rest) = word.split_once("://")?;
     let scheme = before.trim_end_matches(|c: char| c.is_ascii_alphanumeric()).len();

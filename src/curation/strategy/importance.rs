@@ -34,7 +34,7 @@ pub struct Importance;
 
 const LAST: &str = "the last message";
 const HIGH: &str = "among the highest scores that fit";
-const LOW: &str = "no room after higher scores";
+const LOW: &str = "no room left after higher scores";
 
 impl Strategy for Importance {
     fn name(&self) -> &'static str {

@@ -152,7 +152,7 @@ impl<'a, 'h> Draft<'a, 'h> {
     }
 
     /// Shows each unit of `order` whole if it fits into what remains of `left` tokens. Returns
-    /// whether any did.
+    /// whether any unit fitted.
     fn restore(&mut self, order: impl Iterator<Item = usize>, mut left: u64) -> bool {
         let before = left;
         for unit in order {

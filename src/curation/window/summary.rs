@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_summary_is_not_needed_beside_all_its_messages() {
-        assert_eq!(check(2000, Fate::Dropped, "the messages that it stands for are shown"), "");
+        assert_eq!(check(2000, Fate::Dropped, "the messages that it stands in for are shown"), "");
     }
 
     #[test]

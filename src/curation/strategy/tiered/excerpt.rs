@@ -102,7 +102,7 @@ fn follows(before: Place, place: Place) -> bool {
     }
 }
 
-/// Returns whether a tool numbered the line already.
+/// Returns whether a tool has already numbered the line.
 fn has_number(line: &str) -> bool {
     let digits = line.trim_start();
     let rest = digits.trim_start_matches(|c: char| c.is_ascii_digit());

@@ -14,8 +14,8 @@ use crate::session::message::Role;
 
 /// Share of the budget at which parts are given up.
 const TRIGGER: f64 = 0.8;
-/// Share of the budget that is shown after parts were given up. The wider the gap to the trigger,
-/// the more rarely a cached prompt becomes invalid, and the less is shown on average.
+/// Share of the budget that is shown after parts have been given up. The wider the gap to the
+/// trigger, the more rarely a cached prompt becomes invalid, and the less is shown on average.
 const TARGET: f64 = 0.49;
 /// Share of the room that is shown after a summary. A summary happens only once, so more can be
 /// shown than after other folds: about as much as the average between two folds, but chosen anew.
@@ -80,9 +80,9 @@ pub(super) struct Fold<'a, 'h> {
     masked: usize,
     /// Index of the unit up to which units were dropped.
     dropped: usize,
-    /// Units before `dropped` that could not be dropped at that time.
+    /// Units before `dropped` that could not be dropped when `dropped` passed them.
     passed: Vec<usize>,
-    /// True once the room for the note is counted.
+    /// True once the room for the note has been counted.
     noted: bool,
 }
 

@@ -5,9 +5,9 @@ use crate::curation::ledger::Ledger;
 use crate::curation::unit::History;
 use crate::session::message::{Message, Role};
 
-/// Maximum number of bytes read for the ledger, from the newest message of each role on. The limits
-/// keep reading quick; in a longer history, a summary contains the ledger. Users write little, but
-/// what they decide must not be lost.
+/// Maximum number of bytes read for the ledger, beginning with the newest message of each role. The
+/// limits keep reading quick; in a longer history, a summary contains the ledger. Users write
+/// little, but what they decide must not be lost.
 const READ: [(Role, usize); 2] = [(Role::User, 9 * 1024), (Role::Assistant, 3 * 1024)];
 
 /// A system message about left-out messages.
@@ -27,6 +27,9 @@ impl Note {
 pub(super) fn head(history: &History<'_>, dropped: &[usize]) -> String {
     let (Some(first), Some(last)) = (dropped.first(), dropped.last()) else { return String::new() };
     let number = |index: usize| history.messages[index].number;
+    if dropped.len() == 1 {
+        return format!("[msg-{} is left out; the log holds it]", number(*first));
+    }
     format!(
         "[{} earlier messages are left out between msg-{} and msg-{}; the log holds all of them]",
         dropped.len(),
@@ -75,6 +78,17 @@ fn read<'h>(history: &History<'h>, dropped: &[usize]) -> Vec<&'h Message> {
 mod tests {
     use super::*;
     use crate::curation::testing::{history, plain, said};
+
+    #[test]
+    fn one_left_out_message_is_named_alone() {
+        let said = [said(4, Role::User, "one"), said(5, Role::User, "two")];
+        let measure = plain();
+        let history = history(&said, &measure);
+        assert_eq!(head(&history, &[0]), "[msg-4 is left out; the log holds it]");
+        let both =
+            "[2 earlier messages are left out between msg-4 and msg-5; the log holds all of them]";
+        assert_eq!(head(&history, &[0, 1]), both);
+    }
 
     #[test]
     fn a_long_text_of_the_user_does_not_hide_a_decision() {
