@@ -39,7 +39,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// Adds a text, given in parts, unless the index has it already. Returns false if there is no
+    /// Adds a text, given in parts, unless the index already has it. Returns false if there is no
     /// room for the text.
     pub fn add<'t>(&mut self, number: u64, parts: impl IntoIterator<Item = &'t str>) -> bool {
         let Entry::Vacant(text) = self.texts.entry(number) else { return true };

@@ -1,4 +1,4 @@
-//! Search by words: splits texts into words and finds the texts that fit a query best.
+//! Search: ranks texts by their words, compares vectors, and joins several rankings into one.
 //!
 //! Nothing here has side effects or depends on messages, memories or stores.
 

@@ -117,7 +117,7 @@ struct Tally {
     /// Number of words of the current document.
     length: u32,
     postings: Vec<Vec<Posting>>,
-    /// Number of words of each document before.
+    /// Number of words of each earlier document.
     lengths: Vec<u32>,
 }
 

@@ -1,4 +1,5 @@
-//! An index of documents for tests, which computes the same scores in a simpler way.
+//! An index of documents for tests, which computes the same scores as the index and the scan of
+//! this module in a simpler way.
 
 use std::collections::HashMap;
 

@@ -36,9 +36,9 @@ pub struct Message {
 }
 
 impl Message {
-    /// Returns whether the message has the user's role but was written by the user's program: that
-    /// a command ran, that a task ended, or that an answer was interrupted. A command with
-    /// arguments is the user's.
+    /// Returns whether the message has the user's role but is a notice that the agent itself wrote:
+    /// that a command ran, that a task ended, that an answer was interrupted, and the like. A
+    /// command with arguments counts as written by the user.
     pub fn is_notice(&self) -> bool {
         const NOTICES: &[&str] = &[
             "<local-command-",

@@ -27,10 +27,11 @@ const WORDS: &[(&str, Found)] = &[
     ("delete:", Found::Operation),
 ];
 
-/// Words that show that a tool writes if its name has one of them.
+/// Words in the name of a tool that show that the tool writes.
 const WRITES: &[&str] = &["write", "edit", "multiedit", "editor", "patch"];
 
-/// Words that show that a tool writes if its name has one of them and one of [`FILES`].
+/// Words in the name of a tool that show that the tool writes if the name also has one of
+/// [`FILES`].
 const CHANGES: &[&str] =
     &["create", "update", "delete", "remove", "rename", "move", "append", "insert", "replace"];
 const FILES: &[&str] = &["file", "files", "directory", "dir", "folder", "buffer", "line", "lines"];

@@ -65,14 +65,14 @@ pub struct Learned {
     pub coherence: Option<f64>,
 }
 
-/// A revision as it is stored and exported, with the figures of that time. Going back to the
+/// A revision as it is stored and exported, with the figures learned by then. A rollback to the
 /// revision also restores the figures.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Revision {
     /// The visible part.
     #[serde(flatten)]
     pub state: State,
-    /// The figures of that time.
+    /// Figures that had been learned when the revision was made.
     #[serde(flatten)]
     pub learned: Learned,
 }
@@ -104,7 +104,7 @@ pub struct Summary {
     #[serde(default)]
     pub position: u64,
     /// Data that the next summary is made from, besides the messages. The maker of the summary
-    /// defines it.
+    /// defines its form.
     #[serde(default)]
     pub source: serde_json::Value,
 }

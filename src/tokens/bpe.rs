@@ -24,7 +24,7 @@ const TRIES: usize = 64;
 /// Maximum number of lines whose counts are remembered. Each takes about 16 bytes.
 const REMEMBERED: usize = 64 << 10;
 
-/// Counts of lines in the texts of [`Counter::count_again`], by a hash of the line and its
+/// Counts of lines in texts that [`Counter::count_again`] counted, by a hash of the line and its
 /// vocabulary.
 static LINES: LazyLock<(RandomState, Mutex<HashMap<u64, u64>>)> = LazyLock::new(Default::default);
 
