@@ -92,8 +92,8 @@ struct Begun {
     kind: String,
     input: Option<String>,
     result: String,
-    /// True if the call was already added to the messages.
-    is_returned: bool,
+    /// True if the call has been added to the messages.
+    is_added: bool,
 }
 
 impl Turn {
@@ -245,14 +245,14 @@ impl Turn {
 
 impl Begun {
     fn new(id: String, into: &Gathered) -> Self {
-        let is_returned = into.mark.open.iter().any(|(open, _)| *open == id);
+        let is_added = into.mark.open.iter().any(|(open, _)| *open == id);
         let (title, kind, result) = (String::new(), String::new(), String::new());
-        Self { id, title, kind, input: None, result, is_returned }
+        Self { id, title, kind, input: None, result, is_added }
     }
 
     /// Adds the call to the agent's message, unless it was added before.
     fn give(&mut self, time: Option<i64>, into: &mut Gathered) {
-        if std::mem::replace(&mut self.is_returned, true) {
+        if std::mem::replace(&mut self.is_added, true) {
             return;
         }
         let input = self.input.as_deref().filter(|input| input.starts_with('{') && *input != "{}");

@@ -87,7 +87,7 @@ pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> 
         "user" | "assistant" | "attachment" => return conversation(text, &record, time, into),
         "system" => {
             let subtype = record.subtype.as_deref().unwrap_or("record");
-            into.leave_out(&format!("system {subtype}"), "a notice of the agent's program");
+            into.leave_out(&format!("system {subtype}"), "a notice from the agent itself");
         }
         "progress" => into.leave_out("progress", "shows the progress of a tool or subagent"),
         "" => into.leave_out("record", "the record has no type"),
@@ -102,7 +102,7 @@ fn conversation(
     time: Option<i64>,
     into: &mut Gathered,
 ) -> serde_json::Result<()> {
-    // In a file of a subagent, every record is of a sidechain.
+    // In a file of a subagent, every record belongs to a sidechain.
     if into.is_empty() && record.is_sidechain == Some(true) && record.agent_id.is_some() {
         into.mark.is_subagent = true;
     }
@@ -155,7 +155,7 @@ fn user(
         }
         () if record.is_meta == Some(true) => {
             if !into.add_to_result(&said) {
-                into.leave_out("meta", "a text that the agent's program added");
+                into.leave_out("meta", "text that the agent itself added");
             }
         }
         () => into.user(said, time),
@@ -166,7 +166,7 @@ fn user(
 fn assistant(message: &RawValue, time: Option<i64>, into: &mut Gathered) -> serde_json::Result<()> {
     let message: Message<'_> = serde_json::from_str(message.get())?;
     if message.model.as_deref() == Some(SYNTHETIC) {
-        into.leave_out("synthetic", "a notice of the agent's program");
+        into.leave_out("synthetic", "a notice from the agent itself");
         return Ok(());
     }
     let id = message.id.unwrap_or_default();
@@ -265,7 +265,7 @@ fn attached(
             }
         }
         (kind, ..) => {
-            into.leave_out(&format!("attachment {kind}"), "a notice of the agent's program");
+            into.leave_out(&format!("attachment {kind}"), "a notice from the agent itself");
         }
     }
     Ok(())

@@ -92,7 +92,7 @@ pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> 
             }
         }
         (Some("event_msg"), Some(_)) => {
-            into.leave_out("event_msg", "repeats other records, or is about the agent's program");
+            into.leave_out("event_msg", "repeats other records, or is about the agent itself");
         }
         (Some(_), None) => return item(text, time, into),
         (Some(kind), Some(_)) => into.leave_out(kind, "not part of the conversation"),
@@ -124,7 +124,7 @@ fn item(text: &str, time: Option<i64>, into: &mut Gathered) -> serde_json::Resul
 fn message(item: &Item<'_>, time: Option<i64>, into: &mut Gathered) -> serde_json::Result<()> {
     let role = item.role.as_deref().unwrap_or_default();
     if !matches!(role, "user" | "assistant") {
-        into.leave_out(&format!("message {role}"), "instructions of the agent's program");
+        into.leave_out(&format!("message {role}"), "instructions from the agent itself");
         return Ok(());
     }
     let mut said = String::new();
@@ -145,7 +145,7 @@ fn message(item: &Item<'_>, time: Option<i64>, into: &mut Gathered) -> serde_jso
     for block in blocks {
         if role == "user" && ADDED.iter().any(|start| block.trim_start().starts_with(start)) {
             Gathered::note_once(&mut into.mark.about.project, folder_of(&block));
-            into.leave_out("instructions", "a text that the agent's program added");
+            into.leave_out("instructions", "text that the agent itself added");
         } else {
             join(&mut said, &block);
         }

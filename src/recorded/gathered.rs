@@ -21,7 +21,7 @@ pub(super) struct Gathered {
     pub(super) line: u64,
     /// Messages that are complete.
     pub(super) ready: VecDeque<RecordedMessage>,
-    /// Usage of turns that was read and not taken yet.
+    /// Usage of turns that has been read and not taken yet.
     pub(super) usages: Vec<Usage>,
     /// The last message, to which later records may add.
     last: Option<RecordedMessage>,
@@ -51,14 +51,14 @@ impl Gathered {
         time
     }
 
-    /// Sets a fact about the recording, such as its folder, unless the fact is known already.
+    /// Sets a fact about the recording, such as its folder, unless the fact is already known.
     pub(super) fn note_once(known: &mut Option<String>, found: Option<&str>) {
         if known.is_none() {
             *known = found.filter(|text| !text.trim().is_empty()).map(str::to_owned);
         }
     }
 
-    /// Returns whether no message was read yet, now or in an earlier reading.
+    /// Returns whether no message has been read yet, now or in an earlier reading.
     pub(super) fn is_empty(&self) -> bool {
         self.mark.messages == 0 && self.last.is_none()
     }

@@ -57,8 +57,8 @@ impl<R: BufRead> Reader<R> {
         self.turn.is_over() && self.gathered.is_between_units()
     }
 
-    /// Ends the last message, even if later records could add to it. Returns the messages that were
-    /// read but not returned yet.
+    /// Ends the last message, even if later records could add to it. Returns the messages that have
+    /// been read but not returned yet.
     pub fn pause(&mut self) -> Vec<RecordedMessage> {
         self.turn.finish(&mut self.gathered);
         self.gathered.finish();
@@ -142,7 +142,7 @@ impl<R: BufRead> Reader<R> {
         }
         let text = text.trim_matches(['\u{feff}', '\n', '\r', '\0']);
         if self.gathered.mark.format.is_none() {
-            self.gathered.mark.format = recognise(text);
+            self.gathered.mark.format = recognize(text);
         }
         match self.gathered.mark.format {
             Some(Format::Specstory) => self.markdown.line(text, &mut self.gathered),
@@ -181,7 +181,7 @@ const CLAUDE: &[&str] =
 const CODEX: &[&str] = &["message", "reasoning", "function_call", "function_call_output"];
 
 /// Returns the format of the recording, if this line shows it.
-fn recognise(line: &str) -> Option<Format> {
+fn recognize(line: &str) -> Option<Format> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Any {
