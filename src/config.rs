@@ -120,7 +120,7 @@ pub(crate) enum ConfigError {
         cause: String,
     },
     /// A value is out of range or has the wrong type.
-    #[error("{name} {message} (from {origin})")]
+    #[error("{name} {message} (from the {origin})")]
     BadValue {
         /// Name of the setting.
         name: &'static str,

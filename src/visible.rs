@@ -65,7 +65,7 @@ fn escaped(
     let mut done = 0;
     for (at, c) in text.char_indices() {
         let end = at + c.len_utf8();
-        if !is_kept(c) && is_hidden(c) && !place::is_right(c, &text[..at], &text[end..]) {
+        if !is_kept(c) && is_hidden(c) && !place::is_proper(c, &text[..at], &text[end..]) {
             out.push_str(&text[done..at]);
             escape(c, &mut out);
             done = end;
@@ -78,10 +78,10 @@ fn escaped(
     Cow::Owned(out)
 }
 
-/// Returns whether a character is hidden. These are: control characters, line and paragraph
-/// separators, unassigned characters, the marks of interlinear annotations, and characters that
-/// programs should ignore if they do not support them (format characters, selectors, fillers,
-/// tags). Spaces and characters for private use are not hidden.
+/// Returns whether a character is hidden: a control character, a line or paragraph separator, an
+/// unassigned character, a mark of an interlinear annotation, or a character that programs should
+/// ignore if they do not support it (format character, selector, filler, tag). Spaces and
+/// characters for private use are not hidden.
 fn is_hidden(c: char) -> bool {
     use GeneralCategory::{Control, LineSeparator, ParagraphSeparator, Unassigned};
     if c.is_ascii() {

@@ -32,9 +32,9 @@ fn later_sources_win_and_are_named() {
 #[test]
 fn bad_values_are_refused_with_their_source() {
     let error = load("max-items = 0", ("", ""), Settings::default()).unwrap_err();
-    assert_eq!(error, "max-items must be from 1 to 1000, got 0 (from configuration file)");
+    assert_eq!(error, "max-items must be from 1 to 1000, got 0 (from the configuration file)");
     let error = load("", ("CONTEXTURE_MAX_ITEMS", "x"), Settings::default()).unwrap_err();
-    assert_eq!(error, "max-items must be a number, got \"x\" (from environment)");
+    assert_eq!(error, "max-items must be a number, got \"x\" (from the environment)");
     let error = load("max-item = 3", ("", ""), Settings::default()).unwrap_err();
     assert!(error.contains("config.toml") && error.contains("max-item"), "{error}");
 }

@@ -2,7 +2,7 @@
 
 use super::Value;
 
-/// Maximum length of a quoted text, in characters: enough to recognise the text, too little to
+/// Maximum length of a quoted text, in characters: enough to recognize the text, too little to
 /// flood a log.
 const LONGEST: usize = 40;
 

@@ -4,7 +4,7 @@
 const BLOCK: usize = 32;
 
 /// Appends the content of a string literal, in JSON or an s-expression. `other` appends a control
-/// character that has no short escape in both.
+/// character for which the two do not share a short escape.
 pub(crate) fn push_content(text: &str, out: &mut Vec<u8>, other: impl Fn(u8, &mut Vec<u8>)) {
     let mut rest = text.as_bytes();
     loop {

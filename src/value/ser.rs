@@ -5,7 +5,7 @@ use serde::ser::{self, Serialize, Serializer};
 use super::whole::{self, MARKER};
 use super::{Error, Key, Value, kebab};
 
-/// Name by which the serializer recognises a [`Keyword`].
+/// Name by which the serializer recognizes a [`Keyword`].
 const KEYWORD: &str = "$contexture::Keyword";
 
 /// A name that becomes a keyword in a datum, and text in any other format.

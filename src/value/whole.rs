@@ -17,7 +17,7 @@ use super::atoms::visit_atoms;
 use super::json::text_of_codes;
 use super::sexp::print;
 
-/// Name by which our own serializer and deserializer recognise a `Value`.
+/// Name by which our own serializer and deserializer recognize a `Value`.
 pub(super) const MARKER: &str = "$contexture::Value";
 
 thread_local! {

@@ -18,7 +18,7 @@ const CANCEL_TAG: char = '\u{e007f}';
 /// virama (RFC 5892, A.1 and A.2) and in an emoji (UTS 51). A selector does so in an emoji and
 /// after a character that has variants. Anywhere else, a hidden character only makes one name
 /// look like another.
-pub(super) fn is_right(c: char, before: &str, after: &str) -> bool {
+pub(super) fn is_proper(c: char, before: &str, after: &str) -> bool {
     let Some(base) = before.chars().next_back() else { return false };
     let next = after.chars().next();
     match c {

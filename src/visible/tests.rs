@@ -144,7 +144,7 @@ proptest! {
         let shown = visible(&text);
         for (at, c) in shown.char_indices() {
             let rest = &shown[at + c.len_utf8()..];
-            prop_assert!(!is_hidden(c) || place::is_right(c, &shown[..at], rest), "{:?}", shown);
+            prop_assert!(!is_hidden(c) || place::is_proper(c, &shown[..at], rest), "{:?}", shown);
         }
         prop_assert_eq!(visible(&shown), &*shown, "what is shown is ordinary");
     }

@@ -4,7 +4,7 @@
 const SHORTEST_HEADER: usize = 4;
 
 /// Returns whether bytes at the expected beginning of a message are HTTP or TLS. When more bytes of
-/// the same line arrive, the result may become true, but never false.
+/// the same line arrive, the result may change to true, but not back to false.
 pub(super) fn is_foreign(bytes: &[u8]) -> bool {
     !may_begin_line(bytes) && (is_tls(bytes) || is_http(first_line(bytes)))
 }

@@ -30,10 +30,11 @@ pub(super) fn decode(payload: &[u8]) -> Incoming {
             ("methods", []) if id.is_some() => Incoming::Methods(id),
             ("call", [_] | [_, _]) => call(id, items),
             (head, rest) => {
-                let message = format!(
-                    "not a message: ({head} UID …) with {} parts after the UID",
-                    rest.len()
-                );
+                let parts = match rest.len() {
+                    1 => "1 part".to_owned(),
+                    count => format!("{count} parts"),
+                };
+                let message = format!("not a message: ({head} UID …) with {parts} after the UID");
                 Incoming::Invalid(id, super::invalid(message))
             }
         },

@@ -271,6 +271,11 @@ fn calls_in_epc() {
     check(Epc, "(call 7 ping (1 2))", &format!("7 -32600 {params} another kind of list nil"));
     check(Epc, "(call 7)", "7 -32600 not a message: (call UID …) with 0 parts after the UID nil");
     check(Epc, "(dance 7)", "7 -32600 not a message: (dance UID …) with 0 parts after the UID nil");
+    check(
+        Epc,
+        "(dance 7 x)",
+        "7 -32600 not a message: (dance UID …) with 1 part after the UID nil",
+    );
     check(Epc, "(call 7 nil nil)", "7 -32600 the message has no method nil");
     let shape = "a message is (call 1 ping nil) or (methods 2), got";
     check(
