@@ -1,5 +1,5 @@
-//! The log: an append-only file in which each burst is one line, appended in one write. A burst is
-//! the requests of one commit.
+//! The log: an append-only file in which each burst is one line, appended in one write. A burst
+//! consists of the requests of one commit.
 //!
 //! Each line is a hash, a space and JSON. Lines that are torn or do not match their hash are
 //! skipped. Bursts are numbered, so a reader knows which ones are missing.
@@ -64,7 +64,7 @@ impl Log {
         Ok(Self { file, path: path.to_owned(), bytes, torn: false })
     }
 
-    /// Fails when the file was removed: anything appended to it would be lost.
+    /// Fails if the file has been removed: anything appended to it would be lost.
     pub(super) fn refuse_removed(&self) -> Result<(), StoreError> {
         match self.file.metadata() {
             Ok(status) if status.nlink() == 0 => {
@@ -276,8 +276,8 @@ fn entry(line: EntryLine<'_>) -> Option<Entry> {
     })
 }
 
-/// Parses a slot. When the line has only the id of an item, because an earlier change introduced
-/// the item, its other fields stay empty: storing the change does not need them.
+/// Parses a slot. When the line has only the item's id, because an earlier change introduced this
+/// version of the item, the item's other fields stay empty: storing the change does not need them.
 fn slot(line: SlotLine<'_>) -> Result<Slot, StoreError> {
     let SlotLine { item, version, rank, pinned, new } = line;
     let id = ItemId(item);

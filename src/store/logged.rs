@@ -1,9 +1,9 @@
-//! A store that acknowledges a write after one append to a log, and moves logged writes to an
-//! inner store later.
+//! A store that acknowledges a write after one append to a log, and moves logged writes to an inner
+//! store later.
 //!
-//! Common writes (changes to managers, outcomes of requests with keys) are only logged at first.
-//! An operation that needs the inner store (undo, sets, sessions, listings) first moves all
-//! logged writes there; the later writes of the same burst then go there directly. A burst is the
+//! Common writes (changes to managers, outcomes of requests with keys) are only logged at first. An
+//! operation that needs the inner store (undo, sets, sessions, listings) first moves all logged
+//! writes there; the later writes of the same burst then go there directly. A burst consists of the
 //! requests of one commit. Bursts are numbered, so none is applied twice after a crash.
 
 mod beside;
@@ -18,8 +18,8 @@ use super::{Counters, Extent, Reading, Store, StoreError, StoredManager, Way, Wr
 use crate::context::change::Change;
 
 /// Number of pending entries at which all of them are moved to the inner store, right after the
-/// burst is answered. So few entries take less time than a client needs to read its answer and
-/// call again.
+/// burst is answered. Moving so few entries takes less time than a client needs to read its answer
+/// and call again.
 const MOVED_AT_ONCE: usize = 64;
 /// Length of the log, in bytes, above which its entries are moved.
 const LONGEST_LOG: u64 = 8 << 20;
@@ -236,7 +236,7 @@ impl<S: Store> Store for LoggedStore<S> {
 
     fn record(&mut self, manager: &str, change: &Change) -> Result<(), StoreError> {
         self.begin_change()?;
-        // The log cannot express changes of sets, nor moves of items to another manager.
+        // The log cannot express changes to sets, nor moves of items to another manager.
         if self.direct || change.set.is_some() || change.partner.is_some() {
             return self.go_direct()?.record(manager, change);
         }
@@ -363,7 +363,7 @@ impl<S: Store> Store for LoggedStore<S> {
             files.extent = Extent { epoch, digest, salt, ..files.extent };
             files.note(self.counters, true);
         }
-        // Bursts that are in both places are recognized by number, so keeping the log is harmless.
+        // The number of a burst shows whether it was applied, so keeping the log is harmless.
         match self.inner.is_settled() && files.log.bytes() > 0 {
             true => files.log.clear(),
             false => Ok(()),

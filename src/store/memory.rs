@@ -52,8 +52,8 @@ pub struct MemoryRow {
     pub accessed: i64,
     /// Number of uses.
     pub accesses: u64,
-    /// Time at which the memory was forgotten, in Unix seconds; `None` if it was not. A forgotten
-    /// memory can be restored.
+    /// Time at which the memory was forgotten, in Unix seconds; `None` if it is not forgotten. A
+    /// forgotten memory can be restored.
     pub forgotten: Option<i64>,
 }
 
@@ -80,7 +80,7 @@ pub struct MemoryFilter {
     /// Kind to include; all when `None`.
     pub kind: Option<String>,
     /// A session and a kind: the session's memories of this kind are left out, because the session
-    /// shows these texts already.
+    /// already shows these texts.
     pub except: Option<(u64, String)>,
     /// True to include forgotten memories.
     pub with_forgotten: bool,

@@ -1,6 +1,6 @@
 //! Metadata as text that reads back exactly: an s-expression in which the values that only JSON has
-//! (`false`, the empty list, maps) are records such as `#s(false)`. Names are strings, because a
-//! symbol cannot contain a newline.
+//! (`false`, the empty list, maps, the spelling of a number) are records such as `#s(false)`. The
+//! keys of maps are strings, because a symbol cannot contain a newline.
 
 use super::StoreError;
 use crate::context::item::Metadata;
@@ -12,7 +12,7 @@ pub(super) fn print(metadata: &Metadata) -> String {
     print_value(&Value::Map(metadata.0.clone()))
 }
 
-/// Formats a datum as text that reads back exactly.
+/// Formats a value as text that reads back exactly.
 pub(crate) fn print_value(value: &Value) -> String {
     let mut out = Vec::new();
     print_into(value, &mut out);
@@ -21,7 +21,7 @@ pub(crate) fn print_value(value: &Value) -> String {
 
 /// Parses text that [`print_value`] made.
 pub(crate) fn read_value(text: &str) -> Option<Value> {
-    disclose(sexp::read(text).ok()?)
+    decode(sexp::read(text).ok()?)
 }
 
 /// Parses text that [`print`] made.
@@ -86,7 +86,7 @@ fn print_key(key: &Key, out: &mut Vec<u8>) {
     }
 }
 
-fn disclose_key(key: Value) -> Option<Key> {
+fn decode_key(key: Value) -> Option<Key> {
     match key {
         Value::Str(name) => Some(name.into()),
         Value::Vector(names) => match &names[..] {
@@ -97,8 +97,8 @@ fn disclose_key(key: Value) -> Option<Key> {
     }
 }
 
-fn disclose(value: Value) -> Option<Value> {
-    let all = |items: Vec<Value>| items.into_iter().map(disclose).collect::<Option<Vec<_>>>();
+fn decode(value: Value) -> Option<Value> {
+    let all = |items: Vec<Value>| items.into_iter().map(decode).collect::<Option<Vec<_>>>();
     Some(match value {
         Value::Record(mut items) => {
             let Value::Symbol(name) = items.remove(0) else { return None };
@@ -116,7 +116,7 @@ fn disclose(value: Value) -> Option<Value> {
         }
         Value::List(items) => Value::List(all(items)?),
         Value::Vector(items) => Value::Vector(all(items)?),
-        Value::Dotted(items, tail) => Value::Dotted(all(items)?, Box::new(disclose(*tail)?)),
+        Value::Dotted(items, tail) => Value::Dotted(all(items)?, Box::new(decode(*tail)?)),
         other => other,
     })
 }
@@ -125,7 +125,7 @@ fn pairs(flat: Vec<Value>) -> Option<Vec<(Key, Value)>> {
     let mut entries = Vec::with_capacity(flat.len() / 2);
     let mut flat = flat.into_iter();
     while let Some(name) = flat.next() {
-        entries.push((disclose_key(name)?, disclose(flat.next()?)?));
+        entries.push((decode_key(name)?, decode(flat.next()?)?));
     }
     Some(entries)
 }

@@ -1,7 +1,8 @@
-//! Storage of the state: one small trait over plain data, and its SQLite implementation.
+//! Storage of the state: one trait over plain data, its SQLite implementation, and a log in front
+//! of it.
 //!
 //! The engine is the only caller, from one thread. It applies several requests and then commits
-//! them together; the requests of one commit are a *burst*. Until the commit, the writes of each
+//! them together; the requests of one commit form a *burst*. Until the commit, the writes of each
 //! request can be undone separately.
 
 mod error;
@@ -135,14 +136,15 @@ pub struct SetSummary {
 
 /// Storage for the whole state.
 pub trait Store: Send {
-    /// Returns read access to sessions, memories and sets.
+    /// Returns read access to everything but managers, whose newest changes may still be only in a
+    /// log.
     fn read(&mut self) -> Reading<'_>;
 
     /// Returns read access to everything, managers included. Changes that are so far only in a log
     /// are moved to the tables first.
     fn read_all(&mut self) -> Result<Reading<'_>, StoreError>;
 
-    /// Returns write access to sessions, memories and sets.
+    /// Returns write access to everything but managers.
     ///
     /// # Errors
     /// [`StoreError::ReadOnly`].
@@ -179,12 +181,13 @@ pub trait Store: Send {
     /// applied: the undone change is only forgotten.
     fn redo(&mut self, manager: &str, change: &Change) -> Result<(), StoreError>;
 
-    /// Returns the change that the next undo or redo applies. Skips changes that only
-    /// [follow](Change::FOLLOW) sources.
+    /// Returns the change that the next undo takes back, or that the next redo applies again. Skips
+    /// changes that only [follow](Change::FOLLOW) sources.
     fn next_step(&mut self, manager: &str, way: Way) -> Result<Option<Change>, StoreError>;
 
-    /// Returns a mark of the change that the next undo applies; no other change of the manager
-    /// has the same mark. Returns 0 if there is nothing to undo.
+    /// Returns a mark by which the change that the next undo takes back can be recognized. Two
+    /// changes of the manager have the same mark only if they do the same at the same place in its
+    /// journal. Returns 0 if there is nothing to undo.
     fn step_mark(&mut self, manager: &str) -> Result<u64, StoreError>;
 
     /// Returns the recorded outcome of the request with this key.
@@ -209,8 +212,8 @@ pub trait Store: Send {
     /// Undoes everything since the last commit.
     fn roll_back(&mut self);
 
-    /// Returns whether commits have left so much work that [`catch_up`](Self::catch_up) must not wait
-    /// for a quiet moment: it should run after the answers and before the next request.
+    /// Returns whether commits have left so much work that [`catch_up`](Self::catch_up) must not
+    /// wait for a quiet moment: call it after the answers are sent and before the next request.
     fn is_behind(&mut self) -> bool {
         false
     }
@@ -242,7 +245,7 @@ pub trait Store: Send {
         Ok(())
     }
 
-    /// Fails when the files were removed, so that writes would be lost.
+    /// Fails if the files have been removed, because writes would be lost.
     fn refuse_removed(&self) -> Result<(), StoreError> {
         Ok(())
     }

@@ -17,7 +17,7 @@ pub struct NewNotes {
     pub turn: u64,
     /// Creation time in Unix seconds.
     pub created: i64,
-    /// Name of the outcome.
+    /// Name of the outcome; `managed` for successful notes.
     pub status: String,
     /// Name of the step that failed, if one did.
     pub step: Option<String>,

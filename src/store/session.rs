@@ -62,8 +62,8 @@ pub struct SessionRow {
     pub created: i64,
     /// Time of the last message, or of the creation if there are no messages; Unix seconds.
     pub updated: i64,
-    /// Time at which the session was deleted, in Unix seconds; `None` if it was not. All its data
-    /// is kept.
+    /// Time at which the session was deleted, in Unix seconds; `None` if it is not deleted. All its
+    /// data is kept.
     pub deleted: Option<i64>,
     /// The session that this session continues, if any, and the number of shared messages.
     pub parent: Option<(u64, u64)>,
@@ -145,7 +145,7 @@ pub struct NewCheckpoint {
     pub automatic: bool,
     /// Creation time in Unix seconds.
     pub created: i64,
-    /// Number of the set with the context items at that time, if they were saved; see
+    /// Number of the set with the context items as of the checkpoint, if they were saved; see
     /// [`write_set`](super::Writing::write_set).
     pub items: Option<u64>,
 }
@@ -320,8 +320,8 @@ pub struct NextPush {
     pub project: String,
     /// Time of the wish, in Unix seconds.
     pub at: i64,
-    /// Mark of the manager's change that `undo` would have undone at that time; 0 if there was
-    /// none.
+    /// Mark of the manager's change that `undo` would have undone at the time of the wish; 0 if
+    /// there was none.
     pub change: u64,
 }
 

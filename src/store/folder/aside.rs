@@ -22,7 +22,8 @@ impl<'a> Aside<'a> {
         Self { files, wal, kept: None }
     }
 
-    /// Copies all files of the state into a new folder in `damaged`, unless that was done already.
+    /// Copies all files of the state into a new folder in `damaged`, unless that has already been
+    /// done.
     pub(crate) fn keep(&mut self) -> io::Result<()> {
         if self.kept.is_some() {
             return Ok(());

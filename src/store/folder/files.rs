@@ -16,7 +16,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Names the files of `folder`, whether or not they exist.
+    /// Creates the paths of the files in `folder`, which need not exist.
     pub(crate) fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned() }
     }

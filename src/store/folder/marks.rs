@@ -1,7 +1,7 @@
 //! The high-water marks: two small files that record how far the state has come.
 //!
-//! Each burst (the requests of one commit) has a number, which is recorded in one of the files. So
-//! a later start recognizes missing bursts, and no id is given twice even when the database is
+//! Each burst (the requests of one commit) has a number, which is recorded in one of the files, so
+//! that a later start recognizes missing bursts, and no id is given twice even when the database is
 //! gone.
 
 use std::fs::{File, OpenOptions};

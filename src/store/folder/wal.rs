@@ -1,7 +1,7 @@
 //! Reads the write-ahead log of SQLite without SQLite, to find damage that SQLite does not report.
 //!
 //! SQLite silently drops the first frame with a wrong checksum and everything after it, and applies
-//! any log whose checksums are right, even a log from another time.
+//! any log whose checksums are right, even one that does not belong to this state of the database.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -31,9 +31,9 @@ pub(crate) struct Wal {
     pub(crate) pages: HashMap<u32, u64>,
     /// Database size in pages after the last commit; 0 without a commit.
     pub(crate) size: u32,
-    /// Contents of the whole log, if anything follows its last commit, since SQLite overwrites the
-    /// part after the commit.
-    pub(crate) torn: Option<Vec<u8>>,
+    /// Contents of the whole log, kept because SQLite will overwrite whatever follows the last
+    /// commit; `None` if nothing follows it.
+    pub(crate) original: Option<Vec<u8>>,
     bytes_of_page: usize,
     /// Offset of the end of the last commit.
     end: usize,
@@ -54,7 +54,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Wal> {
         Err(error) => return Err(error),
     };
     let mut wal = parse(&bytes).unwrap_or_default();
-    wal.torn = (bytes.len() > wal.end).then_some(bytes);
+    wal.original = (bytes.len() > wal.end).then_some(bytes);
     Ok(wal)
 }
 

@@ -14,7 +14,7 @@ pub(super) struct Beside {
 
 impl Beside {
     /// Writes the high-water mark, to both files if `in_both`. A failure only causes a warning,
-    /// because the commit itself is stored already.
+    /// because the commit itself is already stored.
     pub(super) fn note(&mut self, counters: Counters, in_both: bool) {
         let mark = Mark { counters, extent: self.extent, opening: false };
         let noted = if in_both { self.marks.note_in_both(&mark) } else { self.marks.note(&mark) };

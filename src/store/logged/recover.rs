@@ -1,5 +1,5 @@
-//! Applies a log to the store behind it, and finds missing bursts by their numbers. A burst is the
-//! requests of one commit.
+//! Applies a log to the store behind it, and finds missing bursts by their numbers. A burst
+//! consists of the requests of one commit.
 
 use super::super::folder::Files;
 use super::super::folder::marks::{Mark, Marks};
@@ -129,9 +129,12 @@ impl Replayed {
         if !self.missing.is_empty() {
             let count: u64 = self.missing.iter().map(|(first, last)| last - first + 1).sum();
             let runs: Vec<String> = self.missing.iter().map(|run| run_name(*run)).collect();
-            let (writes, are) = if count == 1 { ("write", "is") } else { ("writes", "are") };
+            let (writes, number, are) = match count {
+                1 => ("write", "number", "is"),
+                _ => ("writes", "numbers", "are"),
+            };
             findings.push(Finding::lost(format!(
-                "{count} {writes} (number {}) {are} lost: the newest changes may be missing",
+                "{count} {writes} ({number} {}) {are} lost: the newest changes may be missing",
                 runs.join(", ")
             )));
         }

@@ -24,8 +24,8 @@ use crate::visible::visible_path;
 
 /// A store on a state folder, and the problems found there.
 pub(crate) struct Opened {
-    /// The store. While the folder cannot be written, the store is read-only, and each change tries
-    /// again.
+    /// The store. While the folder cannot be written, the store is read-only, and each change first
+    /// tries to reopen it for writing.
     pub store: LoggedStore<SqliteStore>,
     /// Problems to tell the user about.
     pub findings: Vec<Finding>,
@@ -146,8 +146,8 @@ impl State {
         }
         match &self.judged.verdict {
             Verdict::Repairable(pages) => findings.push(Finding::repaired(format!(
-                "the database was damaged ({} bad pages) and is repaired from its second copy",
-                pages.len()
+                "the database was damaged ({}) and is repaired from its second copy",
+                damage(pages.len())
             ))),
             Verdict::Sound if self.judged.sums.is_none() && self.epoch() > 0 => {
                 findings.push(Finding::repaired(
@@ -241,7 +241,7 @@ fn open_for_writing(files: &Files) -> Result<Opened, StoreError> {
     let mut state = State::read(files)?;
     let mut findings = state.findings();
     let wrong = state.beyond(files)?;
-    let mut aside = Aside::new(files, state.wal.torn.take());
+    let mut aside = Aside::new(files, state.wal.original.take());
     let mut sums = state.judged.sums.clone();
     let beside = |error: io::Error| StoreError::Beside { cause: error.to_string() };
     if wrong.is_some() || state.is_changed_by_opening() {
@@ -321,6 +321,15 @@ fn close_to_others(files: &Files) -> Result<Option<Finding>, StoreError> {
         Ok(()) => format!("others could write to the state folder {shown}; now only you can"),
         Err(error) => format!("others can still write to the state folder {shown}: {error}"),
     })))
+}
+
+/// Describes the damage of a database with this number of bad pages.
+fn damage(bad_pages: usize) -> String {
+    match bad_pages {
+        0 => "it was too long".to_owned(),
+        1 => "1 bad page".to_owned(),
+        count => format!("{count} bad pages"),
+    }
 }
 
 fn good_backup(files: &Files) -> Option<backup::Backup> {

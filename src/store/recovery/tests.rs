@@ -363,6 +363,12 @@ fn flip(bytes: &mut [u8], random: &mut Random) {
 }
 
 #[test]
+fn damage_is_told_in_the_singular_and_plural() {
+    let told = [0, 1, 2].map(super::damage);
+    assert_eq!(told, ["it was too long", "1 bad page", "2 bad pages"]);
+}
+
+#[test]
 fn a_state_that_nobody_damaged_is_opened_without_a_word() {
     let built = build();
     for base in ["crashed", "settled"] {

@@ -9,7 +9,7 @@ use super::super::tables::{ITEM_COLUMNS, Statements, item_of, with_columns};
 use super::super::{StoreError, UNDO_DEPTH, Way};
 use crate::context::change::{Change, SetChange, Settings, Slot, SlotChange};
 
-/// Number of changes after which old changes are removed from a journal again.
+/// Number of changes between two removals of old changes from a journal.
 const JOURNAL_SWEEP: u64 = 32;
 
 /// A [`Change`] as it is stored in the journal; item contents are in the table `version`.
@@ -129,8 +129,8 @@ pub(super) fn last(
     resolved(db, text)
 }
 
-/// Returns the change that the next undo or redo (`way`) applies. Skips changes that only follow
-/// sources.
+/// Returns the change that the next undo takes back, or that the next redo applies again. Skips
+/// changes that only follow sources.
 pub(super) fn next_step(
     db: &Connection,
     manager: i64,
@@ -147,9 +147,8 @@ pub(super) fn next_step(
     resolved(db, db.value(&sql, params![manager, Change::FOLLOW])?)
 }
 
-/// Returns a mark of the change that the next undo applies. The mark is a hash, since numbers of
-/// changes are reused after an undo. Changes name the versions of items, so that no two changes
-/// have the same hash.
+/// Returns a mark of the change that the next undo takes back. The mark is a hash of the change's
+/// number and content, since the number alone is used again after an undo.
 pub(super) fn step_mark(db: &Connection, manager: i64) -> Result<u64, StoreError> {
     let sql = "SELECT seq || change FROM journal
                WHERE manager = ?1 AND json_extract(change, '$.method') <> ?2

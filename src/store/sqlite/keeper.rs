@@ -82,8 +82,8 @@ impl Keeper {
         Some(Snapshot::new(Arc::clone(&self.database), sums))
     }
 
-    /// Updates the checksums and the copy. The pages in the write-ahead log must be in the
-    /// database already.
+    /// Updates the checksums and the copy. The pages in the write-ahead log must already be in the
+    /// database.
     pub(super) fn follow(&mut self) -> io::Result<()> {
         let Some(page_size) = wal::page_size(&self.database)? else {
             return Err(io::Error::other("the database has lost its first page"));

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::context::change::{Change, Settings};
 
-/// Number of remembered requests after which the oldest ones are removed again.
+/// Number of remembered requests between two removals of the oldest ones.
 const REQUEST_SWEEP: i64 = 256;
 
 /// A [`Store`] in SQLite.

@@ -33,7 +33,7 @@ const SCHEMA: &[&str] = &[
 ];
 /// Database that the migrations create from nothing, compressed by zstd. A new store in memory is a
 /// copy of this database, because the migrations would take up most of a server's start. A test
-/// compares the two.
+/// checks that the migrations still create the same database.
 const EMPTY: &[u8] = include_bytes!("../schema/empty.db.zst");
 /// Size of the write-ahead log, in bytes, above which a checkpoint follows the commit: 1000 pages,
 /// SQLite's own default.
@@ -78,7 +78,7 @@ impl SqliteStore {
         Self::prepare(copy().map_err(|e| open_error(path, &e))?, path)
     }
 
-    /// Opens a database in memory from its bytes. `path` is only named in errors.
+    /// Opens a database in memory from its bytes. `path` only appears in errors.
     ///
     /// # Errors
     /// Same as [`open`](Self::open).
@@ -123,7 +123,8 @@ impl SqliteStore {
             db.query_row(&sql, [], |row| row.get::<_, i64>(0)).map(|busy| busy == 0)
         };
         if !run(&self.db, "FULL")? {
-            return Err(StoreError::Damaged("the database is used by another program".into()));
+            let cause = "another program is using the database; end that program".to_owned();
+            return Err(StoreError::Beside { cause });
         }
         keeper.follow().map_err(|error| StoreError::Beside { cause: error.to_string() })?;
         run(&self.db, "TRUNCATE")?;

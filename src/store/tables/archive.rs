@@ -33,8 +33,8 @@ impl Writing<'_> {
         self.db.change(sql, params![session, messages, created]).map(drop)
     }
 
-    /// Records the number of the last message that became a memory; `None` when all of the queued
-    /// messages did.
+    /// Records that the queued messages up to number `done` have become memories. `None` means all
+    /// of them, and removes them from the queue.
     pub fn note_archived(&self, id: u64, done: Option<u64>) -> Result<(), StoreError> {
         match done {
             Some(done) => {

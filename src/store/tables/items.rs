@@ -1,4 +1,4 @@
-//! Rows for items, in managers, in their versions and in sets.
+//! Rows for items: their versions, and their places in managers.
 
 use std::sync::Arc;
 
@@ -33,8 +33,8 @@ impl Reading<'_> {
         )
     }
 
-    /// Returns the managers with items whose names begin with `beginning`, and how many items each
-    /// has, sorted by name.
+    /// Returns the managers that have items and a name that begins with `beginning`, each with its
+    /// number of items, sorted by name.
     pub fn managers_beginning(&self, beginning: &str) -> Result<Vec<(String, u64)>, StoreError> {
         self.db.rows(
             "SELECT manager.name, count(*) FROM manager JOIN slot ON slot.manager = manager.id
@@ -65,7 +65,7 @@ impl Reading<'_> {
     }
 }
 
-/// Calls `store` with the values of [`ITEM_COLUMNS`].
+/// Calls `store` with the values of an item's [`ITEM_COLUMNS`].
 pub(in crate::store) fn with_columns<T>(
     item: &Item,
     store: impl FnOnce([&dyn ToSql; 9]) -> T,

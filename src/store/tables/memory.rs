@@ -123,7 +123,7 @@ impl Reading<'_> {
         self.db.rows(&sql, &*passed.with(&[&limit(most), &model]), memory_of)
     }
 
-    /// Returns the memories right before and right after another, if they match the filter.
+    /// Returns the memories right before and right after a memory, if they match the filter.
     fn neighbours(&self, id: u64, passed: &Passed<'_>) -> Result<Vec<MemoryRow>, StoreError> {
         type Place = (u64, String, u64, u64);
         let sql = "SELECT session, kind, first_message, last_message FROM memory

@@ -9,7 +9,7 @@ use super::{Reading, Writing};
 
 /// Columns of long texts, which a brief list leaves out.
 const LONG: &[&str] = &["prompt", "payload", "output"];
-/// Number of new notes after which the oldest ones are removed again.
+/// Number of new notes between two removals of the oldest ones.
 const SWEEP: u64 = 64;
 
 columns!(NewNotes {

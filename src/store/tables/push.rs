@@ -8,9 +8,9 @@ use super::super::session::{NextPush, PushRow, PushState, TakenPush};
 use super::sql::{Columns, Statements, columns};
 use super::{Reading, Writing};
 
-/// Number of sessions of agents whose record is kept.
+/// Maximum number of agents' sessions whose pushes are recorded.
 const KEPT: u64 = 1_000;
-/// Number of fulfilled wishes whose record is kept.
+/// Maximum number of fulfilled wishes that are kept.
 const TAKEN_KEPT: u64 = 1_000;
 
 const PUSH: &str =
@@ -27,7 +27,7 @@ impl Reading<'_> {
         self.db.row(&sql, [agent, session], push_of)
     }
 
-    /// Returns the records of the pushes to the sessions of agents, latest first.
+    /// Returns the records of the pushes to at most `limit` agents' sessions, latest push first.
     pub fn pushes(&self, limit: u64) -> Result<Vec<PushRow>, StoreError> {
         self.db.rows(&format!("{PUSH} ORDER BY rowid DESC LIMIT ?1"), [limit], push_of)
     }
@@ -102,7 +102,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Stores an item that goes with a next prompt.
+    /// Stores a wish to send an item with an agent's next prompt.
     pub fn add_next_push(&self, next: &NextPush) -> Result<(), StoreError> {
         let values = rusqlite::params_from_iter(next.values());
         self.db.change(&NextPush::insertion("next_push", &[]), values).map(drop)

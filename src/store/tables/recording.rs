@@ -8,7 +8,7 @@ use super::sql::Statements;
 use super::{Reading, Writing};
 
 impl Reading<'_> {
-    /// Returns the place up to which a file was imported, if it was.
+    /// Returns the place up to which a file was imported; `None` if it was not imported.
     pub fn recording(&self, path: &str) -> Result<Option<RecordingRow>, StoreError> {
         let sql = "SELECT session, mark FROM recording WHERE path = ?1";
         self.db.row(sql, [path], |row| Ok(RecordingRow { session: row.get(0)?, mark: row.get(1)? }))

@@ -212,7 +212,7 @@ impl Writing<'_> {
         existing(id, changed.map_err(|error| name_error(error, &name.unwrap_or_default())))
     }
 
-    /// Appends messages to the log. Their numbers must continue those of the log.
+    /// Appends messages to a session's log. Their numbers must continue those of the log.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] when the numbers do not continue the log; then nothing is appended.

@@ -23,7 +23,7 @@ impl Reading<'_> {
         self.db.row(&select::<StateRow>("AND number = ?2"), [session, number], StateRow::of)
     }
 
-    /// Returns the newest state with a number below `below` that one of these methods made.
+    /// Returns the newest state that has a number below `below` and one of these kinds.
     pub fn last_state_of(
         &self,
         session: u64,
@@ -49,7 +49,7 @@ impl Reading<'_> {
         self.db.rows(&select_checkpoints("ORDER BY id"), [session], checkpoint_of)
     }
 
-    /// Returns a checkpoint of this session.
+    /// Returns the session's checkpoint with the number `id`.
     pub fn checkpoint(&self, session: u64, id: u64) -> Result<Option<CheckpointRow>, StoreError> {
         self.db.row(&select_checkpoints("AND id = ?2"), [session, id], checkpoint_of)
     }

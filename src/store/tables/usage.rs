@@ -10,7 +10,7 @@ use super::sql::{Columns, Statements, columns, limit};
 use super::{Reading, Writing};
 use crate::session::message::Phase;
 
-/// Number of windows after which the oldest rows are removed again.
+/// Number of windows between two removals of the oldest rows.
 const SWEEP: u64 = 256;
 
 columns!(Spent { provider, model, input, output, cached, cost });
@@ -34,7 +34,7 @@ columns!(PhaseUsage {
 
 impl Reading<'_> {
     /// Returns the usage of the latest windows, at most `most`, oldest first. `session` and `phase`
-    /// limit them to one session and one phase.
+    /// restrict the windows to one session and one phase.
     pub fn usage(
         &self,
         session: Option<u64>,
