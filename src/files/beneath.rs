@@ -13,7 +13,7 @@ use super::read::{ReadOptions, check_range, check_size, load_open, part, refuse_
 use super::{FileError, FileText};
 use crate::system::{Held, keeps_inside};
 
-/// A folder that is held open. Names are resolved from it and may not lead out of it.
+/// A folder that is held open. Names are resolved from it, and the files must be inside it.
 #[derive(Debug)]
 pub struct Beneath {
     folder: Held,
@@ -60,7 +60,7 @@ impl Beneath {
     /// Returns the folder's real path, without links.
     ///
     /// # Errors
-    /// [`FileError`] when the folder was deleted.
+    /// [`FileError`] if the folder has been deleted.
     pub fn place(&self) -> Result<PathBuf, FileError> {
         self.folder.place().map_err(|error| refused(&self.named, error))
     }
@@ -96,7 +96,7 @@ impl Beneath {
     fn resolved(&self, name: &Path) -> Result<Held, FileError> {
         if let Some(relative) = self.below(name).filter(|_| self.is_kept) {
             match self.folder.within(relative) {
-                // The name leads out of the folder, and may lead back in.
+                // The path leaves the folder, and may come back into it.
                 Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
                 Err(error) => return Err(refused(&self.named.join(relative), error)),
                 Ok(held) => return Ok(held),

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Error from reading a file. Each variant has its own kind in the protocol. The messages name the
-/// path, quoted and escaped, and say what to do next.
+/// Error from reading a file. Each variant has its own kind in the protocol. The messages say what
+/// to do next; most name the path, quoted and escaped.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// There is nothing at this path.
@@ -80,8 +80,8 @@ pub enum FileError {
         /// Last line requested, if any.
         end: Option<u64>,
     },
-    /// The name leads out of the folder that it must stay in, or cannot be resolved there.
-    #[error("{path:?} leads out of {folder:?}; name a file in that folder")]
+    /// The path leads outside the folder that it must stay in, or cannot be resolved there.
+    #[error("{path:?} leads outside {folder:?}; name a file in that folder")]
     Outside {
         /// Name as it was given.
         path: PathBuf,

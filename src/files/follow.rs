@@ -4,12 +4,12 @@
 //! Texts are compared line by line, without white space and blank lines. The search begins with the
 //! whole text. Its place is found if the text occurs once between its old neighbours, or if these
 //! neighbours tell its copies apart. Otherwise, the lines of the new file are matched with the
-//! lines of the old file, of which the anchor keeps prints (short hashes). This takes three steps:
-//! `matched` pairs the lines of both files, `body` chooses the pairs that show the place of the
-//! text, and `edges` decides which new lines at its beginning and end belong to the text. Then
-//! `doubts` looks for reasons why the place may still be wrong, and `align` refuses the place if
-//! little of the text is left there, or if much of the text is elsewhere. If the place may leave
-//! brackets open that the text closed, block words such as `do` and `end` count, too (`blocks`).
+//! lines of the old file, of which the anchor keeps short hashes. This takes three steps: `matched`
+//! pairs the lines of both files, `body` chooses the pairs that show the place of the text, and
+//! `edges` decides which new lines at its beginning and end belong to the text. Then `doubts` looks
+//! for reasons why the place may still be wrong, and `align` refuses the place if little of the
+//! text is left there, or if much of the text is elsewhere. Where open brackets are counted, words
+//! that open and close blocks, such as `do` and `end`, count, too (`blocks`).
 //!
 //! The *old file* is the file when the text was taken; the *new file* is the file now. The *old
 //! neighbours* are the lines around the text in the old file. An *outside line* was in the old
@@ -27,9 +27,9 @@ mod doubts;
 mod edges;
 mod known;
 mod likeness;
+mod line_hash;
 mod looked;
 mod matched;
-mod print;
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -59,11 +59,11 @@ names! {
 pub(crate) struct Wanted<'a> {
     /// The text as it was taken.
     pub text: &'a str,
-    /// The lines that it was on.
+    /// First and last line of the text in the old file.
     pub range: (u64, u64),
     /// The lines around the text, if they are known.
     pub anchor: Option<&'a Anchor>,
-    /// Name of the thing that the text defines.
+    /// Name of the thing that the text defines, if any.
     pub symbol: Option<&'a str>,
 }
 
@@ -96,7 +96,7 @@ const EMPTY: &str = "it is empty, so it cannot be found again";
 
 /// The text of a file that is searched, prepared for any number of searches.
 pub(crate) struct Searched {
-    /// The text, unified.
+    /// The text, [unified](lines::unified).
     text: String,
     /// Its language, as a Markdown fence names it.
     language: String,
@@ -104,13 +104,13 @@ pub(crate) struct Searched {
 }
 
 impl Searched {
-    /// Prepares a text in a language, as a Markdown fence names it.
+    /// Prepares a text. `language` is its language, as a Markdown fence names it.
     pub(crate) fn new(text: &str, language: &str) -> Self {
         let text = lines::unified(text).into_owned();
         Self { text, language: language.to_owned(), bare: OnceCell::new() }
     }
 
-    /// Returns the text, unified.
+    /// Returns the text, [unified](lines::unified).
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -125,17 +125,18 @@ impl Searched {
     }
 }
 
-/// Takes the anchor of the text on these lines of a file.
+/// Returns the anchor of the text on these lines of a file; `None` if the file has fewer lines.
 pub(crate) fn anchor(file: &Searched, (start, end): (u64, u64)) -> Option<Anchor> {
     let (item, bare) = (Bare::of(lines::slice(&file.text, start, Some(end))?, ""), file.bare());
     let first = bare.numbers.partition_point(|line| *line < start);
     let last = bare.numbers.partition_point(|line| *line <= end);
     let (before, after) = (&bare.lines[..first], &bare.lines[last..]);
-    let known = known::prints(bare, &(first..last));
+    let known = known::hashes(bare, &(first..last));
     Some(Anchor::around(before, after, bare.copies(&item).len(), known))
 }
 
-/// Finds whole lines, which must be unified, again in a file.
+/// Finds a text again in a file. The text must be [unified](lines::unified) and consist of whole
+/// lines.
 pub(crate) fn locate(wanted: &Wanted<'_>, file: &Searched) -> Place {
     let item = Bare::of(wanted.text, &file.language);
     if item.is_empty() {

@@ -16,8 +16,9 @@ use super::read::{is_gone, load};
 use crate::context::item::{Item, Kind, Origin, State};
 use crate::value::Value;
 
-/// Maximum size of a compared file in bytes. An item from a larger file is stale once the file was
-/// touched. 64 MiB is also the default limit of a message, so no item is longer by default.
+/// Maximum size of a compared file in bytes. An item from a larger file is stale once the file has
+/// changed in any way. 64 MiB is also the default limit of a message, so no item is longer by
+/// default.
 pub(crate) const MAX_COMPARED_BYTES: u64 = 64 << 20;
 
 /// Tolerance, in milliseconds, when comparing a file's time with an item's. Linux stamps files with
@@ -30,7 +31,7 @@ const CLOCK_SLACK_MS: i64 = 20;
 ///
 /// Only items taken from a file (by their type and origin) with an absolute, local `filename` are
 /// compared; all others are fresh. An item is missing when nothing is at its path. It is fresh when
-/// its file was not changed since the item was taken, or when the file (or the lines that the
+/// its file has not changed since the item was taken, or when the file (or the lines that the
 /// item's metadata names) still has the same text, apart from line ends and one final newline.
 /// Otherwise, or when the file can no longer be read as text, the item is stale. With `partial`
 /// true in its metadata (the region began or ended inside a line), the item need only be part of
@@ -124,7 +125,7 @@ fn changed_ms(metadata: &Metadata) -> i64 {
     ms(metadata.mtime(), metadata.mtime_nsec()).max(ms(metadata.ctime(), metadata.ctime_nsec()))
 }
 
-/// Returns the state if `look` decides it; `None` when the text must be compared.
+/// Returns an item's state if `look` alone decides it; `None` when the text must be compared.
 pub(super) fn settled(item: &Item, look: Look) -> Option<State> {
     match look {
         Look::Gone => Some(State::Missing),
@@ -137,7 +138,8 @@ pub(super) fn settled(item: &Item, look: Look) -> Option<State> {
     }
 }
 
-/// Returns the state by the file's text, which is `None` when the file cannot be read.
+/// Returns an item's state according to the file's text, which is `None` when the file cannot be
+/// read.
 fn compared(item: &Item, text: Option<&str>) -> State {
     let same = text.is_some_and(|text| match item.metadata.lines() {
         None => lines::same(text, &item.content),

@@ -24,7 +24,7 @@ impl Identity {
     ///
     /// # Errors
     /// [`FileError`] if the folder's path is not UTF-8, or if a file of Git cannot be read or leads
-    /// out of the folder.
+    /// outside the folder.
     pub fn of(folder: &Beneath) -> Result<Self, FileError> {
         let place = folder.place()?;
         let Some(project) = place.to_str().map(str::to_owned) else {

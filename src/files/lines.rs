@@ -62,11 +62,11 @@ pub(super) enum Cover {
 /// Result of searching a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Nowhere.
+    /// The wanted text does not occur.
     Nowhere,
-    /// In exactly one place, on these lines.
+    /// It occurs in exactly one place, on these lines.
     Once(u64, u64),
-    /// In two places or more, which may overlap.
+    /// It occurs in two or more places, which may overlap.
     Several,
 }
 

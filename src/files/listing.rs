@@ -52,7 +52,7 @@ struct Entry<'a> {
 }
 
 /// Prints the entries below a folder. `entries` is sorted and not empty; the first `depth` names of
-/// each entry are printed already.
+/// each entry have been printed.
 fn print_below(text: &mut String, level: usize, depth: usize, entries: &[Entry<'_>]) {
     for group in entries.chunk_by(|one, other| one.names[depth] == other.names[depth]) {
         if group[0].names.len() == depth + 1 {

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use super::freshness::file_of;
 use crate::context::item::{Item, ItemId};
 
-/// Number of remembered items above which items that no longer exist are forgotten.
+/// Number of remembered items at which items that no longer exist are forgotten.
 const KEPT: usize = 4096;
 /// Minimum age of a file's last change, in milliseconds, for a comparison to be remembered. A file
 /// that changes again within the same tick of the clock keeps its time.

@@ -16,7 +16,8 @@ use crate::context::language;
 /// added from a project.
 pub(crate) const WITHIN: &str = "within";
 
-/// Metadata name set when an item's file led out of its project at the time a client added it.
+/// Metadata name set if the path of an item's file led outside the project when a client added the
+/// item.
 pub(crate) const LEADS_OUT: &str = "leads-out";
 
 /// Result of refreshing an item.
@@ -157,7 +158,7 @@ fn followed(item: &Item, file: &Searched, range: (u64, u64)) -> Refreshed {
 
 fn whole(item: &Item, path: &Path, options: &ReadOptions) -> Refreshed {
     let text = match kept_in(item, path) {
-        // The name may now lead out of the folder, which was never allowed.
+        // The path may now lead outside the folder, which was never allowed.
         Some(folder) => {
             let folder = Beneath::new(folder);
             folder.and_then(|folder| folder.open(path)?.read(None, options))
@@ -168,7 +169,7 @@ fn whole(item: &Item, path: &Path, options: &ReadOptions) -> Refreshed {
         Err(error) => unreadable(&error),
         Ok(text) if lines::same(&text.content, &item.content) => Refreshed::Unchanged,
         Ok(text) if is_whole_file(item) => Refreshed::Updated(text),
-        Ok(_) => Refreshed::Unsure("its file changed, and its lines in the file are not known"),
+        Ok(_) => Refreshed::Unsure("its file has changed, and its lines in the file are not known"),
     }
 }
 
@@ -183,7 +184,7 @@ fn kept_in<'a>(item: &'a Item, path: &Path) -> Option<&'a Path> {
     named(WITHIN).or_else(project)
 }
 
-/// Returns whether the name of a file in a project leads out of the project.
+/// Returns whether the path of a file in a project leads outside the project.
 pub(crate) fn leads_out(project: &Path, path: &Path) -> bool {
     let opened = Beneath::new(project).and_then(|folder| folder.open(path));
     matches!(opened, Err(FileError::Outside { .. }))
@@ -215,7 +216,7 @@ fn is_whole_file(item: &Item) -> bool {
 fn unreadable(error: &FileError) -> Refreshed {
     Refreshed::Unsure(match error {
         FileError::Missing { .. } => return Refreshed::Missing,
-        FileError::Outside { .. } => "its name now leads out of the project",
+        FileError::Outside { .. } => "its path now leads outside the folder that it must stay in",
         FileError::TooLarge { .. } => "its file is now over the size limit, max-file-bytes",
         FileError::Binary { .. } => "its file is no longer UTF-8 text",
         _ => "its file can no longer be read",

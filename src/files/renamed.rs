@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Maximum time for one call of Git.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Time between two checks whether Git has ended.
+/// Time between two checks of whether Git has ended.
 const STEP: Duration = Duration::from_millis(2);
 /// Maximum number of commits that are read, counting only those that rename a file.
 const COMMITS: &str = "500";

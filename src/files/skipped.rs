@@ -22,8 +22,8 @@ names! {
         Unreadable => "unreadable",
         /// The entry is a FIFO, socket or device.
         NotAFile => "not-a-file",
-        /// The entry is a symbolic link that is not followed, is broken, or leads to a folder
-        /// above.
+        /// The entry is a symbolic link that is not followed, is broken, or leads to a folder above
+        /// it.
         Link => "link",
     }
 }

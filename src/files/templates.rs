@@ -1,4 +1,4 @@
-//! Finds templates: in the project, then in the user's configuration, then in the program.
+//! Finds templates: in a trusted project, then in the user's configuration, then in the program.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -44,11 +44,11 @@ pub enum FindError {
     #[error("a template's name may have only letters, digits, spaces, dots, - and _, got {0:?}")]
     BadName(String),
     /// There is no template of this name.
-    #[error("no template {name:?}; existing: {}", .known.join(", "))]
+    #[error("no template {name:?}; the templates are: {}", .known.join(", "))]
     Unknown {
         /// Requested name.
         name: String,
-        /// Names that exist.
+        /// Names of the templates that exist.
         known: Vec<String>,
     },
     /// Only an untrusted project has a template of this name.
@@ -74,7 +74,7 @@ pub enum FindError {
     },
     /// The template's file is too large.
     #[error(
-        "the template {} has more than {MAX_TEMPLATE_BYTES} bytes",
+        "the template {} has more than {MAX_TEMPLATE_BYTES} bytes; shorten it",
         crate::visible::visible_path(path)
     )]
     TooLarge {
@@ -94,8 +94,8 @@ struct Project {
 }
 
 impl TemplateFolders {
-    /// Returns the template of this name, with or without `.md`. The project comes first, then the
-    /// user, then the program. Reads the file again each time.
+    /// Returns the template of this name, with or without `.md`. Looks in the project if it is
+    /// trusted, then in the user's folder, then in the program. Reads the file again each time.
     ///
     /// # Errors
     /// Any [`FindError`].
@@ -351,7 +351,10 @@ mod tests {
     #[test]
     fn errors_list_what_exists() {
         let error = TemplateFolders::default().find("goal").unwrap_err().to_string();
-        assert!(error.starts_with("no template \"goal\"; existing: code-review, "), "{error}");
+        assert!(
+            error.starts_with("no template \"goal\"; the templates are: code-review, "),
+            "{error}"
+        );
         let error = TemplateFolders::default().find("../x").unwrap_err().to_string();
         assert!(error.starts_with("a template's name may have"), "{error}");
     }

@@ -167,7 +167,7 @@ struct Walker<'a> {
     top: Arc<Beneath>,
     files: Vec<FoundFile>,
     /// Entries of visited folders that the filtered walk has not yielded yet, and whether each is a
-    /// folder. Those that remain at the end were excluded by a rule.
+    /// folder. Those that remain at the end were filtered out.
     awaited: HashMap<PathBuf, bool>,
     left_out: Vec<LeftOut>,
     so_far: Progress,

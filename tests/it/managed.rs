@@ -276,7 +276,7 @@ fn sabotage(home: &Home, client: &mut Client, sql: &str) {
 fn a_template_that_is_not_there_or_broken_fails_open() {
     let gone: Fault =
         |home, _| std::fs::remove_file(home.path("config/contexture/templates/mine.md")).unwrap();
-    check_failure(ANSWERS, gone, "template", "no template \"mine\"; existing");
+    check_failure(ANSWERS, gone, "template", "no template \"mine\"; the templates are");
     let front: Fault = |home, _| template(home, "---\nrecent-runs: many\n---\nNOTES\n");
     check_failure(ANSWERS, front, "template", "line 2, column 13");
     let unclosed: Fault = |home, _| template(home, "a\nb {{ c\n");

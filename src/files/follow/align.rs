@@ -19,8 +19,8 @@ const COPIES: f64 = 0.5;
 /// If at least this share of a text is left between its old neighbours, its place is clear, even if
 /// another version is elsewhere.
 const CLEAR: f64 = 0.6;
-/// If a smaller share of a definition is left, and lines of it are elsewhere, its place must have
-/// the line that names it.
+/// If less than this share of a definition is left, and other lines of the definition are
+/// elsewhere, the place must have the line that names the definition.
 const MOST: f64 = 0.75;
 /// At most one in this many telling lines may occur more often in the place than in the text.
 const FEW: usize = 4;
@@ -30,11 +30,11 @@ const RARE: usize = 8;
 /// For the rule that half of the text must be left, a shorter text counts as having this many
 /// lines.
 const FEWEST: usize = 3;
-/// Maximum number of copies of outside lines in a place that has all lines of the text between its
-/// old neighbours.
+/// Maximum number of lines that may be copies of outside lines, in a place that has all lines of
+/// the text and lies between the old neighbours.
 const COPIED: usize = 3;
 /// Number of lines that may be inserted into a text of at most this many lines. A longer text may
-/// get as many lines as it has.
+/// grow by as many lines as it has.
 const INSERTED: usize = 6;
 
 /// Finds an edited version of the text.

@@ -1,13 +1,13 @@
 //! The lines around the text of an item, kept with it to find it again.
 
 use super::known;
-use super::print::{self, Print};
+use super::line_hash::{self, LineHash};
 use crate::context::item::Metadata;
 use crate::value::Value;
 
-/// Metadata name of the anchor, a map: `before` and `after`, some lines on each side; `copies`;
-/// `known`, prints of other lines of the file; and `above`, the number of prints from before the
-/// text.
+/// Metadata name of the anchor, a map: `before` and `after`, some lines on each side; `copies`, the
+/// number of times that the text occurs; `known`, hashes of other lines of the file; and `above`,
+/// the number of these hashes that are of lines before the text.
 pub(crate) const ANCHOR: &str = "anchor";
 
 /// Number of lines kept on each side. Blank lines do not count.
@@ -17,7 +17,7 @@ const FORMER_LINES: usize = 3;
 /// Maximum number of characters kept of each line.
 const CHARS: usize = 120;
 
-/// The lines around a text that are not blank, without white space.
+/// The nonblank lines around a text, without white space, and hashes of more lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Anchor {
     /// Lines before the text, up to eight; fewer if the file begins there.
@@ -26,18 +26,19 @@ pub(crate) struct Anchor {
     pub after: Vec<String>,
     /// Number of times that the text occurred in its file; 0 if unknown.
     pub copies: usize,
-    /// Prints of other lines of the text's file.
-    pub known: Vec<Print>,
-    /// Number of these prints that are of lines before the text.
+    /// Hashes of other lines of the text's file.
+    pub known: Vec<LineHash>,
+    /// Number of these hashes that are of lines before the text.
     pub above: usize,
-    /// True if the file began right before `before`; true if it ended right after `after`.
+    /// Two flags: true if the file began right before `before`, and true if the file ended right
+    /// after `after`.
     pub is_whole: (bool, bool),
 }
 
 impl Anchor {
-    /// Reads the anchor of an item, ignoring white space. Returns `None` if it lacks prints of
-    /// other lines, or if the place of the text among them is unknown: a wrong place could then
-    /// look certain.
+    /// Reads the anchor of an item, ignoring white space. Returns `None` if the anchor lacks hashes
+    /// of other lines, or if the place of the text among these lines is unknown: a wrong place
+    /// could then look certain.
     pub(crate) fn of(metadata: &Metadata) -> Option<Self> {
         let given = metadata.get(ANCHOR)?;
         let side = |name: &str| match given.get(name) {
@@ -55,8 +56,8 @@ impl Anchor {
         before.drain(..before.len().saturating_sub(LINES));
         after.truncate(LINES);
         let cut_all = |lines: Vec<String>| lines.into_iter().map(cut).collect::<Vec<_>>();
-        let Some(Value::Str(prints)) = given.get("known") else { return None };
-        let (before, after, known) = (cut_all(before), cut_all(after), print::read(prints));
+        let Some(Value::Str(hashes)) = given.get("known") else { return None };
+        let (before, after, known) = (cut_all(before), cut_all(after), line_hash::read(hashes));
         let above = above.or_else(|| known::between(&known, before.last(), after.first()))?;
         let is_whole = (before.len() < most, after.len() < most);
         Some(Self { before, after, copies, known, above, is_whole })
@@ -70,7 +71,7 @@ impl Anchor {
             entry("after", Value::Str(self.after.join("\n"))),
             entry("copies", Value::from(self.copies as u64)),
             entry("above", Value::from(self.above as u64)),
-            entry("known", Value::Str(print::written(&self.known))),
+            entry("known", Value::Str(line_hash::written(&self.known))),
         ])
     }
 
@@ -94,7 +95,7 @@ impl Anchor {
         before: &[String],
         after: &[String],
         copies: usize,
-        (above, below): (Vec<Print>, Vec<Print>),
+        (above, below): (Vec<LineHash>, Vec<LineHash>),
     ) -> Self {
         let cut = |line: &String| line.chars().take(CHARS).collect();
         Self {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use memchr::memmem;
 
 use super::blocks;
-use super::print::{Print, print};
+use super::line_hash::{LineHash, hash_of};
 
 /// Maximum number of copies of a text to look for.
 const MAX_COPIES: usize = 64;
@@ -25,8 +25,8 @@ pub(super) struct Bare {
     blocks: Vec<i64>,
     /// Number of all lines.
     count: u64,
-    /// Print of each line, computed on first use.
-    prints: Vec<OnceCell<Print>>,
+    /// Hash of each line, computed on first use.
+    hashes: Vec<OnceCell<LineHash>>,
 }
 
 impl Bare {
@@ -44,8 +44,8 @@ impl Bare {
                 lines.push(bare);
             }
         }
-        let prints = vec![OnceCell::new(); lines.len()];
-        Self { lines, numbers, indents, blocks, count, prints }
+        let hashes = vec![OnceCell::new(); lines.len()];
+        Self { lines, numbers, indents, blocks, count, hashes }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -56,9 +56,9 @@ impl Bare {
         self.lines.is_empty()
     }
 
-    /// Returns the print of a line.
-    pub(super) fn print(&self, at: usize) -> Print {
-        *self.prints[at].get_or_init(|| print(&self.lines[at]))
+    /// Returns the hash of a line.
+    pub(super) fn hash(&self, at: usize) -> LineHash {
+        *self.hashes[at].get_or_init(|| hash_of(&self.lines[at]))
     }
 
     /// Returns the text in one line.

@@ -4,9 +4,10 @@
 struct Words {
     /// Words that open a block at the end of a line.
     last: &'static [&'static str],
-    /// Words that open a block at the beginning of a line, or of a value.
+    /// Words that open a block at the beginning of a line, or of an assigned value.
     first: &'static [&'static str],
-    /// Word before an anonymous function that continues on the next line.
+    /// Word that opens a block in a line that begins the body of an anonymous function. Empty if
+    /// there is no such word.
     function: &'static str,
     /// Words that close a block at the beginning of a line.
     closing: &'static [&'static str],

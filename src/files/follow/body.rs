@@ -12,11 +12,12 @@ const STRANGE: usize = 2;
 /// between two groups may be the length of the largest group divided by this.
 const FEW: usize = 4;
 
-/// Minimum number of found lines with which the first or last line of the text may be beyond an
-/// outside line.
+/// Minimum number of found lines for trusting a first or last line that an outside line separates
+/// from the rest of the text.
 const ENOUGH: usize = 4;
 
-/// A line counts as near the rest of a text within this many lines plus the length of the text.
+/// A line counts as near the rest of a text if it is at most as many lines away as the text has,
+/// plus this many.
 const NEAR: usize = 8;
 /// If at least this share of a text is together, one of its lines may be elsewhere, even in a short
 /// text.

@@ -33,8 +33,8 @@ fn is_uneven(looked: &Looked<'_>, at: &Range<usize>, span: &Span) -> bool {
         && !is_level(&looked.file.indents[at.clone()])
 }
 
-/// Returns whether the outermost line is doubtful. It is if the bracket next to it would balance
-/// the place, or if the line is not telling and occurs more often than before.
+/// Returns whether the outermost line is doubtful: the bracket next to it would balance the place,
+/// or the line is not telling and occurs more often than before.
 fn ends_doubtfully(looked: &Looked<'_>, at: &Range<usize>, body: &[Pair], is_start: bool) -> bool {
     if looked.is_balanced(at) || is_outermost(looked, at, body, is_start) {
         return false;
@@ -101,9 +101,9 @@ fn beyond<'a>(looked: &Looked<'a>, at: &Range<usize>, is_start: bool) -> Vec<&'a
     near.filter(|at| !matched.is_other(**at)).map(|at| &*looked.file.lines[*at]).collect()
 }
 
-/// Returns whether the outermost line may be a copy. It may be one if an unmatched line between it
-/// and the next pair is an edited version of it or, if the outermost lines are not telling, if an
-/// equal line is nearer to the first telling one.
+/// Returns whether the outermost line may be a copy. If it is telling, an unmatched line between it
+/// and the next pair must be an edited version of it. If the outermost lines are not telling, an
+/// equal line must be nearer to the first telling one.
 fn is_double(looked: &Looked<'_>, body: &[Pair], is_start: bool) -> bool {
     let (file, item, matched) = (&looked.file.lines, &looked.item.lines, looked.matched());
     let outwards: Vec<Pair> = match is_start {

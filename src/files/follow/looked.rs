@@ -22,7 +22,7 @@ pub(super) struct Looked<'a> {
     pub(super) item: &'a Bare,
     /// The file.
     pub(super) file: &'a Bare,
-    /// The old neighbours of the text, and prints of other lines.
+    /// The old neighbours of the text, and hashes of other lines.
     pub(super) around: &'a Anchor,
     /// Name of the thing that the text defines.
     pub(super) symbol: Option<&'a str>,
@@ -120,7 +120,7 @@ impl<'a> Looked<'a> {
     }
 
     /// Returns whether one side of a place has the old neighbours of the text, up to a telling one,
-    /// or is the end of the file.
+    /// or has no lines at all.
     pub(super) fn is_known(&self, at: &Range<usize>, is_start: bool) -> bool {
         let places = self.outwards(at, is_start);
         let is_same = |(far, at): &(usize, &usize)| self.distance(**at, is_start) == Some(far + 1);

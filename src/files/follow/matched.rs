@@ -1,7 +1,11 @@
-//! Matches the lines of the new file with those of the old one, both in the text and outside of it.
+//! Matches the lines of the new file with the known lines of the old one: those of the item's text,
+//! and the outside lines around it.
 //!
-//! This is Heckel's method: lines that occur exactly once in both files match, wherever they are
-//! now, and so do equal lines next to matched ones. The remaining lines have no match.
+//! The method is Heckel's, extended. Telling lines that occur exactly once in both files match,
+//! wherever they are now, and so do equal lines next to matched ones. So do runs of two or three
+//! lines that occur once in both files, and lines that occur equally often on both sides of a small
+//! gap between matches. A line of the text loses its match again if another line stands in its
+//! place. All other lines have no match.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,7 +13,7 @@ use std::ops::Range;
 use super::anchor::Anchor;
 use super::bare::{Bare, is_telling};
 use super::known::NEAR;
-use super::print::Print;
+use super::line_hash::LineHash;
 
 /// Maximum number of lines of a gap between two pairs. A gap with more lines in either file is not
 /// filled.
@@ -31,16 +35,18 @@ pub(super) struct Pair {
 pub(super) struct Matched {
     /// Lines of the text in the old file.
     own: Range<usize>,
-    /// Those prints of the old file that are known.
-    old: Vec<Print>,
-    new: Vec<Print>,
+    /// Hashes of the known lines of the old file, those of the text included.
+    old: Vec<LineHash>,
+    /// Hashes of the lines of the new file.
+    new: Vec<LineHash>,
     /// For each line of the old file, its match in the new one.
     now: Vec<Option<usize>>,
     /// For each line of the new file, its match in the old one.
     was: Vec<Option<usize>>,
-    /// Number of occurrences of each print.
-    counts: HashMap<Print, Count>,
-    /// True if the prints reach the beginning of the old file; true if they reach its end.
+    /// Number of occurrences of each hash.
+    counts: HashMap<LineHash, Count>,
+    /// Two flags: true if the known lines reach the beginning of the old file, and true if they
+    /// reach its end.
     is_whole: (bool, bool),
     /// For each line of the new file, true if it is telling.
     telling: Vec<bool>,
@@ -56,17 +62,17 @@ struct Count {
 
 impl Matched {
     pub(super) fn new(around: &Anchor, item: &Bare, file: &Bare) -> Self {
-        let prints = |text: &Bare| (0..text.len()).map(|at| text.print(at)).collect::<Vec<_>>();
+        let hashes = |text: &Bare| (0..text.len()).map(|at| text.hash(at)).collect::<Vec<_>>();
         let (above, below) = around.known.split_at(around.above.min(around.known.len()));
-        let old = [above, &prints(item), below].concat();
+        let old = [above, &hashes(item), below].concat();
         let own = above.len()..above.len() + item.len();
-        let new = prints(file);
-        let mut counts: HashMap<Print, Count> = HashMap::new();
-        for (at, print) in old.iter().enumerate() {
-            let count = counts.entry(*print).or_default();
+        let new = hashes(file);
+        let mut counts: HashMap<LineHash, Count> = HashMap::new();
+        for (at, hash) in old.iter().enumerate() {
+            let count = counts.entry(*hash).or_default();
             *(if own.contains(&at) { &mut count.own } else { &mut count.outside }) += 1;
         }
-        new.iter().for_each(|print| counts.entry(*print).or_default().now += 1);
+        new.iter().for_each(|hash| counts.entry(*hash).or_default().now += 1);
         let telling = file.lines.iter().map(|line| is_telling(line)).collect();
         let (now, was) = (vec![None; old.len()], vec![None; new.len()]);
         let is_whole = (above.len() < NEAR, below.len() < NEAR);
@@ -90,9 +96,9 @@ impl Matched {
     /// Pairs runs of lines that occur once in both files, and are wholly in the text or wholly
     /// outside.
     fn pair_runs(&mut self, length: usize) {
-        let mut places: HashMap<&[Print], [Vec<usize>; 2]> = HashMap::new();
-        for (side, prints) in [&self.old, &self.new].into_iter().enumerate() {
-            for (at, run) in prints.windows(length).enumerate() {
+        let mut places: HashMap<&[LineHash], [Vec<usize>; 2]> = HashMap::new();
+        for (side, hashes) in [&self.old, &self.new].into_iter().enumerate() {
+            for (at, run) in hashes.windows(length).enumerate() {
                 places.entry(run).or_default()[side].push(at);
             }
         }
@@ -139,8 +145,8 @@ impl Matched {
     /// Pairs the telling lines that occur once in both files: either those of the text or those
     /// outside of it.
     fn pair_single(&mut self, of_text: bool) {
-        let places: HashMap<Print, usize> =
-            self.new.iter().enumerate().map(|(at, print)| (*print, at)).collect();
+        let places: HashMap<LineHash, usize> =
+            self.new.iter().enumerate().map(|(at, hash)| (*hash, at)).collect();
         for old in 0..self.old.len() {
             let count = self.counts[&self.old[old]];
             if let (1, 1) = (count.own + count.outside, count.now)
@@ -203,12 +209,12 @@ impl Matched {
 
     /// Pairs, in order, the lines that occur equally often in both parts.
     fn fill_gap(&mut self, old: Range<usize>, new: Range<usize>) {
-        let mut once: HashMap<Print, [Vec<usize>; 2]> = HashMap::new();
+        let mut places: HashMap<LineHash, [Vec<usize>; 2]> = HashMap::new();
         let free = old.filter(|at| self.now[*at].is_none());
-        free.for_each(|at| once.entry(self.old[at]).or_default()[0].push(at));
+        free.for_each(|at| places.entry(self.old[at]).or_default()[0].push(at));
         let free = new.filter(|at| self.was[*at].is_none());
-        free.for_each(|at| once.entry(self.new[at]).or_default()[1].push(at));
-        for [old, new] in once.into_values() {
+        free.for_each(|at| places.entry(self.new[at]).or_default()[1].push(at));
+        for [old, new] in places.into_values() {
             if old.len() == new.len() {
                 old.into_iter().zip(new).for_each(|(old, new)| self.pair(old, new));
             }
@@ -302,7 +308,7 @@ impl Matched {
     /// their total number. Lines that may have been outside lines count only if `maybe` is true.
     pub(super) fn strays(&self, item: &Bare, place: &Range<usize>, maybe: bool) -> (usize, usize) {
         let own = self.telling_lines(item);
-        let mut strays: HashMap<Print, isize> = HashMap::new();
+        let mut strays: HashMap<LineHash, isize> = HashMap::new();
         let is_free = |at: &usize| {
             !place.contains(at) && self.was[*at].is_none_or(|was| self.own.contains(&was))
         };
@@ -313,7 +319,7 @@ impl Matched {
         for at in (0..self.old.len()).filter(is_lost) {
             *strays.entry(self.old[at]).or_default() -= 1;
         }
-        let is_stray = |print: &&Print| strays.get(*print).is_some_and(|count| *count > 0);
+        let is_stray = |hash: &&LineHash| strays.get(*hash).is_some_and(|count| *count > 0);
         (own.keys().filter(is_stray).count(), own.len())
     }
 
@@ -321,18 +327,18 @@ impl Matched {
     /// than in the text, and their total number.
     pub(super) fn repeated(&self, item: &Bare, place: &Range<usize>) -> (usize, usize) {
         let own = self.telling_lines(item);
-        let mut within: HashMap<Print, usize> = HashMap::new();
-        self.new[place.clone()].iter().for_each(|print| *within.entry(*print).or_default() += 1);
-        let is_repeated = |(print, own): &(&Print, &usize)| within.get(print) > Some(own);
+        let mut within: HashMap<LineHash, usize> = HashMap::new();
+        self.new[place.clone()].iter().for_each(|hash| *within.entry(*hash).or_default() += 1);
+        let is_repeated = |(hash, own): &(&LineHash, &usize)| within.get(hash) > Some(own);
         (own.iter().filter(is_repeated).count(), own.len())
     }
 
     /// Returns the telling lines of the text, with the number of occurrences of each.
-    fn telling_lines(&self, item: &Bare) -> HashMap<Print, usize> {
-        let mut own: HashMap<Print, usize> = HashMap::new();
+    fn telling_lines(&self, item: &Bare) -> HashMap<LineHash, usize> {
+        let mut own: HashMap<LineHash, usize> = HashMap::new();
         let lines = item.lines.iter().zip(&self.old[self.own.clone()]);
-        for (_, print) in lines.filter(|(line, _)| is_telling(line)) {
-            *own.entry(*print).or_default() += 1;
+        for (_, hash) in lines.filter(|(line, _)| is_telling(line)) {
+            *own.entry(*hash).or_default() += 1;
         }
         own
     }

@@ -115,7 +115,7 @@ fn a_line_that_was_lost_and_stands_beside_a_place_makes_it_uncertain() {
     assert!(!matches!(place, Place::At { start: 10, .. }), "{place:?}");
 }
 /// An anchor of the function in the middle in the form that builds before 0.1 stored: three lines
-/// on each side, and prints of telling lines only.
+/// on each side, and hashes of telling lines only.
 const FORMER: [(&str, &str); 3] = [
     ("before", "lety=x+1;\ny*2\n}"),
     ("after", "fnthree(){\nprintln!(\"three\");\n}"),

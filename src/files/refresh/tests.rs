@@ -177,7 +177,10 @@ fn what_a_model_added_stays_within_its_project() {
     fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink(&secret, &path).unwrap();
     let found = refresh(&item, &ReadOptions { max_bytes: 100 }, &mut Reader::default());
-    assert_eq!(found, Refreshed::Unsure("its name now leads out of the project"));
+    assert_eq!(
+        found,
+        Refreshed::Unsure("its path now leads outside the folder that it must stay in")
+    );
 }
 
 #[test]
@@ -208,8 +211,8 @@ fn a_projects_file_that_became_a_link_out_of_it_is_not_read() {
     check(&tree, Ok("new"));
     fs::rename(project.join("src"), project.join("was")).unwrap();
     std::os::unix::fs::symlink(&outside, project.join("src")).unwrap();
-    check(&file, Err("its name now leads out of the project"));
-    check(&tree, Err("its name now leads out of the project"));
+    check(&file, Err("its path now leads outside the folder that it must stay in"));
+    check(&tree, Err("its path now leads outside the folder that it must stay in"));
     assert!(leads_out(&project, &path));
     let mut allowed = file;
     allowed.metadata.set(LEADS_OUT, Value::Bool(true));

@@ -10,8 +10,7 @@ const NAMES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
 /// Maximum size of an ignore file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Returns the folder that ignore files must not lead out of: the repository, or else the walked
-/// folder.
+/// Returns the folder that ignore files must be in: the repository, or else the walked folder.
 pub(super) fn top(root: &Path) -> PathBuf {
     let repository = root.ancestors().find(|folder| folder.join(".git").exists());
     repository.unwrap_or(root).to_path_buf()
