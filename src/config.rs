@@ -137,12 +137,13 @@ const DEFAULTS: &str = "default";
 const FILE: &str = "configuration file";
 const ENVIRONMENT: &str = "environment";
 const FLAGS: &str = "flag";
-/// Smallest allowed value of `max-message-bytes`. With it, every method can still be called.
+/// Smallest allowed value of `max-message-bytes`. Every method can still be called with messages of
+/// this size.
 const MIN_MESSAGE_BYTES: usize = 4096;
 
 impl Config {
     /// Combines the settings of all sources. `environment` looks up a variable: for example,
-    /// `CONTEXTURE_MAX_ITEMS` has the setting `max-items`.
+    /// `CONTEXTURE_MAX_ITEMS` sets `max-items`.
     ///
     /// # Errors
     /// Fails if a source cannot be read or has a bad value.
@@ -319,7 +320,7 @@ pub(crate) struct Folders {
 }
 
 impl Folders {
-    /// Returns the folders, based on the home folder from the environment.
+    /// Returns the folders, as the environment (`HOME` and the XDG variables) determines them.
     ///
     /// # Errors
     /// Fails if the home folder cannot be found.

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-/// Allocator of the whole program. Requests make many short-lived values, which it allocates faster
-/// than the C library does.
+/// Allocator of the whole program. It is faster than the allocator of the C library for the many
+/// short-lived values of requests.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Replaces or creates a file that is private to the user. `write` gets a draft and its path, and
-/// may check the draft. If `write` fails, the file stays as it was.
+/// Replaces or creates a file that is private to the user. `write` gets an empty draft and its
+/// path, and fills the draft. If `write` fails, the file stays as it was.
 pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&mut File, &Path) -> io::Result<()>,

@@ -38,12 +38,12 @@ pub(super) struct Call {
     socket: Option<PathBuf>,
 }
 
-/// Number of attempts to reach the owner of the state folder.
+/// Maximum number of attempts to reach the owner of the state folder.
 const ATTEMPTS: u32 = 100;
 /// Pause between attempts to reach the owner of the state folder.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Reply of the server.
+/// A reply from the server.
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Reply {
@@ -120,7 +120,7 @@ impl Call {
                 },
                 Err(error) => return Err(error.into()),
             };
-            // The owner may be about to start or end.
+            // The owner may be starting or ending.
             if attempts.next().is_none() {
                 return Err(refused);
             }
@@ -199,8 +199,8 @@ fn add_request_key(method: &str, params: &mut Value) {
     }
 }
 
-/// Makes a relative `path` in the parameters absolute: the server may run in another folder than
-/// the shell.
+/// Makes a relative `path` in the parameters absolute: the server may run in a different folder
+/// than the shell.
 fn make_path_absolute(params: &mut Value) -> anyhow::Result<()> {
     let path = match params {
         Value::Map(entries) => {

@@ -48,7 +48,7 @@ pub(super) fn clock(fixed: Option<&FixedTime>) -> anyhow::Result<Clock> {
 
 fn read(file: &Path) -> anyhow::Result<i64> {
     let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read the time in {}", visible_path(file)))?;
+        .with_context(|| format!("cannot read the time from {}", visible_path(file)))?;
     text.trim().parse().with_context(|| format!("{} must contain Unix seconds", visible_path(file)))
 }
 

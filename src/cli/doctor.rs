@@ -95,7 +95,7 @@ fn counter(setup: &Setup) -> Finding {
     }
 }
 
-/// Checks the settings of embeddings. Sends nothing. Runs no command either, since a command might
+/// Checks the settings for embeddings. Sends nothing, and runs no command, since a command might
 /// ask for a passphrase.
 fn embeddings(settings: &Embeddings) -> Finding {
     let Embeddings { url, model, key, .. } = settings;
@@ -213,7 +213,8 @@ fn repair(folder: &Path) -> anyhow::Result<Vec<Finding>> {
     Ok(steps)
 }
 
-/// Reports the last backup, the space that backups take, and the number of copies of damaged files.
+/// Reports the last backup, the space that backups take, and the number of earlier states that
+/// repairs and restores have kept.
 fn kept_beside(folder: &Path) -> Vec<Finding> {
     let files = Files::new(folder);
     let backups = recovery::backup::list(&files);
@@ -229,10 +230,16 @@ fn kept_beside(folder: &Path) -> Vec<Finding> {
     }
     let damaged = std::fs::read_dir(files.damaged()).map_or(0, Iterator::count);
     if damaged > 0 {
-        findings.push(good(format!(
-            "{} holds copies from {damaged} earlier repairs; remove those that you do not need",
-            visible_path(&files.damaged())
-        )));
+        let kept = match damaged {
+            1 => "the files of one state from before a repair or restore; remove them if you do \
+                  not need them"
+                .to_owned(),
+            count => format!(
+                "the files of {count} states from before repairs and restores; remove those that \
+                 you do not need"
+            ),
+        };
+        findings.push(good(format!("{} holds {kept}", visible_path(&files.damaged()))));
     }
     findings
 }

@@ -1,6 +1,6 @@
-//! `contexture hook`: answers a hook event of an agent with the changes since the last push to its
-//! session, and records the session's transcript. Whatever fails, the agent continues as if there
-//! were no hook.
+//! `contexture hook`: answers an agent's hook event with a push, and has the transcript of the
+//! session imported. A push is the text that tells the agent what has changed since the last push
+//! to the session. Whatever fails, the agent continues as if there were no hook.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -30,12 +30,14 @@ const LARGEST_EVENT: usize = 16 << 20;
 const LONGEST_ID: usize = 200;
 /// Maximum time to wait for the event.
 const EVENT_WAIT: Duration = Duration::from_secs(2);
-/// Maximum time to wait for the server.
+/// Maximum time to wait for the server if the agent has already received a push in this session.
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
-/// Maximum time to wait for the server before the first push to a session. The server may have to be
-/// started, and the agent has nothing yet.
+/// Maximum time to wait for the server if the agent has received no push in this session, or none
+/// that is known of: the server may have to be started, and the agent has no context without this
+/// push.
 const FIRST_WAIT: Duration = Duration::from_secs(8);
-/// Maximum time to wait for the server after a compaction, when the transcript is read first.
+/// Maximum time to wait for the server after a compaction: the server reads the transcript before
+/// it answers.
 const FACTS_WAIT: Duration = Duration::from_secs(10);
 
 /// Answer an agent's hook event with the changes since its last event.
@@ -77,8 +79,8 @@ impl Hook {
         let event = read_event()?;
         let named = agent.transcript(event.transcript_path.as_deref());
         let proxied = std::env::var_os(UNDER_ACP);
-        // After a compaction, the transcript is only read for facts. If the proxy records sessions,
-        // the transcript is not imported.
+        // The transcript is not imported after a compaction, when it is only read for facts, nor if
+        // the proxy records the session.
         let is_recorded = proxied.as_ref().is_some_and(|it| it == RECORDS);
         let is_compacted =
             self.event == "SessionStart" && event.source.as_deref() == Some("compact");
@@ -124,9 +126,9 @@ impl Hook {
                 recording: transcript.as_deref(),
                 room: ROOM_OF_A_HOOK,
             };
-            let way = Way::new(setup)?;
-            let pushed = self.pushed(&way, session, receipt.as_ref());
-            way.end();
+            let access = Access::new(setup)?;
+            let pushed = self.pushed(&access, session, receipt.as_ref());
+            access.end();
             if pushed? {
                 return Ok(());
             }
@@ -134,15 +136,15 @@ impl Hook {
         transcript.map_or(Ok(()), |transcript| record(&transcript))
     }
 
-    /// Gives the session the changes, and records that they were given. Returns whether the server
-    /// imports the recording.
+    /// Gives the agent a push, and records that the session received it. Returns whether the server
+    /// imports the transcript.
     fn pushed(
         &self,
-        way: &Way,
+        access: &Access,
         session: AgentSession<'_>,
         receipt: Option<&Receipt>,
     ) -> anyhow::Result<bool> {
-        let push = way.push(session)?;
+        let push = access.push(session)?;
         if !push.is_nothing() {
             self.give(&push)?;
         }
@@ -169,13 +171,18 @@ fn wait_of(session: &AgentSession<'_>) -> Duration {
     }
 }
 
-/// Reads the event from standard input, which the agent may have left open.
+/// Reads the event from standard input until the input ends. Fails after [`EVENT_WAIT`], since an
+/// agent may leave the input open.
 fn read_event() -> anyhow::Result<Event> {
     let end = Instant::now() + EVENT_WAIT;
     let mut text = Vec::new();
     let mut part = vec![0; 64 << 10];
     loop {
-        ensure!(is_readable(end)?, "the event did not come in time");
+        ensure!(
+            is_readable(end)?,
+            "the event on standard input did not end within {} s",
+            EVENT_WAIT.as_secs()
+        );
         match retry_on_intr(|| rustix::io::read(stdin(), &mut part))? {
             0 => break,
             length => text.extend_from_slice(&part[..length]),
@@ -195,7 +202,8 @@ fn read_event() -> anyhow::Result<Event> {
     Ok(event)
 }
 
-/// Waits until standard input can be read or has ended, at most until `end`.
+/// Waits until standard input can be read or has ended. Returns false if neither has happened by
+/// `end`.
 fn is_readable(end: Instant) -> anyhow::Result<bool> {
     let left = end.saturating_duration_since(Instant::now());
     let mut awaited = [PollFd::from_borrowed_fd(stdin(), PollFlags::IN)];
@@ -204,13 +212,13 @@ fn is_readable(end: Instant) -> anyhow::Result<bool> {
 }
 
 /// Access to the server.
-struct Way {
+struct Access {
     runtime: Runtime,
     reach: Arc<Reach>,
     link: Link,
 }
 
-impl Way {
+impl Access {
     fn new(setup: Setup) -> anyhow::Result<Self> {
         let reach = Reach::new(setup);
         Ok(Self { runtime: runtime()?, link: Link::new(Shared(reach.clone())), reach })
@@ -239,7 +247,7 @@ impl Way {
     }
 }
 
-/// Imports a transcript, in a process of its own, so that the agent need not wait for it. That
+/// Starts a process that imports a transcript, so that the agent need not wait for the import. The
 /// process uses the same state, since it gets the same options.
 fn record(transcript: &Path) -> anyhow::Result<()> {
     use std::os::unix::process::CommandExt;
@@ -267,12 +275,12 @@ impl Agent {
             "claude" => Self { name: "claude", transcripts: below(claude_folder, "projects") },
             "codex" => Self { name: "codex", transcripts: below(codex_folder, "sessions") },
             "gemini" => Self { name: "gemini", transcripts: None },
-            _ => bail!("no agent has this name; choose claude, codex or gemini"),
+            _ => bail!("unknown agent; choose claude, codex or gemini"),
         })
     }
 
-    /// Returns whether a session that starts in this way has lost the items that it was given. A
-    /// new session was given none.
+    /// Returns whether a session that starts from `source` has lost the items that it was given. A
+    /// new session has been given none.
     fn forgets(&self, source: Option<&str>) -> bool {
         match source {
             Some("clear" | "compact") => true,
@@ -282,7 +290,8 @@ impl Agent {
         }
     }
 
-    /// Returns the transcript that an event names, if it is a file in the agent's own folder.
+    /// Returns the transcript that an event names, if it is a JSON Lines file in the agent's own
+    /// folder.
     fn transcript(&self, named: Option<&Path>) -> Option<PathBuf> {
         let path = named?.canonicalize().ok()?;
         let folder = self.transcripts.as_ref()?.canonicalize().ok()?;

@@ -29,7 +29,7 @@ impl Agents {
         Ok(Self { listener, token })
     }
 
-    /// Returns the address for agents.
+    /// Returns the URL to which agents connect.
     pub(super) fn url(&self) -> anyhow::Result<String> {
         Ok(format!("http://{}{}", self.listener.local_addr()?, http::PATH))
     }
@@ -55,8 +55,8 @@ impl Dial for InProcess {
     }
 }
 
-/// Reads the token: from the secret file that the user chose, else from the state folder, where it
-/// is made at the first start.
+/// Reads the token from the secret file that the user chose, or else from the state folder. Makes
+/// the token there at the first start.
 fn token(setup: &Setup) -> anyhow::Result<SecretHash> {
     let chosen = setup.config.secret_file.clone();
     let own = setup.state.as_ref().map(|folder| folder.join(TOKEN_FILE));

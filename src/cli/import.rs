@@ -17,11 +17,11 @@ use crate::value::Value;
 #[command(
     after_help = "Examples:\n  contexture import ~/.claude/projects --dry-run\n  contexture import \
     .specstory/history\n  contexture import\n\nReads JSON lines of Claude Code, rollouts of Codex, \
-    Markdown of SpecStory and what contexture acp records. Importing again adds\nonly what is new. Without a FILE, says where agents \
-    keep their sessions."
+    Markdown of SpecStory and what\ncontexture acp records. Importing again adds only what is \
+    new. Without a FILE, says where agents keep\ntheir sessions."
 )]
 pub(super) struct Import {
-    /// Files, or folders whose files are taken
+    /// Files, or folders whose files to import
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Only report what would be imported
@@ -32,7 +32,7 @@ pub(super) struct Import {
     project: Option<PathBuf>,
 }
 
-/// The part of the answer of `import-sessions` that is shown.
+/// The part of the result of `import-sessions` that is shown.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Answer {
@@ -112,7 +112,9 @@ impl Import {
             let _ = writeln!(text, "{state:9}  {name}\n           {}", file.path);
             if file.messages > 0 {
                 let Shown { messages, tokens, .. } = file;
-                let _ = writeln!(text, "           {messages} messages, {tokens} tokens");
+                let messages = counted(*messages, "message");
+                let tokens = counted(*tokens, "token");
+                let _ = writeln!(text, "           {messages}, {tokens}");
             }
             for entry in file.left_out.iter().flatten() {
                 let LeftOut { kind, reason, count, first_line } = entry;
@@ -124,13 +126,20 @@ impl Import {
         }
         let done = if self.dry_run { "Would import" } else { "Imported" };
         let Answer { sessions, messages, other_files, .. } = answer;
-        let _ = write!(text, "{done} {messages} messages; new sessions: {sessions}");
+        let messages = counted(*messages, "message");
+        let _ = write!(text, "{done} {messages}; new sessions: {sessions}");
         if *other_files > 0 {
             let _ = write!(text, "; files left out: {other_files}");
         }
         text.push_str(".\n");
         text
     }
+}
+
+/// Formats a count with its noun.
+fn counted(count: u64, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{ending}")
 }
 
 fn named(path: &Path) -> anyhow::Result<Value> {
@@ -154,9 +163,20 @@ fn places() -> anyhow::Result<String> {
     ];
     let mut text = "Agents keep their sessions here; name a file or folder to import:\n".to_owned();
     for (agent, path) in known {
-        let note = if path.is_dir() { "" } else { " (not there)" };
+        let note = if path.is_dir() { "" } else { " (does not exist)" };
         let path = crate::visible::visible_path(&path);
         let _ = writeln!(text, "  {agent:11}  {path}{note}");
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::counted;
+
+    #[test]
+    fn one_thing_is_singular() {
+        let texts = [0, 1, 2].map(|count| counted(count, "message"));
+        assert_eq!(texts, ["0 messages", "1 message", "2 messages"]);
+    }
 }

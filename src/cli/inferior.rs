@@ -11,7 +11,7 @@ use crate::value::Value;
 use crate::value::sexp;
 use crate::visible::visible_path;
 
-/// Maximum number of bytes from standard input in which the file name is looked for.
+/// Maximum number of bytes of standard input to search for the file name.
 const LONGEST_SAYING: usize = 64 << 10;
 
 /// Opens the listener that Emacs connects to.

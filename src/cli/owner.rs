@@ -1,4 +1,4 @@
-//! The one owner of a state folder: this process, or another that listens on a socket.
+//! The one owner of a state folder: this process, or another process that listens on a socket.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -13,7 +13,7 @@ use crate::store::ownership::{FolderError, Owned, make_private, owner};
 
 /// Pause between attempts to reach the owner of the state folder.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// Number of attempts to reach the owner of the state folder.
+/// Maximum number of attempts to reach the owner of the state folder.
 const LOOKS: u32 = 250;
 
 /// Owner of the state folder.
@@ -23,8 +23,9 @@ pub(super) enum Taken {
     By(PathBuf, UnixStream),
 }
 
-/// Takes the folder; if it has an owner and a `bridge` is enough, connects to the owner instead.
-/// Keeps trying for some seconds, since the owner may just be starting or ending.
+/// Takes ownership of the folder. If the folder has an owner, connects to the owner if `bridge` is
+/// true, and fails otherwise. Keeps trying for some seconds, since the owner may be starting or
+/// ending.
 pub(super) async fn take(folder: &Path, bridge: bool) -> anyhow::Result<Taken> {
     for look in 1.. {
         match Owned::take(folder) {
@@ -63,7 +64,8 @@ pub(super) fn listen(path: &Path, owned: Option<&Owned>) -> io::Result<UnixSocke
     Ok(socket)
 }
 
-/// Returns the path of the socket on which the owner of the state folder listens.
+/// Returns the default path of the socket of the state folder's owner. Creates the folder for
+/// sockets if there is none.
 pub(super) fn usual_socket(setup: &Setup) -> anyhow::Result<PathBuf> {
     make_private(&setup.folders.runtime)?;
     Ok(setup.folders.runtime.join(socket_name(setup.state.as_deref())?))

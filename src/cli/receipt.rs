@@ -10,13 +10,13 @@ use anyhow::{Context, ensure};
 use super::host::Setup;
 use crate::store::ownership::make_private;
 
-/// Maximum time for which another process may hold a receipt.
+/// Maximum time to wait for a receipt that another process holds.
 const LONGEST_HOLD: Duration = Duration::from_secs(2);
 
-/// Second line of the receipt of a session that forgot what it was given.
+/// Second line of the receipt of a session whose agent has forgotten what it was given.
 const FORGOTTEN: &str = "forgotten";
 
-/// A file that says which push a session of an agent received last.
+/// A file with the number of the last push that a session of an agent received.
 pub(super) struct Receipt(PathBuf);
 
 impl Receipt {
@@ -42,14 +42,14 @@ impl Receipt {
         }
     }
 
-    /// Returns whether the agent forgot what it was given.
+    /// Returns whether the agent has forgotten what it was given.
     pub(super) fn is_forgotten(&self) -> bool {
         let text = std::fs::read_to_string(&self.0).unwrap_or_default();
         text.lines().nth(1) == Some(FORGOTTEN)
     }
 
-    /// Makes other hooks of the session wait: some agents run the hook for the start and the hook
-    /// for the first prompt at the same time.
+    /// Makes other hooks of the session wait while the returned file is open: some agents run the
+    /// hook for the start and the hook for the first prompt at the same time.
     pub(super) fn hold(&self) -> anyhow::Result<File> {
         self.make_folder()?;
         let file = File::options().write(true).create(true).truncate(false).open(&self.0)?;

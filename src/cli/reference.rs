@@ -101,7 +101,7 @@ impl Reference<'_> {
         topics.collect::<Vec<_>>().join("\n")
     }
 
-    /// Returns the members of an object. Members that are always present come first.
+    /// Formats the members of an object as a list. Members that are always present come first.
     fn members(&self, of: &Json) -> String {
         let required: Vec<&str> =
             of["required"].as_array().into_iter().flatten().filter_map(Json::as_str).collect();
@@ -170,7 +170,8 @@ impl Reference<'_> {
         format!("- `:{name}` ({kind}{need}{earlier}): {doc}{values}\n")
     }
 
-    /// Returns a sentence with the values that a schema allows, or nothing if it lists no values.
+    /// Returns a sentence with the values that a schema allows, or an empty text if it lists no
+    /// values.
     fn values(&self, schema: &Json) -> String {
         let of = self.target(schema).map_or(schema, |(_, target)| target);
         let branches = of["anyOf"].as_array().into_iter().flatten();

@@ -53,7 +53,7 @@ impl Serve {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
         let listens = self.unix.is_some() || self.tcp.is_some() || self.http.is_some();
         if !self.stdio && !listens && !self.inferior {
-            bail!("choose at least one of --stdio, --unix, --tcp ADDR and --http PORT");
+            bail!("choose at least one of --stdio, --unix, --tcp ADDR, --http PORT and --inferior");
         }
         if self.stdio && self.inferior {
             bail!("--inferior reads standard input itself; omit --stdio");
@@ -90,7 +90,7 @@ impl Serve {
             let Some(listener) = doors.tcp.as_ref().or(doors.inferior.as_ref()) else {
                 return Ok(stdio::bridge(&socket).await?);
             };
-            // Once that server has gone, this one takes its place.
+            // Once the owner has gone, this server takes its place.
             tokio::select! {
                 unanswered = relay_tcp(listener, &socket, waiting.take()) => {
                     waiting = Some(unanswered);
@@ -188,8 +188,8 @@ impl Serve {
     }
 
     /// Returns whether clients can be relayed to another server that already owns the state folder.
-    /// They can if this server accepts clients over standard input and output, over TCP or from the
-    /// Emacs that started it, and in no other way.
+    /// They can if this server accepts clients in one way only: over standard input and output,
+    /// over TCP, or from the Emacs that started it.
     fn may_join(&self) -> bool {
         let ways = [self.stdio, self.inferior, self.tcp.is_some()];
         let others = self.unix.is_some() || self.http.is_some();
@@ -203,7 +203,7 @@ impl Serve {
         let usual = [own, sly, slime];
         let secret = read_secret(setup.config.secret_file.as_deref(), &usual);
         match self.tcp.is_none() && !self.inferior {
-            // No client needs the secret, so a secret that cannot be used does not matter.
+            // No client needs the secret, so a secret that cannot be read does not matter.
             true => Ok(secret.unwrap_or_default()),
             false => Ok(secret?),
         }
@@ -226,7 +226,7 @@ struct Doors {
     tcp: Option<TcpListener>,
     /// Listener for the Emacs that started this program.
     inferior: Option<TcpListener>,
-    /// Port that was picked but is not printed yet.
+    /// Port that was picked but has not been printed yet.
     unsaid: Option<u16>,
 }
 

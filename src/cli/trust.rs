@@ -78,7 +78,10 @@ fn shown(method: &str, answer: &Value) -> String {
                         Value::Str(name) => Some(&**name),
                         _ => None,
                     });
-                    format!("its templates {} are used", names.collect::<Vec<_>>().join(", "))
+                    match &*names.collect::<Vec<_>>() {
+                        [one] => format!("its template {one} is used"),
+                        several => format!("its templates {} are used", several.join(", ")),
+                    }
                 }
                 _ => "it has no templates yet".to_owned(),
             };

@@ -171,7 +171,7 @@ fn files_that_cannot_be_edited_safely_are_refused() {
     write(&home, "home/.gemini/settings.json", "{\"key\": \"sk-1\",, }");
     refused("line 1");
     write(&home, "home/.gemini/settings.json", "{\"mcpServers\": \"sk-1\"}");
-    refused("cannot be added to this kind of value");
+    refused("this value has the wrong type");
     std::fs::write(&settings, b"{\"a\": \"\xff\"}").unwrap();
     refused("not UTF-8");
     std::fs::remove_file(&settings).unwrap();
@@ -180,7 +180,7 @@ fn files_that_cannot_be_edited_safely_are_refused() {
     std::fs::remove_dir(&settings).unwrap();
     let outside = home.write("outside.json", "{}");
     symlink(&outside, &settings).unwrap();
-    refused("a link leads out");
+    refused("outside the folder that the file must stay in");
     assert_eq!(read(outside.into()), "{}");
     std::fs::remove_file(&settings).unwrap();
     symlink(home.path("home/nowhere"), &settings).unwrap();
@@ -209,7 +209,10 @@ fn a_project_cannot_lead_out_of_its_folder() {
     let outside = home.path("home/.claude");
     std::fs::create_dir_all(&outside).unwrap();
     symlink(&outside, home.file(".claude")).unwrap();
-    assert!(home.fail(&["setup", "claude", "--project"]).contains("a link leads out"));
+    assert!(
+        home.fail(&["setup", "claude", "--project"])
+            .contains("outside the folder that the file must stay in")
+    );
     assert_eq!(std::fs::read_dir(outside).unwrap().count(), 0);
 }
 

@@ -168,6 +168,8 @@ fn the_shell_trusts_with_a_server_and_without() {
         "{place} is trusted (https://example.org/ours.git); its templates explain, ours are used\n"
     );
     assert_eq!(said, shown);
+    fs::remove_file(folder.join(".contexture/templates/explain.md")).unwrap();
+    assert!(home.succeed(&["trust", dir]).ends_with("its template ours is used\n"));
     let report = home.succeed(&["doctor"]);
     assert!(
         report.contains(&format!("{place} (https://example.org/ours.git) is trusted")),

@@ -1,6 +1,6 @@
 //! Does the slow work of the proxy on a separate thread: asks the server for pushes (the changes to
-//! add to a prompt), and records which pushes the agent received. The pipe between client and agent
-//! waits only for a push, and only briefly.
+//! add to a prompt), records which pushes the agent received, and has recordings imported. The pipe
+//! between client and agent waits only for a push, and only briefly.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ enum Job {
 }
 
 impl Aside {
-    /// Starts the thread. Records sessions in the folder `recordings`, if it is given.
+    /// Starts the thread. Records sessions in the folder `recordings`, if one is given.
     pub(super) fn start(setup: Setup, recordings: Option<&Path>) -> anyhow::Result<Self> {
         let (jobs, todo) = unbounded_channel();
         let imports = jobs.clone();
@@ -50,7 +50,7 @@ impl Aside {
     }
 
     /// Returns the changes since the last push that the agent received; `None` if there are none,
-    /// or if they do not come in time.
+    /// or if they do not arrive in time.
     pub(super) fn push(&self, place: Place, received: Option<u64>) -> Option<Push> {
         let (reply, answer) = sync_channel(1);
         self.jobs.send(Job::Push { place, received, reply }).ok()?;
@@ -75,7 +75,7 @@ impl Aside {
         }
     }
 
-    /// Ends the work. Does not wait longer than `patience` for each part of it.
+    /// Ends the recorder and the thread. Waits at most `patience` for each of the two.
     pub(super) fn end(&self, patience: Duration) {
         if let Some(recorder) = &self.recorder {
             recorder.end(patience);

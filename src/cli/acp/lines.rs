@@ -1,5 +1,5 @@
 //! Splits a stream of bytes into lines, and loses no byte. If a line is too long to be read as a
-//! message, its parts are passed on as they come.
+//! message, its parts are passed on as they arrive.
 
 use std::io::{self, Read};
 
@@ -11,9 +11,9 @@ pub(super) const CHUNK: usize = 64 << 10;
 /// The pieces of a stream. All pieces together are the stream.
 pub(super) struct Lines<R> {
     source: R,
-    /// Bytes that were read.
+    /// Bytes that have been read.
     text: Vec<u8>,
-    /// Number of bytes at the beginning of `text` that were returned.
+    /// Number of bytes at the beginning of `text` that have been returned.
     done: usize,
     /// True within a line that is too long.
     is_long: bool,

@@ -49,7 +49,7 @@ pub(super) struct Update {
     session_update: String,
 }
 
-/// The results of the requests that the proxy reads.
+/// The members of the results that the proxy reads. Each result has only some of these members.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Outcome {
@@ -86,8 +86,8 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Returns the line with our server in the list of servers, unless the list already has a
-    /// server with that name.
+    /// Returns the line with our server added to its list of servers, which is created if there is
+    /// none. Returns `None` if the list already has a server with our name, or cannot be extended.
     pub(super) fn with_server(
         &self,
         line: &[u8],
@@ -109,7 +109,8 @@ impl<'a> Message<'a> {
 }
 
 impl<'a> Params<'a> {
-    /// Returns the line with a text added after the blocks of the prompt.
+    /// Returns the line with a text added after the blocks of the prompt, as a resource if
+    /// `is_embedded`.
     pub(super) fn with_text(&self, line: &[u8], text: &str, is_embedded: bool) -> Option<Vec<u8>> {
         let block = match is_embedded {
             true => json!({ "type": "resource", "resource": {
@@ -120,7 +121,8 @@ impl<'a> Params<'a> {
         with_last(line, self.prompt?.get(), &block)
     }
 
-    /// Returns the blocks of a prompt unchanged; `None` if no text can be added to the message.
+    /// Returns the blocks of the prompt as JSON, unchanged; `None` if the message has no list of
+    /// blocks.
     pub(super) fn blocks(&self) -> Option<&'a str> {
         self.prompt.map(RawValue::get).filter(|prompt| prompt.starts_with('['))
     }
@@ -134,7 +136,7 @@ impl<'a> Params<'a> {
 }
 
 impl Update {
-    /// Returns whether the update shows that the agent received its prompt.
+    /// Returns whether the update shows that the agent works on a prompt.
     pub(super) fn is_work(&self) -> bool {
         let kinds = ["agent_message_chunk", "agent_thought_chunk", "tool_call", "plan"];
         kinds.contains(&&*self.session_update)
@@ -167,7 +169,7 @@ fn with(line: &[u8], at: usize, text: &str) -> Vec<u8> {
     [&line[..at], text.as_bytes(), &line[at..]].concat()
 }
 
-/// Returns a line with one more element in an array of the line.
+/// Returns a line with an element added to an array of the line; `None` if `array` is not an array.
 fn with_last(line: &[u8], array: &str, element: &Json) -> Option<Vec<u8>> {
     let before = array.strip_suffix(']')?;
     let is_empty = before.strip_prefix('[')?.trim().is_empty();

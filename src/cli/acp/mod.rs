@@ -1,7 +1,7 @@
 //! `contexture acp`: runs an agent that speaks the Agent Client Protocol, as a proxy between the
-//! agent and its client. All bytes pass unchanged, with two exceptions: new sessions get our
-//! server, and prompts get the changes since the last prompt. Whatever fails, agent and client
-//! continue as if there were no proxy.
+//! agent and its client. All bytes pass unchanged, with two exceptions: sessions get our server
+//! when they are created or loaded, and prompts get the changes that the agent has not received
+//! yet. Whatever fails, agent and client continue as if there were no proxy.
 
 mod aside;
 mod lines;
@@ -34,14 +34,14 @@ use super::{Common, complain};
 /// Environment variable that tells hooks that the proxy already gives the agent the changes. Its
 /// value is [`RECORDS`] if the proxy also records sessions.
 pub(super) const UNDER_ACP: &str = "CONTEXTURE_ACP";
-/// Value of the variable if the proxy records sessions.
+/// Value of [`UNDER_ACP`] if the proxy records sessions.
 pub(super) const RECORDS: &str = "records";
 /// Folder of the recordings, in the state folder.
 const RECORDINGS: &str = "acp";
 /// Maximum time to wait for the last output once the agent has ended. A process that the agent
 /// started may hold the pipe open.
 const LAST_OUTPUT: Duration = Duration::from_secs(1);
-/// Maximum time to wait for the work alongside the pipe once the agent has ended.
+/// Maximum time to wait for each thread that works alongside the pipe once the agent has ended.
 const LAST_WORK: Duration = Duration::from_secs(1);
 /// Signals that are passed on to the agent.
 const SIGNALS: [Signal; 6] =
@@ -84,7 +84,7 @@ impl Acp {
     fn stand_between(&self, common: &Common, mut child: Child) -> ExitCode {
         pass_signals(&child);
         let talk = self.talk(common).map(Arc::new).map_err(|error| {
-            tracing::warn!("acp: the agent goes on without Contexture: {error:#}");
+            tracing::warn!("acp: the agent runs without Contexture: {error:#}");
         });
         let talk = talk.ok();
         let (done, ended) = channel();

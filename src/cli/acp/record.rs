@@ -87,7 +87,7 @@ impl Recorder {
         let _ = self.jobs.send(Job::Write { place, dropped, members, ends_turn });
     }
 
-    /// Waits until everything is written, unless that takes too long.
+    /// Ends the thread once everything is written. Waits for this, but at most for `patience`.
     pub(super) fn end(&self, patience: Duration) {
         let (done, ended) = sync_channel::<()>(0);
         if self.jobs.send(Job::End { _done: done }).is_ok() {
@@ -97,7 +97,7 @@ impl Recorder {
 }
 
 impl Said<'_> {
-    /// Returns the record of a turn's end, made from the outcome of its prompt; `None` if the
+    /// Returns the record of a turn's end. `outcome` is the outcome of its prompt, or `None` if the
     /// prompt failed.
     pub(super) fn stop(outcome: Option<Outcome>) -> Self {
         match outcome {
@@ -175,7 +175,8 @@ fn file_name(place: &Place) -> String {
     format!("{agent}-{}.jsonl", &hash[..16])
 }
 
-/// Returns a record, preceded by one that counts the records dropped before it.
+/// Returns a record as a line. If records were dropped before it, a line with their number comes
+/// first.
 fn lines(dropped: u64, members: &str) -> String {
     let time = seconds();
     let gap = match dropped {

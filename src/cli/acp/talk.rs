@@ -1,9 +1,9 @@
-//! The conversation between client and agent, as far as the proxy knows it: requests that wait
-//! for their response, and the push that each session received.
+//! The conversation between client and agent, as far as the proxy knows it: requests that wait for
+//! their response, and the last push that each session received.
 //!
 //! A push is the text with the latest changes that is added to a prompt. It counts as received once
 //! the agent works on the prompt or answers it. Until then, other prompts of the session get no
-//! push. If the prompt fails, the push is made again.
+//! push. If the prompt fails or is cancelled, the push is made again.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -22,8 +22,9 @@ const LONGEST_NAME: usize = 200;
 /// The conversation, and the thread that asks the server.
 pub(super) struct Talk {
     aside: Aside,
-    /// Our program, and the arguments with which it serves an agent.
+    /// Path of our program.
     program: String,
+    /// Arguments with which our program serves an agent; the folder of the project follows.
     options: Vec<String>,
     known: Mutex<Known>,
 }
@@ -41,7 +42,8 @@ enum Asked {
     Session {
         folder: PathBuf,
     },
-    /// A prompt, with the push that it carries, or an earlier push that is not yet received.
+    /// A prompt. `number` is the push that the prompt carries if `is_carrier`, or else an earlier
+    /// push that had not been received when the prompt was sent.
     Prompt {
         session: String,
         number: Option<u64>,
@@ -52,8 +54,8 @@ enum Asked {
 struct Session {
     folder: PathBuf,
     received: Option<u64>,
-    /// The push that went out and was not received yet.
-    flying: Option<u64>,
+    /// The push that was sent with a prompt and has not been received yet, if any.
+    in_flight: Option<u64>,
 }
 
 impl Talk {
@@ -71,8 +73,8 @@ impl Talk {
         &self.aside
     }
 
-    /// Reads a line of the client, before the agent gets it. Returns the line to send in its place,
-    /// if any.
+    /// Reads a line from the client, before the agent gets it. Returns the line to send in its
+    /// place, if any.
     pub(super) fn client_says(&self, line: &[u8]) -> Option<Vec<u8>> {
         let message = Message::of(line)?;
         let method = message.method.as_deref()?;
@@ -98,32 +100,34 @@ impl Talk {
     fn resume(&self, id: &str, folder: PathBuf) {
         let place = Place { agent: self.known().agent.clone(), session: id.into(), folder };
         let received = self.aside.received_before(&place);
-        self.known().open(id, Session { folder: place.folder, received, flying: None });
+        self.known().open(id, Session { folder: place.folder, received, in_flight: None });
     }
 
     fn prompt(&self, line: &[u8], message: &Message<'_>) -> Option<Vec<u8>> {
         let params = message.params()?;
         let blocks = params.blocks()?;
         let (id, key) = (params.session_id.as_deref()?, message.id()?);
-        let (place, received, flying) = {
+        let (place, received, in_flight) = {
             let known = self.known();
             let session = known.sessions.get(id).filter(|_| known.asked.len() < MOST)?;
-            (known.place(id)?, session.received, session.flying)
+            (known.place(id)?, session.received, session.in_flight)
         };
         self.aside.record(place.clone(), &Said::Prompt(blocks));
-        let push = if flying.is_none() { self.aside.push(place, received) } else { None };
+        let push = if in_flight.is_none() { self.aside.push(place, received) } else { None };
         let number = push.as_ref().and_then(|push| push.number);
         let mut known = self.known();
         if let Some(session) = known.sessions.get_mut(id) {
-            session.flying = number.or(flying);
+            session.in_flight = number.or(in_flight);
         }
         let (session, is_carrier) = (id.to_owned(), number.is_some());
-        known.asked.insert(key, Asked::Prompt { session, number: number.or(flying), is_carrier });
+        known
+            .asked
+            .insert(key, Asked::Prompt { session, number: number.or(in_flight), is_carrier });
         let text = push.map(|push| push.text).filter(|text| !text.is_empty())?;
         params.with_text(line, &text, known.embeds)
     }
 
-    /// Reads a line of the agent, before the client gets it.
+    /// Reads a line from the agent, before the client gets it.
     pub(super) fn agent_says(&self, line: &[u8]) {
         let mut known = self.known();
         if known.asked.is_empty() {
@@ -176,8 +180,8 @@ impl Known {
         Some(Place { agent: self.agent.clone(), session: id.to_owned(), folder })
     }
 
-    /// Returns an update that belongs to a recording, with its place. Updates that an agent repeats
-    /// while it loads a session belong to no recording.
+    /// Returns the update in a message, with its session, if the update belongs in a recording.
+    /// Updates that an agent repeats while it loads a session belong in no recording.
     fn overheard<'a>(&self, params: &Params<'a>) -> Option<(Place, &'a str)> {
         let id = params.session_id.as_deref()?;
         let is_asked =
@@ -187,7 +191,7 @@ impl Known {
         is_wanted.then(|| self.place(id).map(|place| (place, text)))?
     }
 
-    /// Returns the place of the prompt that a response answers, if it answers one.
+    /// Returns the session of the prompt that a response answers, if it answers a prompt.
     fn prompted(&self, message: &Message<'_>) -> Option<Place> {
         match self.asked.get(&message.id()?)? {
             Asked::Prompt { session, .. } => self.place(session),
@@ -204,7 +208,7 @@ impl Known {
             (Asked::Start, Some(outcome)) => self.started(&outcome),
             (Asked::Session { folder }, Some(Outcome { session_id: Some(id), .. })) => {
                 // The agent has not received anything in this new session.
-                self.open(&id, Session { folder, received: Some(0), flying: None });
+                self.open(&id, Session { folder, received: Some(0), in_flight: None });
             }
             (Asked::Prompt { session, number: Some(number), is_carrier }, outcome) => {
                 // An agent that was cancelled may have thrown the prompt away.
@@ -213,7 +217,7 @@ impl Known {
                     return self.receive(&session, number);
                 }
                 if let Some(session) = self.sessions.get_mut(&session).filter(|_| is_carrier) {
-                    session.flying = session.flying.filter(|flying| *flying != number);
+                    session.in_flight = session.in_flight.filter(|in_flight| *in_flight != number);
                 }
             }
             _ => {}
@@ -231,13 +235,13 @@ impl Known {
     /// Handles a sign that the agent works on a prompt of a session. Returns the push that went
     /// with the prompt, if any.
     fn worked_on(&mut self, params: &Params<'_>) -> Option<(Place, u64)> {
-        let flying = |session: &Session| session.flying.is_some();
-        if !self.sessions.values().any(flying) {
+        let in_flight = |session: &Session| session.in_flight.is_some();
+        if !self.sessions.values().any(in_flight) {
             return None;
         }
         let id = params.session_id.as_deref()?;
         params.update().filter(|(update, _)| update.is_work())?;
-        // With several prompts on their way, nobody knows on which one the agent works.
+        // With several prompts on their way, it is not known which of them the agent works on.
         let mut numbers = self.asked.values().filter_map(|asked| match asked {
             Asked::Prompt { session, number, .. } if session == id => Some(*number),
             _ => None,
@@ -248,7 +252,7 @@ impl Known {
 
     fn receive(&mut self, id: &str, number: u64) -> Option<(Place, u64)> {
         let session = self.sessions.get_mut(id)?;
-        session.flying = session.flying.filter(|flying| *flying > number);
+        session.in_flight = session.in_flight.filter(|in_flight| *in_flight > number);
         if session.received.is_some_and(|received| received >= number) {
             return None;
         }

@@ -20,7 +20,7 @@ pub(super) enum Agent {
     OpenCode,
 }
 
-/// The owner of a configuration.
+/// The place of a configuration: the user's, or a project's.
 #[derive(Debug, Clone)]
 pub(super) enum Place {
     User,
@@ -43,6 +43,7 @@ pub(super) struct File {
 }
 
 pub(super) enum Wanted {
+    /// Entries, as a JSON object.
     Json(String),
     /// An entry in Codex's TOML, with the words of its command.
     Toml(Vec<String>),
@@ -71,7 +72,7 @@ impl Agent {
         }
     }
 
-    /// Returns the events that the agent has hooks for.
+    /// Returns the events for which the agent gets hooks.
     pub(super) fn events(self) -> &'static [&'static str] {
         match self {
             Self::Claude | Self::Codex => &["SessionStart", "UserPromptSubmit", "PreCompact"],
@@ -87,7 +88,7 @@ impl Agent {
         std::env::split_paths(&path).any(is_there) || self.folder(&Place::User, home).is_dir()
     }
 
-    /// Returns what the user has to do in the agent after its set-up.
+    /// Returns what the user must do or know after the set-up; empty if nothing.
     pub(super) fn remainder(self, place: &Place) -> &'static str {
         match (self, place) {
             (Self::Codex, Place::User) => {
@@ -102,7 +103,7 @@ impl Agent {
             }
             (Self::Gemini, Place::Project(_)) => "Gemini CLI reads this once you trust the folder.",
             (Self::OpenCode, _) => {
-                "OpenCode has no hooks; its model gets what you mark by calling the tool `context`."
+                "OpenCode has no hooks: its model calls the tool `context` to get what you mark."
             }
             (Self::Claude | Self::Gemini, Place::User) => "",
         }
@@ -139,7 +140,7 @@ impl Agent {
         }
     }
 
-    /// Returns the folder of the configuration.
+    /// Returns the folder of the agent's configuration.
     pub(super) fn folder(self, place: &Place, home: &Path) -> PathBuf {
         let of_user = |variable: &str, usual: &str| variable_path(variable, home).join(usual);
         match (self, place) {
@@ -184,7 +185,7 @@ impl Program {
         Ok(Self { words: words.collect::<anyhow::Result<_>>()? })
     }
 
-    /// Returns the words of a command of the program.
+    /// Returns the words of the command line, followed by `more`.
     pub(super) fn with(&self, more: &[&str]) -> Vec<String> {
         let more = more.iter().map(|word| (*word).to_owned());
         self.words.iter().cloned().chain(more).collect()
@@ -229,7 +230,7 @@ fn hook_of(command: &str) -> Option<(String, &str)> {
     Some((name, hook))
 }
 
-/// Writes words as a line for a shell.
+/// Formats words as a line for a shell.
 fn shell_line(words: &[String]) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:=,@%".contains(c);
     let word = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {

@@ -18,8 +18,11 @@ use super::entries::Entries;
 use super::toml;
 use crate::visible::visible_path;
 
-/// Maximum time that all commands of an agent may take.
+/// Maximum time that all commands of an agent may take together.
 const LONGEST: Duration = Duration::from_secs(5);
+
+/// Maximum number of characters of a command's output to show.
+const SHOWN_OUTPUT: usize = 80;
 
 const UNTRUSTED: &str = "; Codex runs the hooks once you trust them: enter /hooks in Codex";
 
@@ -90,7 +93,7 @@ fn check_place(
     Ok(Some(format!("{} is set up{at} and works: {counts}{trust}", agent.title())))
 }
 
-/// Returns whether the agent is Codex and was not told to trust the hooks.
+/// Returns whether the agent is Codex and has not been told to trust the hooks.
 fn is_untrusted(agent: Agent, place: &Place, home: &Path) -> bool {
     let hooks = agent.folder(place, home).join("hooks.json");
     let config = codex_folder(home).join("config.toml");
@@ -112,7 +115,7 @@ fn run_all(agent: Agent, entries: &Entries) -> anyhow::Result<String> {
     })
 }
 
-/// A folder for a state. Dropping the value removes the folder.
+/// A temporary folder for the state of the checked commands. Dropping the value removes the folder.
 struct Scratch(PathBuf);
 
 impl Drop for Scratch {
@@ -147,7 +150,7 @@ impl Scratch {
                 bail!("it ended without an answer: {}", running.last_words())
             };
             let Ok(answer) = serde_json::from_str::<Json>(&line) else {
-                bail!("its output is not an answer")
+                bail!("its output is not JSON: {}", beginning(&line))
             };
             if answer["id"] == 2 {
                 let tools = answer["result"]["tools"].as_array().context("it lists no tools")?;
@@ -175,7 +178,11 @@ impl Scratch {
         ensure!(!said.contains(&format!("hook {} {event}: ", agent.name())), "{said}");
         let answer = serde_json::from_str::<Json>(&output);
         let is_valid = answer.is_ok_and(|it| it["hookSpecificOutput"]["hookEventName"] == event);
-        ensure!(output.is_empty() || is_valid, "its output is not an answer");
+        ensure!(
+            output.is_empty() || is_valid,
+            "its output is not a JSON answer to the event: {}",
+            beginning(&output)
+        );
         Ok(())
     }
 
@@ -191,6 +198,14 @@ impl Scratch {
             lines.map(|line| sender.send(line)).take_while(Result::is_ok).for_each(drop);
         });
         Ok(Running { child, lines })
+    }
+}
+
+/// Returns the beginning of a command's output, for a message.
+fn beginning(output: &str) -> String {
+    match output.char_indices().nth(SHOWN_OUTPUT) {
+        Some((end, _)) => format!("{}…", &output[..end]),
+        None => output.to_owned(),
     }
 }
 
@@ -225,7 +240,8 @@ impl Running {
         drop(self.child.stdin.take());
     }
 
-    /// Returns the next line of the command's output, or `None` at the end.
+    /// Returns the next line of the command's output, or `None` at the end. Fails if there is none
+    /// by `end`.
     fn line(&self, end: Instant) -> anyhow::Result<Option<String>> {
         use std::sync::mpsc::RecvTimeoutError::{Disconnected, Timeout};
         match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {

@@ -61,7 +61,7 @@ impl Edit {
         Some(done + text.get(at..)?)
     }
 
-    /// Returns the edit that takes this one back.
+    /// Returns the edit that undoes this one. `text` is the text before this edit.
     pub(super) fn inverse(&self, text: &str) -> Self {
         let mut moved = 0_isize;
         let back = |splice: &Splice| {

@@ -82,7 +82,7 @@ impl Entries {
     }
 }
 
-/// Returns a text, or the texts of an array.
+/// Returns the strings in an array, or a string as the only one.
 fn strings(value: &Value<'_>) -> Vec<String> {
     match value {
         Value::StringLit(text) => vec![text.value.to_string()],

@@ -31,7 +31,7 @@ impl Found {
         let is_in = |folder: &PathBuf| resolve(folder).is_ok_and(|(it, _)| path.starts_with(it));
         ensure!(
             within.iter().any(is_in),
-            "a link leads out of the folder to {}",
+            "a link leads to {}, outside the folder that the file must stay in",
             visible_path(&path)
         );
         if !is_there {
@@ -80,7 +80,7 @@ impl Found {
             (None, Err(error)) => error.kind() == ErrorKind::NotFound,
             _ => false,
         };
-        ensure!(is_same, "another program changed it meanwhile; run this again");
+        ensure!(is_same, "another program has changed it meanwhile; run this again");
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use super::edit::{Edit, Splice};
 use super::value::{Child, are_groups, bare, children, command, commands, hooks, quoted, render};
 
-/// Name of the entry that is removed as a whole, even if a user added to it.
+/// Name of our entry. The entry is removed as a whole, even if the user has added to it.
 pub(super) const ENTRY: &str = "contexture";
 
 /// A parsed text, with the data needed to edit it.
@@ -170,7 +170,10 @@ impl<'a> Document<'a> {
 
     fn misfit(&self, have: &Value<'a>) -> String {
         let line = self.text[..have.range().start].matches('\n').count() + 1;
-        format!("line {line}: an entry cannot be added to this kind of value")
+        format!(
+            "line {line}: this value has the wrong type, so no entry can be added; correct or \
+            remove it"
+        )
     }
 
     /// Adds children at the end of an object or array.
@@ -304,7 +307,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Returns options that allow strict JSON with comments and trailing commas.
+/// Returns options that allow comments and trailing commas, and are strict otherwise.
 fn strict() -> ParseOptions {
     ParseOptions {
         allow_comments: true,

@@ -92,9 +92,13 @@ impl SetUp {
         Ok(Place::Project(root))
     }
 
-    /// Returns the options that agents must give, to use the same state as this command.
+    /// Returns the options that agents must pass to the program, so that it uses the same state as
+    /// this command.
     fn options(&self, common: &Common) -> anyhow::Result<Vec<PathBuf>> {
-        ensure!(!common.ephemeral, "--ephemeral keeps no state that an agent could share; omit it");
+        ensure!(
+            !common.ephemeral,
+            "--ephemeral keeps no state that an agent could share; omit the option"
+        );
         let mut options = Vec::new();
         for (name, path) in [("--state", &common.state), ("--config", &common.config)] {
             if let Some(path) = path {

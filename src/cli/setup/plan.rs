@@ -1,4 +1,4 @@
-//! The planned change of one configuration file.
+//! The planned change to one configuration file.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::record::{Record, Records};
 use super::{json, toml};
 use crate::visible::visible_path;
 
-/// A change of one file, which may be empty.
+/// A change to one file. It may be empty.
 pub(super) struct Plan {
     pub(super) path: PathBuf,
     /// Readable form of the change; empty if nothing changes.
@@ -61,11 +61,11 @@ impl Plan {
     }
 
     pub(super) fn outcome(&self) -> &'static str {
-        if self.after.is_some() { "written" } else { "removed, since nothing else is in it" }
+        if self.after.is_some() { "written" } else { "removed, since nothing else was in it" }
     }
 }
 
-/// The change of a text.
+/// The change to the text of a file.
 struct Change {
     edit: Edit,
     after: Option<String>,

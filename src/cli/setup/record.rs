@@ -14,7 +14,7 @@ use crate::store::ownership::make_private;
 pub(super) struct Record {
     /// Hash of the file after it was set up; empty if the change cannot be undone exactly.
     after: String,
-    /// Edit that undoes the set-up in that text.
+    /// Edit that undoes the set-up in the text with the hash `after`.
     undo: Edit,
     /// True if there was no file before.
     pub(super) is_made: bool,
@@ -29,7 +29,7 @@ impl Record {
         self.undo = edit.inverse(before);
     }
 
-    /// Forgets the edit, for a file that others have changed since.
+    /// Forgets the edit, for a file that cannot be restored exactly.
     pub(super) fn forget(&mut self) {
         self.after.clear();
         self.undo = Edit::default();
@@ -40,7 +40,7 @@ impl Record {
         self.after.is_empty() && !self.is_made && self.folders == 0
     }
 
-    /// Returns the edit that undoes the set-up, if nobody changed the text since.
+    /// Returns the edit that undoes the set-up, if nobody has changed the text since.
     pub(super) fn undo(&self, text: &str) -> Option<&Edit> {
         (hash(text) == self.after).then_some(&self.undo)
     }

@@ -70,7 +70,7 @@ fn without_lines(text: &str) -> Option<String> {
     Some(format!("{above}{}", &text[end..]))
 }
 
-/// Returns the place of an item and everything in it.
+/// Returns the byte range of an item with everything in it.
 fn extent(item: &Item) -> Option<Range<usize>> {
     let below = item.as_table_like().into_iter().flat_map(|table| table.iter());
     let all = below.filter_map(|(_, item)| extent(item)).chain(item.span());
@@ -92,7 +92,7 @@ pub(super) fn command(text: &str) -> Result<Option<Vec<String>>, String> {
     Ok(program.map(|program| std::iter::once(program).chain(args).collect()))
 }
 
-/// Returns whether Codex was told to trust a hook of a file.
+/// Returns whether Codex has been told to trust a hook of a file.
 pub(super) fn trusts(text: &str, file: &str) -> bool {
     let Ok(document) = Document::parse(text) else { return false };
     let states = document.get("hooks").and_then(|hooks| hooks.get("state"));

@@ -33,7 +33,7 @@ pub(super) fn children(value: &Value<'_>) -> Vec<Range<usize>> {
     }
 }
 
-/// Writes a value on lines of its own, as JavaScript does.
+/// Formats a value over several lines, as JavaScript's `JSON.stringify` does.
 pub(super) fn render(value: &Value<'_>, indent: &str, step: &str, line_end: &str) -> String {
     let below = format!("{indent}{step}");
     let (open, close, parts) = match value {
@@ -54,7 +54,7 @@ pub(super) fn render(value: &Value<'_>, indent: &str, step: &str, line_end: &str
     format!("{open}{line_end}{below}{parts}{line_end}{indent}{close}")
 }
 
-/// Writes a value on one line.
+/// Formats a value on one line.
 pub(super) fn bare(value: &Value<'_>) -> String {
     match value {
         Value::StringLit(text) => quoted(&text.value),
@@ -72,7 +72,7 @@ pub(super) fn bare(value: &Value<'_>) -> String {
     }
 }
 
-/// Writes a text as a JSON string.
+/// Formats a text as a JSON string.
 pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
