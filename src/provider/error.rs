@@ -21,7 +21,7 @@ names! {
         ContextTooLong => "context-too-long",
         /// The provider rejects the request, for example because of an unknown model.
         BadRequest => "bad-request",
-        /// The provider cannot be reached, takes too long, or failed.
+        /// The provider cannot be reached, takes too long, or fails.
         Unavailable => "unavailable",
         /// The caller cancelled the request.
         Cancelled => "cancelled",
@@ -79,10 +79,10 @@ impl ProviderError {
             ErrorKind::ContextTooLong => "send less, or choose a model with a larger window".into(),
             ErrorKind::BadRequest => "check the url and the name of the model".into(),
             ErrorKind::Unavailable => {
-                "check that the server runs and can be reached, and try again".into()
+                "check that the server is running and can be reached, and try again".into()
             }
             ErrorKind::Cancelled => "ask again".into(),
-            ErrorKind::Malformed => "check that the url leads to a server of this kind".into(),
+            ErrorKind::Malformed => "check that the url points to the right kind of server".into(),
         }
     }
 }

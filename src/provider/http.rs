@@ -25,7 +25,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// Maximum time to establish a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
-/// Maximum number of bytes that are read of a refusal.
+/// Maximum number of bytes of a refusal to read.
 const LONGEST_REFUSAL: usize = 16 << 10;
 
 /// The HTTP header that carries the key.
@@ -137,9 +137,9 @@ impl Endpoint {
         }
     }
 
-    /// Sends JSON, or a GET without a body, and retries until the server accepts, the failure is
-    /// final, or the time is up. Also returns the key that was sent, because the server's messages
-    /// may repeat it.
+    /// Sends a POST request with the JSON `body`, or a GET request if there is none. Retries until
+    /// the server accepts, the failure is final, or the time is up. Also returns the key that was
+    /// sent, because the server's messages may repeat it.
     pub(super) async fn ask(
         &self,
         url: &str,
@@ -200,7 +200,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns the error of an answer that did not come in time.
+    /// Returns the error of an answer that did not arrive in time.
     pub(super) fn late(&self) -> ProviderError {
         self.error(ErrorKind::Unavailable, "no answer came in time")
     }

@@ -72,8 +72,8 @@ fn figure(said: &Value, pointer: &str) -> Option<u64> {
     said.pointer(pointer)?.as_u64().filter(|tokens| *tokens > 0)
 }
 
-/// Returns the model's entry in a list. The only entry of a list is returned for any name, since
-/// a server of one model ignores the name.
+/// Returns the model's entry in a list. The only entry of a list is returned for any name, since a
+/// server with one model ignores the name.
 fn entry<'a>(said: &'a Value, model: &str) -> Option<&'a Value> {
     let list = said["data"].as_array().or_else(|| said["models"].as_array())?;
     let is_named = |entry: &&Value| {

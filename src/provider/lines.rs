@@ -1,6 +1,6 @@
 //! Splits a byte stream into lines, and groups lines into server-sent events.
 //!
-//! Text is decoded line by line, so it may be split at any byte.
+//! Text is decoded line by line, so the stream may be split at any byte.
 
 /// Maximum length of a line in bytes. An answer of 10 MB in one piece fits; an endless line is
 /// refused.

@@ -4,7 +4,7 @@
 //! A request in this form has at most one system message, which comes first. Then user and
 //! assistant alternate, beginning with the user; the last message is from the user or a tool. Each
 //! call is directly followed by its result and has a JSON object as arguments. Ids and names use
-//! only characters that all servers accept. No text is lost, and the log is not changed.
+//! only characters that all servers accept. No text is lost, and the stored messages do not change.
 //!
 //! A later system message does not go into the first one: that would change the beginning of every
 //! later request and defeat prompt caches. It becomes part of the preceding user message, even if
@@ -36,8 +36,8 @@ pub(super) struct Form {
     /// Name of the kind. Data that must be returned to the server unchanged are kept under this
     /// name.
     pub(super) family: &'static str,
-    /// True if a message of the user may directly follow results. Other kinds of servers require a
-    /// message of the assistant in between.
+    /// True if a user message may directly follow results. Other kinds of servers require an
+    /// assistant message in between.
     pub(super) joins_results: bool,
 }
 
@@ -232,7 +232,7 @@ impl Speakers {
         }
     }
 
-    /// Makes sure that the last message is not the assistant's.
+    /// Adds a user message if the last message is from the assistant or there is none.
     fn end(&mut self, at: usize) {
         if self.turns.last().is_none_or(|last| last.said.role == Role::Assistant) {
             self.turns.push(Turn::new(at, Role::User));

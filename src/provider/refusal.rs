@@ -85,7 +85,7 @@ fn kind_of(status: u16, said: &str) -> ErrorKind {
         // The limit of tokens per minute is smaller than the request.
         429 if said.to_lowercase().contains("request too large") => ErrorKind::ContextTooLong,
         429 => ErrorKind::RateLimited,
-        // Some servers and proxies report this as their own failure.
+        // Some servers and proxies report a request that is too long as a failure of their own.
         500 if too_long => ErrorKind::ContextTooLong,
         408 | 425 | 500.. => ErrorKind::Unavailable,
         _ => by_words,

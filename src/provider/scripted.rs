@@ -4,7 +4,7 @@
 //!
 //! ```toml
 //! [[answer]]
-//! when = "tests"                     # only when the last message has this text; any by default
+//! when = "tests"                     # only if the last message contains this; by default always
 //! reasoning = "They ask for tests."  # said before the text
 //! text = ["Here is ", "a test."]     # in these pieces, or one string
 //! delay = 0.02                       # seconds before each piece
@@ -152,7 +152,7 @@ impl Scripted {
     /// Parses a script. `model` is the name that the provider reports.
     ///
     /// # Errors
-    /// The line and the problem.
+    /// The problem, with its line if it has one.
     pub fn new(script: &str, model: &str) -> Result<Self, String> {
         let script: Script = toml::from_str(script).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start.min(script.len()));

@@ -81,7 +81,7 @@ pub enum KeySource {
     None,
     /// Environment variable with this name.
     Environment(String),
-    /// First line that this command prints. A shell runs it.
+    /// First line that this shell command prints.
     Command(String),
     /// A key given directly.
     Given(Secret),

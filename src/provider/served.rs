@@ -22,7 +22,8 @@ use super::{MAX_ANSWER_BYTES, MAX_MODEL_LIST_BYTES};
 
 /// Maximum length of an answer in bytes. A stream has about two hundred bytes for each token.
 const LONGEST_ANSWER: usize = 64 << 20;
-/// Maximum number of commas and brackets in one piece, which bounds the memory for its JSON.
+/// Maximum number of commas and opening brackets in one piece, which bounds the memory for its
+/// JSON.
 const MOST_DATA: usize = 500_000;
 
 /// Time limit for a list of models.
@@ -55,7 +56,7 @@ pub struct HttpProvider {
     times: Times,
     /// Window size in tokens that the server should provide.
     context: Option<u64>,
-    /// True once the model refused a temperature: several models accept only their default.
+    /// True once the model has refused a temperature: several models accept only their default.
     takes_no_temperature: AtomicBool,
 }
 

@@ -50,7 +50,7 @@ pub(crate) struct ProviderSettings {
     pub price_output: Option<f64>,
 }
 
-/// A checked provider.
+/// A provider whose settings have been checked.
 #[derive(Debug, Clone)]
 pub struct Configured {
     /// Name of the provider.

@@ -105,7 +105,10 @@ fn same_length(vectors: &[Vec<f32>]) -> bool {
 fn in_order(answered: Answered, texts: usize) -> Result<Vec<Vec<f32>>, String> {
     let mut data = answered.data;
     if data.len() != texts {
-        return Err(format!("{} embeddings came for {texts} texts", data.len()));
+        return Err(format!(
+            "the number of embeddings ({}) is not that of the texts ({texts})",
+            data.len()
+        ));
     }
     data.sort_by_key(|embedding| embedding.index);
     let numbered = data.iter().enumerate().all(|(n, e)| e.index.is_none_or(|index| index == n));
@@ -141,7 +144,7 @@ mod tests {
         let two =
             r#"{"data": [{"index": 1, "embedding": [0, 2]}, {"index": 0, "embedding": [1.5, 0]}]}"#;
         check(two, 2, Ok(&[&[1.5, 0.0], &[0.0, 2.0]]));
-        check(two, 3, Err("2 embeddings came for 3 texts"));
+        check(two, 3, Err("the number of embeddings (2) is not that of the texts (3)"));
         check(r#"{"data": [{"embedding": [1]}, {"embedding": [2]}]}"#, 2, Ok(&[&[1.0], &[2.0]]));
         check(r#"{"data": [{"index": 4, "embedding": [1]}]}"#, 1, Err("indexes"));
         check(r#"{"data": [{"embedding": [1]}, {"embedding": [2, 3]}]}"#, 2, Err("same length"));

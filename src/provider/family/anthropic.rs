@@ -119,8 +119,8 @@ fn is_thought(block: &Value) -> bool {
     ["thinking", "redacted_thinking"].iter().any(|kind| block["type"] == *kind)
 }
 
-/// Marks the end of a part to cache. A request may have four marks and gets at most two: this mark,
-/// and a mark on the instructions, which also covers the tools.
+/// Marks the end of a part to cache. A request may have four marks and gets at most two: one on the
+/// instructions, which also covers the tools, and one on the last stable message.
 fn mark(blocks: &mut [Value]) {
     // Reasoning must be returned unchanged, so it cannot take a mark.
     if let Some(block) = blocks.iter_mut().rfind(|block| !is_thought(block)) {
@@ -132,7 +132,7 @@ fn mark(blocks: &mut [Value]) {
 pub(super) struct Decode {
     /// Tool calls by the index of their block.
     calls: BTreeMap<u64, ToolCall>,
-    /// The blocks of the answer as they came. Reasoning before calls must be sent back with the
+    /// The blocks of the answer as they arrived. Reasoning before calls must be sent back with the
     /// results of the calls, in its place and with its signature.
     blocks: BTreeMap<u64, Value>,
     /// Merged usage reports. Later reports may contain only the changed values.

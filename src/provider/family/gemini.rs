@@ -78,8 +78,9 @@ fn given_id<'a>(request: &Request, id: &'a str) -> Option<&'a str> {
 
 pub(super) struct Decode {
     ids: CallIds,
-    /// The parts of the answer as they came. Signatures must be sent back in their original parts,
-    /// with the results of the calls. A part with a signature must not be merged with another.
+    /// The parts of the answer as they arrived. Signatures must be sent back in their original
+    /// parts, with the results of the calls. A part with a signature must not be merged with
+    /// another.
     parts: Vec<Value>,
     stop: Option<Stop>,
     ended: bool,
