@@ -13,7 +13,7 @@ names! {
     Decision {
         /// Allow this call.
         Once => "once",
-        /// Allow this call and all later calls of the same tool in this conversation, also after
+        /// Allow this call and all later calls of the same tool in this conversation, even after
         /// the conversation is opened again. Calls that reach outside the project still need
         /// permission.
         Always => "always",

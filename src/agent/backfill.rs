@@ -12,7 +12,8 @@ use crate::store::session::Unembedded;
 
 /// Maximum time for a batch.
 const BATCH_TIME: Duration = Duration::from_secs(60);
-/// Wait after a failure. It doubles with each further failure, up to [`LONGEST_WAIT`].
+/// Wait after the first failure. The wait doubles with each further failure, up to
+/// [`LONGEST_WAIT`].
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
 /// Number of refused texts after which a batch is given up if the service has accepted none of its
@@ -40,7 +41,7 @@ pub(crate) async fn backfill(engine: Handle, embedding: Embedding) {
             Err(Failure::Engine(EngineError::Ended)) => return,
             Err(failure) => {
                 tracing::warn!(
-                    "cannot compute vectors in the background; next attempt in {} s: {failure}",
+                    "cannot compute vectors in the background: {failure}; trying again in {} s",
                     wait.as_secs()
                 );
                 tokio::time::sleep(wait).await;
@@ -106,7 +107,7 @@ impl Backfill {
         }
     }
 
-    /// Returns some memories without a vector, newest first. Before the model's name is known,
+    /// Returns some memories that have no vector, newest first. Before the model's name is known,
     /// returns only the newest memory, since computing its vector reveals the name.
     async fn memories(&mut self) -> Result<Vec<Text>, EngineError> {
         let limit = (BATCH + self.refused.len()) as u64;
@@ -125,8 +126,8 @@ impl Backfill {
         Ok(texts)
     }
 
-    /// Returns some messages of a session without a vector, oldest first. Before the model's name
-    /// is known, returns only one message.
+    /// Returns some of a session's messages that have no vector, oldest first. Before the model's
+    /// name is known, returns only one message.
     async fn messages(&mut self, id: u64) -> Result<Vec<Text>, EngineError> {
         let name = self.embedding.name();
         if self.model != name {

@@ -27,17 +27,15 @@ pub enum AgentError {
     )]
     Unconfigured,
     /// No provider has this name.
-    #[error("no provider {name:?}; existing: {}", known.join(", "))]
+    #[error("no provider {name:?}; the providers are: {}", known.join(", "))]
     NoSuchProvider {
         /// Name that was asked for.
         name: String,
         /// Names that exist.
         known: Vec<String>,
     },
-    /// The maximum number of providers is configured already.
-    #[error(
-        "there are already {most} providers, the maximum; give the name of a provider to replace"
-    )]
+    /// The maximum number of providers has been reached.
+    #[error("there are already {most} providers, the maximum; give the name of one to replace")]
     TooManyProviders {
         /// Maximum number of providers.
         most: usize,
@@ -81,7 +79,7 @@ pub enum AgentError {
 /// An answer that broke off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BrokenOff {
-    /// Number of the message with the beginning of the answer; `None` if there was nothing to keep,
+    /// Number of the message with the answer or its beginning; `None` if there was nothing to keep,
     /// or if it could not be stored.
     pub message: Option<u64>,
 }

@@ -224,7 +224,7 @@ pub(crate) fn with_states(
     views.into_iter().map(state).collect()
 }
 
-/// Creates an item from a text that was taken at this time.
+/// Creates an item from a text that was taken at `taken_ms`, in Unix milliseconds.
 pub(crate) fn new_item(
     counter: &dyn Counter,
     content: String,

@@ -96,7 +96,7 @@ impl Providers {
         }
     }
 
-    /// Finds a session's model: the provider with this name, else the provider configured with this
+    /// Finds a session's model: the first provider that has this name or is configured with this
     /// model, else the default.
     ///
     /// # Errors
@@ -115,7 +115,8 @@ impl Providers {
         }
     }
 
-    /// Returns whether `model` is the name or the configured model of a provider other than `than`.
+    /// Returns whether `model` is the name or the configured model of a provider other than `than`,
+    /// and not of `than` itself.
     pub(super) fn is_of_another(&self, model: &str, than: &Configured) -> bool {
         let known = self.known();
         let mut others = known.iter().filter(|one| one.name != than.name);
@@ -125,7 +126,8 @@ impl Providers {
         !is_its_own && others.any(is_asked_for)
     }
 
-    /// Adds a provider, or replaces the one with the same name. Returns its position.
+    /// Adds a provider, or replaces the one with the same name. Makes it the first if it is the
+    /// `default`. Returns its position.
     ///
     /// # Errors
     /// [`AgentError::TooManyProviders`].
@@ -272,7 +274,7 @@ mod tests {
     #[test]
     fn what_is_not_there_is_said_with_what_is() {
         let error = registry().find(Some("m-1"), None).err().unwrap();
-        assert_eq!(error.to_string(), "no provider \"m-1\"; existing: one, two");
+        assert_eq!(error.to_string(), "no provider \"m-1\"; the providers are: one, two");
         let error = Providers::default().find(None, Some("m-1")).err().unwrap().to_string();
         assert!(error.starts_with("no model is configured"), "{error}");
     }

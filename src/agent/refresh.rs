@@ -1,4 +1,5 @@
-//! Updates items from their files. Reads the disk, so call it on a thread that may block.
+//! Updates items from their files. Its functions read the disk, so call them on a thread that may
+//! block.
 
 use std::collections::HashMap;
 use std::sync::Arc;

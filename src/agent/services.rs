@@ -17,7 +17,7 @@ use crate::tokens::Counter;
 pub struct Services {
     /// Handle to the engine.
     pub engine: Handle,
-    /// Remembers which live items were compared with their files.
+    /// Remembers which live items have been compared with their files.
     pub(crate) looks: Looks,
     /// Counts the tokens of items and renderings.
     pub counter: Arc<dyn Counter>,
@@ -117,7 +117,7 @@ impl Job {
         WantedCounter { counter, cancelled: Arc::clone(&self.cancelled) }
     }
 
-    /// Asks the engine.
+    /// Runs an operation in the engine, and returns its result.
     ///
     /// # Errors
     /// The errors of the operation.

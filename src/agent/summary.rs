@@ -1,7 +1,7 @@
 //! Asks a model to describe the messages that a summary replaces.
 //!
-//! A summary consists of this description and of a ledger, which needs no model. If there is no
-//! description, for whatever reason, the summary consists of the ledger alone.
+//! A summary consists of this description and of a ledger, a list of facts that needs no model. If
+//! there is no description, for whatever reason, the summary consists of the ledger alone.
 
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ const DEADLINE: Duration = Duration::from_mins(2);
 /// Maximum length of a description, in bytes. A model that writes more is stopped. A summary
 /// contains far less text than this.
 const MAX_DESCRIPTION_BYTES: usize = 64 << 10;
+
 /// A prepared summary, and the outcome of asking for its description.
 #[derive(Default)]
 pub(crate) struct Described {
@@ -45,8 +46,8 @@ enum Silent {
     Failed(String),
 }
 
-/// Returns the number of messages in view from which a summary is prepared: one if a model is to
-/// describe it, otherwise the number from which building the ledger takes long.
+/// Returns the minimum number of messages in view for which a summary is prepared: one if a model
+/// is to describe the messages, otherwise the number for which building the ledger takes long.
 pub(crate) fn worth_preparing(job: &Job) -> usize {
     match job.services.summarizer {
         Some(_) => 1,

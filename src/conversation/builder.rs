@@ -232,12 +232,14 @@ impl Builder {
     /// [`Error::Setting`], [`Error::Tool`], [`Error::Folder`], [`Error::Store`].
     ///
     /// # Panics
-    /// Outside of a tokio runtime with time enabled.
+    /// Panics outside of a tokio runtime with time enabled.
     pub async fn open(self) -> Result<Conversation, Error> {
         self.config.check()?;
         if let Some(name) = self.strategy.as_deref().filter(|name| strategy::find(name).is_none()) {
             let known = strategy::names().join(", ");
-            return Err(Error::Setting(format!("no strategy {name:?}; existing: {known}")));
+            return Err(Error::Setting(format!(
+                "no strategy {name:?}; the strategies are: {known}"
+            )));
         }
         let tools = self.tools?;
         check_names(&tools)?;

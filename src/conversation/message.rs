@@ -31,9 +31,9 @@ pub struct Message {
     pub role: Role,
     /// The text.
     pub content: String,
-    /// Tool calls of an assistant's message.
+    /// Tool calls of an assistant message.
     pub tool_calls: Vec<ToolCall>,
-    /// Id of the call that a tool's message answers.
+    /// Id of the call that a tool message answers.
     pub tool_call_id: Option<String>,
     /// Phase of the work. Not serialized.
     pub phase: Option<Phase>,

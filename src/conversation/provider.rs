@@ -121,13 +121,13 @@ pub struct Server(ProviderSettings);
 
 #[cfg(feature = "providers")]
 impl Server {
-    /// Creates the settings for a model of Anthropic. The key is read from the environment variable
+    /// Creates the settings for an Anthropic model. The key is read from the environment variable
     /// `ANTHROPIC_API_KEY` unless another source or a [`url`](Self::url) is set.
     pub fn anthropic(model: impl Into<String>) -> Self {
         Self::of("anthropic", model)
     }
 
-    /// Creates the settings for a model of Google's Gemini. The key is read from the environment
+    /// Creates the settings for a Gemini model from Google. The key is read from the environment
     /// variable `GEMINI_API_KEY` unless another source or a [`url`](Self::url) is set.
     pub fn gemini(model: impl Into<String>) -> Self {
         Self::of("gemini", model)
@@ -139,9 +139,9 @@ impl Server {
         Self::of("ollama", model)
     }
 
-    /// Creates the settings for a model of `OpenAI`, or of any server with the same interface. The
-    /// key is read from the environment variable `OPENAI_API_KEY` unless another source or a
-    /// [`url`](Self::url) is set.
+    /// Creates the settings for an `OpenAI` model, or a model on any server with the same
+    /// interface. The key is read from the environment variable `OPENAI_API_KEY` unless another
+    /// source or a [`url`](Self::url) is set.
     pub fn openai(model: impl Into<String>) -> Self {
         Self::of("openai", model)
     }

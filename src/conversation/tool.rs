@@ -88,7 +88,7 @@ type Begin = dyn Fn(&str) -> Result<Later<'static, Result<String, String>>, Stri
 pub(super) fn unknown(name: &str, known: &[&str]) -> Error {
     let what = match known {
         [] => "does not exist; there are no tools".to_owned(),
-        known => format!("does not exist; existing: {}", known.join(", ")),
+        known => format!("does not exist; the tools are: {}", known.join(", ")),
     };
     Error::Tool { name: name.to_owned(), what }
 }

@@ -97,8 +97,8 @@ impl Turn {
         Self { tools: Some(names.into_iter().map(Into::into).collect()), ..self }
     }
 
-    /// Begins the turn and returns a stream of its events, which come as they happen. Dropping the
-    /// stream early cancels the turn, and keeps the question and the answer so far.
+    /// Begins the turn and returns a stream of its events, which arrive as they happen. Dropping
+    /// the stream early cancels the turn, and keeps the question and the answer so far.
     ///
     /// A stream that is neither read nor dropped holds up its turn and the turns after it. So does
     /// a tool that awaits a turn of its own conversation.

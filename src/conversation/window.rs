@@ -12,7 +12,7 @@ use crate::curation::window::Window;
 use crate::engine::{Caller, Material};
 use crate::session::message::Phase;
 
-/// A window that is not built yet. Await it for the [`Window`].
+/// A window that has not been built yet. Await it for the [`Window`].
 #[must_use = "a window is not built until it is awaited"]
 pub struct WindowRequest {
     conversation: Conversation,

@@ -15,7 +15,7 @@ pub struct FrontMatter {
     pub recent_runs: Option<u64>,
     /// Number of latest runs that are passed on unchanged; 0 passes on only the notes.
     pub passthrough_runs: Option<u64>,
-    /// Size of the history, in tokens, from which notes are taken; 0 means every turn.
+    /// Minimum size of the history for taking notes, in tokens; 0 takes notes in every turn.
     pub token_threshold: Option<u64>,
     /// Model of the note-taker.
     pub model: Option<String>,

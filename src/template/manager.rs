@@ -13,11 +13,12 @@ pub(crate) const TASK: &str = "You keep the working notes of a conversation betw
 /// The parts of a conversation that a template can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Conversation<'a> {
-    /// Notes of the previous turn. Empty if there are none.
+    /// Notes of the previous turn, or else a summary of the messages that are no longer in view.
+    /// Empty if there is neither.
     pub prior_summary: &'a str,
     /// The last messages as text. Empty if there are none.
     pub recent_conversation: &'a str,
-    /// Current message of the user.
+    /// Current user message.
     pub latest_input: &'a str,
 }
 

@@ -46,7 +46,7 @@ pub struct Template {
     pub contract: Option<Contract>,
     /// The prompt with its placeholders, without front matter and contract.
     pub body: String,
-    /// Line of the text on which the body begins, from 1.
+    /// Line of the text on which the body begins, counted from 1.
     pub body_line: usize,
 }
 
@@ -76,15 +76,15 @@ pub struct Contract {
 pub struct TemplateError {
     /// Name of the template.
     pub name: String,
-    /// Line of the text, from 1.
+    /// Line of the text, counted from 1.
     pub line: usize,
-    /// Column in characters, from 1.
+    /// Column in characters, counted from 1.
     pub column: usize,
     /// The problem at that place.
     pub message: String,
 }
 
-/// Kinds of places of templates, by their names in the client protocol.
+/// Kinds of places where templates are found, by their names in the client protocol.
 pub(crate) const SOURCES: [&str; 3] = ["project", "user", "built-in"];
 
 impl Source {
@@ -133,8 +133,8 @@ pub(crate) fn bare_name(name: &str) -> &str {
     name.strip_suffix(".md").unwrap_or(name)
 }
 
-/// Returns whether a name is allowed for a template. No allowed name leads out of the templates'
-/// folder.
+/// Returns whether a name is allowed for a template. No allowed name leads to a file outside the
+/// templates' folder.
 pub(crate) fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ');
     !name.is_empty()

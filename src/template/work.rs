@@ -28,7 +28,7 @@ struct Items {
 }
 
 impl Work {
-    /// Returns the same list, counted.
+    /// Returns the list, with its items counted as they are read.
     pub(super) fn counting(self: &Arc<Self>, list: Value) -> Value {
         Value::from_object(Counted { list, work: Arc::clone(self) })
     }

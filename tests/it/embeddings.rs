@@ -119,7 +119,10 @@ fn whatever_fails_words_still_find() {
     check_answer(|| Answer::new(404, r#"{"error": "no model"}"#), "check the url and the name");
     check_answer(|| Answer::new(307, "").header("Location", "http://127.0.0.1:1/"), "307");
     check_answer(|| Answer::new(200, "<html>hello</html>"), "not a list of embeddings");
-    check_answer(|| Answer::new(200, r#"{"data": []}"#), "0 embeddings came for 1 texts");
+    check_answer(
+        || Answer::new(200, r#"{"data": []}"#),
+        "the number of embeddings (0) is not that of the texts (1)",
+    );
     check_answer(|| Answer::new(200, r#"{"data": [{"embedding": []}]}"#), "an embedding is empty");
     check_answer(|| Answer::new(200, "{").header("Content-Length", "9"), "failed");
     check_answer(
@@ -318,7 +321,7 @@ fn a_chat_goes_on_by_words_alone_when_embeddings_fail_or_are_slow() {
         let status = client.notification("progress");
         assert_eq!(status["kind"], "status", "{status}");
         let text = status["text"].as_str().unwrap();
-        assert!(text.contains("by words only: failed: "), "{text}");
+        assert!(text.contains("by words only, since the embedding failed: "), "{text}");
     }
 }
 

@@ -124,13 +124,13 @@ async fn settings_out_of_range_and_unknown_strategies_are_refused() {
         "max-tokens is 1, but must be a whole number from 256 to 10000000"
     );
     let wrong = error(Conversation::builder("a").strategy("best")).await.to_string();
-    assert!(wrong.starts_with("no strategy \"best\"; existing: tiered, "), "{wrong}");
+    assert!(wrong.starts_with("no strategy \"best\"; the strategies are: tiered, "), "{wrong}");
     let twice = Conversation::builder("a").tool(Add::default()).tool(Add::default());
     assert!(matches!(error(twice).await, Error::Tool { .. }));
     let script = Conversation::builder("a").provider(Provider::scripted("answer = 1"));
     assert!(matches!(error(script).await, Error::Setting(_)));
     let unknown = error(Conversation::builder("a").tool(Add::default()).allow(["sub"])).await;
-    assert_eq!(unknown.to_string(), "the tool \"sub\" does not exist; existing: add");
+    assert_eq!(unknown.to_string(), "the tool \"sub\" does not exist; the tools are: add");
     let nowhere = error(Conversation::builder("a").state_folder("")).await;
     assert!(matches!(nowhere, Error::Setting(_)), "{nowhere}");
 }

@@ -17,6 +17,12 @@ pub(crate) const MAX_CALLS: usize = 16;
 /// Maximum time to wait for the user to allow a call; after that, the call is refused.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// Formats a number of rounds.
+fn rounds(count: u64) -> String {
+    let noun = if count == 1 { "round" } else { "rounds" };
+    format!("{count} {noun} of tool calls")
+}
+
 impl Chat {
     /// Returns the names, descriptions and schemas of the offered tools as one text; `None` without
     /// tools.
@@ -49,8 +55,8 @@ impl Chat {
                 () if last => (
                     Outcome::Refused,
                     format!(
-                        "a turn may have at most {} rounds of tool calls; answer without calling tools now",
-                        begun.max_rounds
+                        "a turn may have at most {}; answer without calling tools now",
+                        rounds(begun.max_rounds)
                     ),
                 ),
                 () if at >= MAX_CALLS => {
@@ -78,7 +84,8 @@ impl Chat {
         let offered = self.tools.iter().find(|tool| tool.name() == called.name);
         let Some(tool) = offered else {
             let names: Vec<&str> = self.tools.iter().map(|tool| tool.name()).collect();
-            let text = format!("there is no tool {}; existing: {}", called.name, names.join(", "));
+            let text =
+                format!("there is no tool {}; the tools are: {}", called.name, names.join(", "));
             return (Outcome::Failed, text);
         };
         let asked = match tool.understand(&called.arguments, &self.row).await {
@@ -207,5 +214,16 @@ impl Chat {
             }
         }));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounds;
+
+    #[test]
+    fn one_round_is_singular() {
+        let texts = [1, 8].map(rounds);
+        assert_eq!(texts, ["1 round of tool calls", "8 rounds of tool calls"]);
     }
 }

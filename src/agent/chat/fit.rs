@@ -130,7 +130,7 @@ impl Chat {
             kind: ErrorKind::ContextTooLong,
             provider: self.configured.name.clone(),
             model: String::new(),
-            what: format!("the model accepts {limit} tokens"),
+            what: format!("the model accepts only {limit} tokens"),
             retry_after: None,
             overflow: None,
         }

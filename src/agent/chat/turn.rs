@@ -34,7 +34,7 @@ impl Chat {
             return Ok(self.reply(begun, whole, Some(said.number)));
         }
         if let Some(why) = &self.embedded.failure {
-            self.status(format!("memories are searched by words only: {why}"));
+            self.status(format!("memories are searched by words only, since the embedding {why}"));
         }
         if begun.turn.summarized.is_some() {
             self.status("older turns were summarized".to_owned());

@@ -188,7 +188,8 @@ async fn kept(services: &Services, view: &NewNotes) -> Result<u64, EngineError> 
 }
 
 impl TurnNotes {
-    /// Returns the text that replaces the history, and the numbers of the messages that follow it.
+    /// Returns the text that replaces the history, and the numbers of the earlier messages that
+    /// stay in addition to it; `None` if the history stays.
     pub fn shown(&self) -> Option<(&str, &BTreeSet<u64>)> {
         self.taken.as_ref().map(|taken| (&*taken.text, &*taken.kept))
     }

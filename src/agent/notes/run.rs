@@ -19,7 +19,7 @@ use crate::template::{Source, Template};
 
 /// The reason why there are no notes.
 pub(super) enum Stopped {
-    /// No notes are needed.
+    /// No notes are to be taken: none are needed, or only the prompt is wanted.
     Raw,
     /// The current step failed.
     Failed(String),
@@ -84,7 +84,7 @@ impl<'a> NotesRun<'a> {
         Ok(View { text, tokens, kept: Arc::new(kept) })
     }
 
-    /// Asks the engine.
+    /// Runs an operation in the engine, and returns its result.
     async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
