@@ -71,7 +71,7 @@ impl Backpressure {
         }
     }
 
-    /// Marks the client stuck, as after a time-out.
+    /// Marks the client as stuck, as a time-out does.
     #[cfg(test)]
     pub(super) fn give_up(&self) {
         self.is_stuck.store(true, Ordering::Relaxed);

@@ -32,7 +32,10 @@ pub(super) async fn serve(
     let limit = server.tools().limits.max_message_bytes;
     let (writer, outbox) = Writer::new(writer, limit);
     if matches!(admission, Admission::Refused) {
-        tracing::warn!("turned away a client of another user: no secret is set up");
+        tracing::warn!(
+            "refused a client from another user or machine; set up a secret to admit such clients \
+            over TCP"
+        );
         return;
     }
     // Not a child of the server's token: calls accepted before the shutdown still run.

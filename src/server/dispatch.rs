@@ -21,8 +21,8 @@ use crate::value::Value;
 use crate::wire::dialect::Dialect;
 use crate::wire::message::{Id, Request, WireError};
 
-/// Maximum number of one client's large answers that are being made or are not read yet: one is
-/// written while the next is made. Further calls wait before they copy any content.
+/// Maximum number of one client's large answers that are being made or have not been read yet: one
+/// is written while the next is made. Further calls wait before they copy any content.
 const LARGE_ANSWERS: usize = 2;
 
 /// A call on its way to the dispatcher.
@@ -321,7 +321,7 @@ fn begin(method: &'static Method, call: Call, params: Value) -> Result<Step, Wir
         .unwrap_or_else(|_| Err(defect(method.name)))
 }
 
-/// Waits for room among calls of the same kind, or until the call is given up.
+/// Waits for a permit of `room`, or until the call is given up.
 async fn room_in<'a>(room: &'a Semaphore, reply: &Reply) -> Result<SemaphorePermit<'a>, WireError> {
     let acquired = reply.unless_given_up(room.acquire()).await?;
     // The semaphores are never closed.

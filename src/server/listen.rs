@@ -23,8 +23,8 @@ pub(crate) struct UnixSocket {
 }
 
 impl UnixSocket {
-    /// Binds the socket and replaces one that a dead server left. Creates a missing folder as a
-    /// private one, and gives only this user access to the socket.
+    /// Binds the socket and replaces one that a dead server left. Creates its folder as a private
+    /// one if there is none, and gives only this user access to the socket.
     ///
     /// # Errors
     /// Fails with `AddrInUse` if a server listens there, and with the error of the operating system
@@ -123,7 +123,7 @@ pub(crate) fn serve_stream(server: &Server, (stream, peer): Arrived, secret: Opt
 pub(crate) type Arrived = (TcpStream, SocketAddr);
 
 /// Relays TCP clients of the same user to the server that listens on a Unix socket. `first` is a
-/// client that has connected already. Returns when that server no longer answers, with the client
+/// client that has already connected. Returns when that server no longer answers, with the client
 /// that it did not answer.
 pub(crate) async fn relay_tcp(
     listener: &TcpListener,
@@ -153,7 +153,7 @@ pub(crate) async fn relay_tcp(
 async fn relay(mut stream: TcpStream, peer: SocketAddr, mut server: UnixStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     if matches!(tcp_admission(peer, stream.local_addr()?, None), Admission::Refused) {
-        tracing::warn!("turned away a client of another user or machine");
+        tracing::warn!("refused {peer}: a client from another user or machine");
         return Ok(());
     }
     keep_asking(&stream)?;

@@ -35,8 +35,8 @@ use crate::agent;
 use crate::engine::{self, Caller, Engine, Handle};
 use crate::rpc::{self, Tools};
 
-/// Number of commits that a subscriber may lag behind. If it lags further behind, it misses their
-/// events.
+/// Number of commits that a subscriber may lag behind. If it lags further behind, it misses the
+/// events of the oldest commits.
 const EVENT_BACKLOG: usize = 256;
 /// Buffer size of an in-process connection in each direction, in bytes.
 const MEMORY_BUFFER: usize = 1 << 20;
@@ -128,7 +128,7 @@ impl Server {
         self.tasks.track_future(connection).await;
     }
 
-    /// Returns the client's end of an in-process connection.
+    /// Opens an in-process connection, and returns the client's end of it.
     pub fn memory(&self) -> DuplexStream {
         let (near, far) = tokio::io::duplex(MEMORY_BUFFER);
         let (reader, writer) = tokio::io::split(far);
@@ -149,7 +149,7 @@ impl Server {
         self.tools.turns.close();
         if tokio::time::timeout(FAREWELL, self.tools.turns.wait()).await.is_err() {
             tracing::warn!(
-                "gave up on a model's answer that was still coming in; it is not stored"
+                "gave up on a model's answer that was not complete; the answer is not stored"
             );
         }
         self.tasks.close();

@@ -104,7 +104,7 @@ pub(super) fn is_wanted(event: &Event, wanted: &Subscription) -> bool {
         }
 }
 
-/// Returns whether a call of the subscribed connection changed a manager.
+/// Returns whether the event is a change to a manager by a call of the subscribed connection.
 fn is_own(event: &Event, wanted: &Subscription) -> bool {
     matches!(event, Event::ContextChanged { by, .. } if *by == wanted.caller)
 }
@@ -130,7 +130,7 @@ fn topic(event: &Event) -> Option<Topic> {
 }
 
 /// Builds the notification of an event; `None` for an event that only counts in the statistics.
-/// `is_own` is true if the notified connection alone changed a manager.
+/// `is_own` is true if all changes to the manager were made by the notified connection.
 pub(super) fn notification(event: &Event, is_own: bool) -> Option<Outgoing> {
     Some(Outgoing::Notify(topic(event)?.name(), params(event, is_own)?))
 }

@@ -137,7 +137,7 @@ impl Reader {
             Entry::Message => self.message(message, framed).await,
             Entry::Secret => true,
             Entry::Stranger => {
-                tracing::warn!("turned away a client without the right secret");
+                tracing::warn!("refused a client that did not send the right secret");
                 false
             }
         }
@@ -145,7 +145,7 @@ impl Reader {
 
     /// Ends the connection without an answer, because the other side is not a client.
     fn turn_away(&self) -> bool {
-        tracing::warn!("ended a TCP connection: it sent something that is not a message");
+        tracing::warn!("ended a TCP connection: the client sent something that is not a message");
         false
     }
 
