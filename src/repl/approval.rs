@@ -17,7 +17,7 @@ use crate::value::Value;
 /// stands for.
 const RESTARTS: [(&str, &str, Decision); 3] = [
     ("ALLOW", "Allow this action once.", Decision::Once),
-    ("ALWAYS", "Allow this action and all like it from now on.", Decision::Always),
+    ("ALWAYS", "Allow this action and all similar ones from now on.", Decision::Always),
     ("*ABORT", "Refuse this action.", Decision::Refuse),
 ];
 /// Time that a client may take to confirm that it has processed earlier messages. A client that
@@ -34,7 +34,7 @@ pub(super) struct Questions {
     /// Open yes-or-no questions and pings, by tag.
     confirmations: Mutex<HashMap<i64, oneshot::Sender<bool>>>,
     next_tag: AtomicI64,
-    /// True once the client did not answer a ping in time.
+    /// True once the client has failed to answer a ping in time.
     is_silent: AtomicBool,
 }
 
@@ -121,7 +121,7 @@ impl Questions {
         }
     }
 
-    /// Answers the question of a thread with a refusal, like [`restart`](Self::restart).
+    /// Answers the question of a thread with a refusal; see [`restart`](Self::restart).
     pub(super) fn refuse(&self, thread: Option<i64>) -> bool {
         self.restart(thread, RESTARTS.len())
     }

@@ -154,7 +154,7 @@ impl Repls {
         list([list(prompt), list([text(PACKAGE), self.directory()])])
     }
 
-    /// Evaluates a form in a task, and answers when the evaluation is done.
+    /// Evaluates a form in a task of its own, which answers when the evaluation is done.
     fn later<F>(&self, id: i64, evaluate: impl FnOnce(Arc<Shared>) -> F)
     where
         F: Future<Output = Outcome> + Send + 'static,
@@ -232,7 +232,7 @@ impl Repls {
     }
 }
 
-/// Returns whether the form does nothing here and its answer is always `nil`.
+/// Returns whether the function does nothing here, so that its answer is always `nil`.
 fn is_nothing(name: &str) -> bool {
     const NOTHING: [&str; 16] = [
         "slynk-add-load-paths",

@@ -1,7 +1,7 @@
 //! The REPLs that SLY and SLIME show. Typed text is a message to the model, or a command.
 //!
-//! Each connection with this protocol has one [`Repls`]. This module calls methods by their names,
-//! and sees the client only as an [`Editor`].
+//! Each connection of SLY or SLIME has one [`Repls`]. This module calls methods by their names, and
+//! sees the client only as an [`Editor`].
 
 mod agent_q;
 mod approval;
@@ -31,7 +31,7 @@ use crate::rpc::{Answerer, Caller, ReplSettings};
 use crate::value::Value;
 use crate::wire::message::{Talk, WireError};
 
-/// Package that prompts and symbols name.
+/// Name of the package in prompts and symbols.
 const PACKAGE: &str = "contexture";
 
 /// The client of a REPL.
@@ -60,7 +60,7 @@ struct Shared {
     /// Directory to which file names are relative.
     directory: Mutex<PathBuf>,
     questions: Questions,
-    /// What agent-q's package has asked for.
+    /// The turn that agent-q's package asked for last.
     asked: agent_q::Asked,
     /// Place of the connection's session.
     place: Arc<Place>,
@@ -126,7 +126,7 @@ impl Repls {
         Self { shared: Arc::new(shared), repls: BTreeMap::new(), of_slime: None, next: 1 }
     }
 
-    /// Handles a message of the client. Returns false if the connection must end.
+    /// Handles a message from the client. Returns false if the connection must end.
     ///
     /// # Panics
     /// Panics outside of a tokio runtime.
@@ -202,8 +202,8 @@ impl Repls {
         }
     }
 
-    /// Stops the current input of the REPL with this thread or, if no REPL has this thread, the
-    /// current inputs of all REPLs.
+    /// Stops the current input of the REPL with this thread. If no REPL has this thread, stops the
+    /// current inputs of all REPLs and the turn of agent-q's package.
     fn interrupt(&self, thread: &Value) {
         let number = match thread {
             Value::Int(number) => Some(*number),

@@ -21,7 +21,7 @@ pub(super) struct Asked {
     checkpoint: Value,
 }
 
-/// Takes a checkpoint before a question, to which [`again`] goes back.
+/// Takes a checkpoint before a question, so that [`again`] can go back to it.
 pub(super) async fn before(
     shared: &Shared,
     session: &Session,
@@ -42,7 +42,7 @@ pub(super) async fn before(
 /// Goes back to the checkpoint before the question, and returns the question to be asked again. The
 /// items of the context stay as they are.
 pub(super) async fn again(shared: &Shared, asked: Option<Asked>) -> Result<Asked, WireError> {
-    let asked = asked.ok_or_else(|| refusal("nothing was asked here yet"))?;
+    let asked = asked.ok_or_else(|| refusal("nothing has been asked here yet"))?;
     if asked.checkpoint == Value::Nil {
         return Ok(asked);
     }

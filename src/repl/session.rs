@@ -134,7 +134,8 @@ impl Place {
     }
 }
 
-/// Returns the managers of the layers that a place has.
+/// Opens the layers of a place (a file or folder), and returns their managers; see the method
+/// `open-layers`.
 pub(super) async fn layers<const N: usize>(
     shared: &Shared,
     place: [(&str, Value); N],

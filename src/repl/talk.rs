@@ -1,5 +1,5 @@
-//! Commands about the conversation: its session, model, template and tools, and whose context it
-//! shows.
+//! Commands about the conversation: its session, model, template and tools, and the place whose
+//! items the model sees.
 
 use super::lisp::{items, name_of, refusal, string_at, text, texts};
 use super::session::{self, Place, Session};
@@ -25,7 +25,7 @@ pub(super) async fn session(shared: &Shared, place: &Place, name: &str) -> Said 
         }));
     }
     if place.switch(shared, name).await? {
-        return Ok(format!("; this is the session {} now\n", visible(name)));
+        return Ok(format!("; this is now the session {}\n", visible(name)));
     }
     place.begin_here(shared, name).await?;
     Ok(format!("; the session {} begins\n", visible(name)))
@@ -102,17 +102,17 @@ pub(super) async fn template(shared: &Shared, session: Session, name: &str) -> S
         }
         "off" => {
             shared.call("configure-session", [of_session, ("manage", Value::Nil)]).await?;
-            Ok("; no notes are taken\n".to_owned())
+            Ok("; notes are no longer taken\n".to_owned())
         }
         name => {
             let params = [of_session, ("template", text(name)), ("manage", Value::Bool(true))];
             shared.call("configure-session", params).await?;
-            Ok(format!("; notes are taken with the template {}\n", visible(name)))
+            Ok(format!("; notes are now taken with the template {}\n", visible(name)))
         }
     }
 }
 
-/// Lists the tools that models may call, or changes which tools these are.
+/// Lists the tools that models may call, changes this list, or changes which tools need permission.
 pub(super) async fn tools(shared: &Shared, session: Session, text_given: &str) -> Said {
     let settings = settings(shared, &session).await?;
     let allowed: Vec<String> = names(&settings, "allowed-tools");
