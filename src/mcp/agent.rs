@@ -17,7 +17,7 @@ pub(super) struct Agent {
     pub(super) project: Option<String>,
 }
 
-/// Returns the agent of a request.
+/// Returns the agent that sent a request.
 pub(super) fn agent_of(context: &RequestContext<RoleServer>) -> Agent {
     Agent::new(context.client_info())
 }

@@ -34,7 +34,8 @@ pub(super) enum Trouble {
 /// the body.
 pub(super) fn sized(head: &str, body: &str) -> String {
     let body = body.trim_end();
-    format!("{head} · about {} tokens\n\n{body}\n", Estimate.count(body))
+    let tokens = count(Estimate.count(body) as usize, "token");
+    format!("{head} · about {tokens}\n\n{body}\n")
 }
 
 /// Returns the beginning of a text, of at most about [`MAX_SHOWN`] tokens, and its number of lines.

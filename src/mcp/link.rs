@@ -48,8 +48,8 @@ impl Link {
         }
     }
 
-    /// Names the agent, unless its name is known. The server is told the name in each connection,
-    /// before the first call.
+    /// Names the agent, unless its name is already known. The server is told the name over each
+    /// connection, before the first call.
     pub(super) fn introduce(&self, agent: impl FnOnce() -> Agent) {
         self.agent.get_or_init(agent);
     }
@@ -64,7 +64,7 @@ impl Link {
     }
 
     /// Begins to watch the tools if somebody wants to know of changes. Does nothing if they are
-    /// already watched, unless the server `is_new`.
+    /// already watched, unless the connection goes to a new server (`is_new`).
     pub(super) async fn watch_tools(&self, is_new: bool) {
         if let Some(due) = self.watch.due(is_new).await
             && let Ok(stream) = self.dial.dial().await
@@ -82,7 +82,8 @@ impl Link {
         Ok(())
     }
 
-    /// Calls a method of the server and decodes its result.
+    /// Calls a method of the server and decodes its result. Waits at most [`LONGEST_WAIT`] for each
+    /// reply.
     pub(super) async fn call<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -99,8 +100,8 @@ impl Link {
         reply.result()
     }
 
-    /// Calls a method over a connection of its own, so that other calls continue meanwhile. Waits
-    /// as long as the server waits for the reply, or until the agent gives up.
+    /// Calls a method over a connection of its own, so that other calls continue meanwhile. Has no
+    /// time limit. If the agent gives up before the reply, cancels the call on the server.
     pub(super) async fn call_apart<T: DeserializeOwned>(
         &self,
         method: &str,

@@ -37,10 +37,10 @@ pub(super) struct Now {
     pub(super) late_editors: u64,
 }
 
-/// Digests of the items in the form in which an agent is shown them, by item id.
+/// Digests of items as an agent sees them, by item id.
 pub(super) type Digests = BTreeMap<String, String>;
 
-/// An item in a record.
+/// An item with its digest, as the server lists it.
 #[derive(Deserialize)]
 struct Item {
     id: String,

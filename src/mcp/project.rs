@@ -24,7 +24,8 @@ pub(crate) struct Projects {
     named: Option<PathBuf>,
     /// Folder in which the program was started; `None` if that says nothing about the agent.
     folder: Option<PathBuf>,
-    /// Projects of the client's roots, or else of the folder; `None` until the client was asked.
+    /// Projects of the client's roots, or else of the folder; `None` until the client has been
+    /// asked.
     roots: Mutex<Option<Vec<Project>>>,
 }
 
@@ -99,10 +100,11 @@ impl Projects {
         context: &RequestContext<RoleServer>,
     ) -> Result<Project, Trouble> {
         let known = self.known(context).await;
-        let Some(asked) = asked else {
-            let advice = "no project is named; the user can add ?project=DIR to the address";
-            return known.into_iter().next().ok_or_else(|| Trouble::Wrong(advice.into()));
+        let Some(first) = known.first() else {
+            let advice = "no project is named; ask the user to add ?project=DIR to the address";
+            return Err(Trouble::Wrong(advice.into()));
         };
+        let Some(asked) = asked else { return Ok(first.clone()) };
         let path = true_name(Path::new(asked));
         let is_it = |project: &&Project| {
             project.label() == asked || (asked.starts_with('/') && path.starts_with(&project.root))

@@ -32,7 +32,9 @@ pub(super) async fn get(
             let session = session.filter(|name| !name.is_empty()).map(str::to_owned);
             handoff::answer(asked, handoff::Arguments { session }).await
         }
-        other => Err(Trouble::Wrong(format!("no prompt {other:?}; existing: context, handoff"))),
+        other => {
+            Err(Trouble::Wrong(format!("no prompt {other:?}; the prompts are: context, handoff")))
+        }
     };
     let text = text.map_err(|trouble| ErrorData::invalid_params(trouble.to_string(), None))?;
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))

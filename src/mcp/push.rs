@@ -2,8 +2,8 @@
 //!
 //! The server records a push before the agent gets it, and keeps the record before that one. The
 //! caller says which push the agent received last. Therefore, a push that was recorded and then
-//! lost is made again, and no push is made twice, even if the server or the caller is killed at any
-//! point.
+//! lost is made again, but a push that was received is not, even if the server or the caller is
+//! killed at any point.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,8 +17,8 @@ use super::marked::{Digests, Now, digests, left_out, named, rendered};
 use super::project::Project;
 use crate::visible::visible_lines;
 
-/// Maximum number of bytes of a hook's push, as JSON. Claude Code cuts off more than 10,000
-/// characters, and Codex more than 2,500 times 4 bytes.
+/// Maximum number of bytes of a hook's push, as JSON. Claude Code cuts a text after 10,000
+/// characters, and Codex after 10,000 bytes (2,500 tokens of 4 bytes).
 pub(crate) const ROOM_OF_A_HOOK: usize = 9_700;
 /// Maximum sizes, in tokens, of the facts that are given back after a compaction: first for the
 /// statements, then for the commands, paths and figures. Agents' own summaries lose commands, paths
@@ -123,8 +123,8 @@ struct Ledger {
 }
 
 impl AgentSession<'_> {
-    /// Records what changed in the project of a folder since the last push, and returns it. If the
-    /// server ends meanwhile, tries once more.
+    /// Records a push with what changed in the project of a folder since the last push, and returns
+    /// the push. Tries once more if the server ends meanwhile or refuses.
     ///
     /// # Errors
     /// The reason in words, if the server does not answer or cannot be reached.
@@ -173,7 +173,7 @@ impl AgentSession<'_> {
     }
 
     /// Asks for the items that the session has after the push `received`, for those to send with
-    /// its next prompt, and for those marked now, with unsaved text.
+    /// its next prompt, and for those marked now, including unsaved text.
     pub(super) async fn before(
         &self,
         link: &Link,
@@ -241,7 +241,8 @@ impl AgentSession<'_> {
 }
 
 impl Pushed {
-    /// Returns the items for the next prompt as a text of at most `room` characters of JSON.
+    /// Returns the items for the next prompt as a text of at most `room` bytes of JSON. If they do
+    /// not fit, the text only names them.
     pub(super) async fn sent(&self, link: &Link, room: usize) -> Result<Sent, Trouble> {
         if self.next.is_empty() {
             return Ok(Sent::default());
@@ -267,8 +268,8 @@ impl Sent {
     }
 }
 
-/// Renders items in a frame, within `room` characters of JSON, with smaller and smaller budgets.
-/// Returns the text and the tokens of the items; `None` if they do not fit.
+/// Renders items in a frame, within `room` bytes of JSON, with smaller and smaller budgets. Returns
+/// the text and the tokens of the items; `None` if they do not fit.
 async fn fitting(
     link: &Link,
     managers: &[String],
@@ -326,8 +327,8 @@ impl Change {
         self.changed.is_empty() && self.gone.is_empty()
     }
 
-    /// Returns the change as a text of at most `room` characters of JSON. If the items do not fit,
-    /// they are cut, and the text says how to get all. Also returns the items that the text shows.
+    /// Returns the change as a text of at most `room` bytes of JSON. If the items do not fit, they
+    /// are cut, and the text says how to get all. Also returns the items that the text shows.
     async fn text(
         &self,
         link: &Link,

@@ -24,7 +24,7 @@ impl Watch {
     }
 
     /// Returns the watch if it must begin: somebody wants to know of changes, and either the tools
-    /// are not watched yet or the server `is_new`.
+    /// are not being watched or the server `is_new`.
     pub(super) async fn due(&self, is_new: bool) -> Option<Due<'_>> {
         if self.changed.receiver_count() == 0 {
             return None;

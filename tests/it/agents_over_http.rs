@@ -164,6 +164,8 @@ fn an_agent_with_the_token_sees_the_project_that_its_address_names() {
     for query in ["", "?project=", "?project=relative", "?project=/no/such/folder"] {
         let text = site.tool(query, "context", json!({}));
         assert!(text.contains("no project is named"), "{text}");
+        let text = site.tool(query, "context", json!({ "project": "one" }));
+        assert!(text.contains("no project is named"), "{text}");
     }
     assert!(site.ask("", "tools/list", json!({})).contains("handoff"));
     // Earlier versions of the protocol, with a session.

@@ -16,9 +16,9 @@ use crate::mcp::push::{AgentSession, Sent, Shown};
 
 /// Default budget, in tokens.
 const DEFAULT_BUDGET: u64 = 8_000;
-/// Number of answers that are remembered, to find the changes since then.
+/// Maximum number of answers that are remembered, to find the changes since one of them.
 const ANSWERS_KEPT: usize = 64;
-/// Maximum number of characters for the items that the user sends with a prompt.
+/// Maximum size, in bytes of JSON, of the items that the user sends with a prompt.
 const MOST_SENT: usize = 30_000;
 
 #[derive(Deserialize, JsonSchema, Default)]
@@ -39,13 +39,13 @@ impl Arguments {
     }
 }
 
-/// The answers that this agent was given.
+/// The latest answers that were given to one agent, or over HTTP to all agents.
 pub(in crate::mcp) struct Given {
-    /// Name of the conversation, unique among all processes.
+    /// Beginning of the ids of sessions, different for each process.
     name: String,
     /// The answers, newest last.
     answers: Mutex<VecDeque<Answer>>,
-    /// Number of the last recorded answer, for each agent and session.
+    /// Number of the last push that was recorded for an answer, by agent and session.
     recorded: Mutex<HashMap<(String, String), u64>>,
 }
 
@@ -61,7 +61,7 @@ struct Answer {
     revision: u64,
     project: String,
     budget: u64,
-    /// The items at that time.
+    /// Digests of the items when the answer was given.
     digests: Digests,
     left_out: Vec<Verdict>,
 }

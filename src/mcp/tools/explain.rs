@@ -46,7 +46,8 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
 async fn item(asked: &Asked<'_>, project: &Project, id: &str) -> Result<String, Trouble> {
     let found = context::outcome(asked, project).await?.into_iter().find(|it| it.id == id);
     let found = found.ok_or_else(|| {
-        let message = format!("no item {id} is marked in this project; `context` lists them");
+        let message =
+            format!("no item {id} is marked in this project; `context` lists the marked items");
         Trouble::Wrong(message)
     })?;
     Ok(format!("{id} · {} · {} tokens: {}\n", found.fate, found.tokens, found.reason))
@@ -72,7 +73,7 @@ async fn window(asked: &Asked<'_>, project: &Project, id: &str) -> Result<String
     let params = json!({ "session": session.id, "limit": 1 });
     let windows: Option<Vec<Window>> = asked.link.call("explain_window", params).await?;
     let Some(window) = windows.into_iter().flatten().next() else {
-        return Ok(format!("no window of {id} was built since the server started\n"));
+        return Ok(format!("no window of {id} has been built since the server started\n"));
     };
     let parts = window.parts.into_iter().flatten().filter(|part| part.fate != "kept");
     let line = |part: Part| {

@@ -40,6 +40,7 @@ pub(in crate::mcp) async fn of(
     let ledger: Ledger = asked.link.call("session_ledger", params).await?;
     let left_out = match ledger.left_out {
         0 => String::new(),
+        1 => " · 1 fact did not fit; `search` finds it".to_owned(),
         more => format!(" · {more} facts did not fit; `search` finds them"),
     };
     let messages = count(ledger.messages, "message");

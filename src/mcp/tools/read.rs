@@ -67,7 +67,7 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
     Ok(text.shown())
 }
 
-/// Reads an item of the project's layers.
+/// Reads an item that is marked in the project.
 pub(in crate::mcp) async fn item(
     asked: &Asked<'_>,
     project: &Project,
@@ -78,7 +78,8 @@ pub(in crate::mcp) async fn item(
     let params = json!({ "managers": managers, "ids": [id] });
     let items: Option<Vec<Item>> = asked.link.call("list_items", params).await?;
     let item = items.into_iter().flatten().next().ok_or_else(|| {
-        let message = format!("no item {id} is marked in this project; `context` lists them");
+        let message =
+            format!("no item {id} is marked in this project; `context` lists the marked items");
         Trouble::Wrong(message)
     })?;
     let name = item.metadata["filename"].as_str().map(|name| project.relative(name));
@@ -99,7 +100,9 @@ async fn message(
     let params = json!({ "session": session.id, "ids": [message], "view": "log" });
     let found: Option<Vec<Message>> = asked.link.call("get_messages", params).await?;
     let found = found.into_iter().flatten().next();
-    let said = found.ok_or_else(|| Trouble::Wrong(format!("no {message} in {}", session.id)))?;
+    let said = found.ok_or_else(|| {
+        Trouble::Wrong(format!("there is no message {message} in {}", session.id))
+    })?;
     let head = format!("{}/{message} · {} · {} tokens", session.id, said.role, said.tokens);
     Ok(Text { head, content: said.content, first_line: 1 })
 }
