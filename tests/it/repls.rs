@@ -292,9 +292,9 @@ fn commands_choose_the_session_its_context_its_model_and_its_tools() {
     assert!(sly.shows("/redo").contains("redone"));
     assert!(sly.shows("/context").contains("2 items"));
     assert!(sly.shows("/template").contains("freeform-chat"));
-    assert!(sly.shows("/template freeform-chat").contains("notes are taken"));
+    assert!(sly.shows("/template freeform-chat").contains("notes are now taken"));
     assert!(sly.shows("/template").contains("* freeform-chat"));
-    assert!(sly.shows("/template off").contains("no notes"));
+    assert!(sly.shows("/template off").contains("notes are no longer taken"));
     assert!(sly.shows("/model some-model").contains("uses some-model now"));
     assert!(sly.shows("/model").contains("some-model"));
     assert!(sly.shows("/tools").contains("no tools"));
@@ -313,7 +313,7 @@ fn retrying_takes_the_place_of_the_last_question() {
     let mut client = server.tcp(Dialect::Native);
     let mut sly = Sly::new(&server);
     sly.repl(7);
-    assert!(sly.shows("/retry").contains("nothing was asked"));
+    assert!(sly.shows("/retry").contains("nothing has been asked"));
     let session = sly.types([1, 7], "one");
     sly.types([1, 7], "two");
     sly.types([1, 7], "/retry");
