@@ -1,4 +1,4 @@
-//! A change of one manager, as data: the slots before and after.
+//! A change to one manager, as data: the slots before and after.
 //!
 //! Every operation is planned as a [`Change`], stored, and then applied. Undoing a change applies
 //! its [`inverse`](Change::inverse), so one mechanism undoes every operation.
@@ -21,7 +21,7 @@ pub struct Slot {
     pub item: Arc<Item>,
 }
 
-/// The change of one item.
+/// The change to one item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SlotChange {
     /// Slot before the change; `None` if the item was not there.
@@ -37,7 +37,7 @@ pub struct Settings {
     pub max_items: usize,
 }
 
-/// The change of a named set of items.
+/// A change to a named set of items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetChange {
     /// Name of the set.
@@ -57,17 +57,17 @@ pub struct Change {
     pub slots: Vec<SlotChange>,
     /// Settings before and after, if they differ.
     pub settings: Option<(Settings, Settings)>,
-    /// The named set that was saved, replaced or dropped.
+    /// The named set that was saved, replaced or dropped, if any.
     pub set: Option<SetChange>,
     /// Version that the change gives the manager; 0 while it is only planned.
     pub version: u64,
-    /// Name of the other manager, if items were moved to it or from it.
+    /// Name of the other manager, if items were moved to or from another manager.
     pub partner: Option<String>,
 }
 
 impl Change {
-    /// Method of changes in which items follow their sources. `undo` does not count such a change
-    /// as a step.
+    /// Method recorded for changes in which items only follow their sources. `undo` does not count
+    /// such a change as a step.
     pub const FOLLOW: &str = "refresh";
 
     /// Creates an empty change, made by `method`.
@@ -127,7 +127,7 @@ impl Change {
         self.slots.push(SlotChange { before: Some(slot.clone()), after: None });
     }
 
-    /// Records that `before` becomes `after`.
+    /// Records that `before` becomes `after`. Records nothing if they are equal.
     pub fn turn(&mut self, before: &Slot, after: Slot) {
         if *before != after {
             self.slots.push(SlotChange { before: Some(before.clone()), after: Some(after) });

@@ -1,4 +1,4 @@
-//! Selects items by type and origin, up to a maximum number.
+//! Selects items by type or origin, up to a maximum number.
 
 use super::item::{Item, Kind, Origin};
 
@@ -13,7 +13,7 @@ pub struct TypeName {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name:?} is not a type or origin; valid names are {}", valid_names().join(", "))]
 pub struct UnknownType {
-    /// Name that was given.
+    /// The given name.
     pub name: String,
 }
 
@@ -44,8 +44,8 @@ pub(crate) fn valid_names() -> Vec<&'static str> {
     names
 }
 
-/// Returns the most recent `limit` items that match one of `types`, oldest first like `items`. An
-/// empty `types` matches every item.
+/// Returns the most recent `limit` items that match one of `types`, in the order of `items`, which
+/// is oldest first. An empty `types` matches every item.
 pub(crate) fn select<T>(
     items: impl IntoIterator<Item = T>,
     types: &[TypeName],

@@ -9,11 +9,11 @@ pub use crate::ids::ItemId;
 use crate::names::names;
 use crate::value::{Key, Value};
 
-/// One version of a marked text. An item never changes: an update makes another `Item` with the
-/// same id and timestamp.
+/// One version of an item. A version never changes: an update makes another `Item` with the same id
+/// and timestamp.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
-    /// Id of the item. Unique over all managers and restarts.
+    /// Id of the item. Unique across all managers and restarts.
     pub id: ItemId,
     /// Type of the content.
     pub kind: Kind,
@@ -74,7 +74,7 @@ names! {
         Symbol => "symbol",
         /// A REPL's inputs and values.
         Repl => "repl",
-        /// A diagnostic of a checker or compiler.
+        /// A diagnostic from a checker or compiler.
         Diagnostic => "diagnostic",
         /// A debugger's condition and backtrace.
         Debugger => "debugger",
@@ -113,8 +113,8 @@ impl Item {
         self.metadata.text(STALE).filter(|_| self.live)
     }
 
-    /// Returns the time of the text in Unix seconds: for a snapshot, the time that the client gave;
-    /// for a stale item, the time when its text was taken. `None` for other items.
+    /// Returns the time of the text in Unix seconds: for a snapshot, the time in its metadata; for
+    /// a stale item, the time when its text was taken. `None` for other items.
     pub fn as_of(&self) -> Option<i64> {
         match self.metadata.get(AS_OF) {
             Some(Value::Int(seconds)) => Some(*seconds),
@@ -132,11 +132,11 @@ impl Item {
 pub(crate) const STALE: &str = "stale";
 /// Metadata name for the time of a snapshot, in Unix seconds.
 pub(crate) const AS_OF: &str = "as-of";
-/// Metadata name that is true for text of a buffer with unsaved edits.
+/// Metadata name whose value is true for text from a buffer with unsaved edits.
 pub(crate) const UNSAVED: &str = "unsaved";
 
 impl Kind {
-    /// Returns the name in a heading, with each part capitalised: `Repl-History`.
+    /// Returns the name for headings, with each part capitalized: `Repl-History`.
     pub fn title(self) -> &'static str {
         match self {
             Self::Code => "Code",
@@ -181,9 +181,9 @@ impl Metadata {
         "as-of",
     ];
 
-    /// Creates metadata from what a client gave. Names that the server understands are spelled in
-    /// kebab-case, and other names as the client spelled them; if names are equal, the first one
-    /// counts.
+    /// Creates metadata from what a client gave. Spells the names that the server understands in
+    /// kebab-case, and keeps the client's spelling of all others. If names are equal, keeps only
+    /// the first entry.
     pub fn of(given: impl IntoIterator<Item = (Key, Value)>) -> Self {
         let mut entries: Vec<(Key, Value)> = Vec::new();
         let mut seen = HashSet::new();
@@ -253,7 +253,8 @@ impl Metadata {
         self.text("origin").and_then(Origin::from_name)
     }
 
-    /// Returns the file's name to show: relative to `:project` if that folder contains the file.
+    /// Returns the name of the file for display: relative to `:project` if that folder contains the
+    /// file.
     pub fn display_name(&self) -> Option<&str> {
         let name = self.filename()?;
         let inside = self

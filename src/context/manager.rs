@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::change::{Change, Settings, Slot, SlotChange};
 use super::item::{Item, ItemId};
 
-/// Default capacity of a manager.
+/// Default capacity of a manager that belongs to no place or session.
 pub(crate) const DEFAULT_CAPACITY: usize = 50;
 /// Largest capacity that can be configured.
 pub(crate) const MAX_CAPACITY: usize = 1000;
@@ -20,11 +20,8 @@ const RANK_STEP: i64 = 1 << 20;
 /// The reason why an operation was refused. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ManagerError {
-    /// Evicting every unpinned item would not make enough room.
-    #[error(
-        "{adding} more items do not fit: the manager holds at most {capacity} items, and {pinned} \
-         are pinned; unpin or remove some, or raise :max-items with configure-manager"
-    )]
+    /// The items do not fit, even if every unpinned item is evicted.
+    #[error("{}", no_room(*.adding, *.capacity, *.pinned))]
     CapacityFull {
         /// Number of items to add.
         adding: usize,
@@ -44,6 +41,23 @@ pub enum ManagerError {
     /// The manager has no item with this id.
     #[error("there is no item {0} in the manager")]
     NoSuchItem(ItemId),
+}
+
+/// Says why items do not fit, and what can be done about it.
+fn no_room(adding: usize, capacity: usize, pinned: usize) -> String {
+    let more = if adding > capacity { "" } else { " more" };
+    let (item, does) = if adding == 1 { ("item", "does") } else { ("items", "do") };
+    let most = if capacity == 1 { "1 item".to_owned() } else { format!("{capacity} items") };
+    let (are_pinned, way_out) = match pinned {
+        0 if adding > capacity => (String::new(), ""),
+        0 => (String::new(), "remove some, or "),
+        1 => (", and 1 is pinned".to_owned(), "unpin or remove some, or "),
+        _ => (format!(", and {pinned} are pinned"), "unpin or remove some, or "),
+    };
+    format!(
+        "{adding}{more} {item} {does} not fit: the manager holds at most {most}{are_pinned}; \
+         {way_out}raise :max-items with configure-manager"
+    )
 }
 
 /// The new place of an item.
@@ -101,7 +115,7 @@ impl Manager {
         self.slots.is_empty()
     }
 
-    /// Returns the total tokens of all items.
+    /// Returns the total number of tokens in all items.
     pub fn tokens(&self) -> u64 {
         self.tokens
     }
@@ -121,10 +135,11 @@ impl Manager {
         self.slots.get(self.ranks.get(&id)?)
     }
 
-    /// Plans to append the items in order. The oldest unpinned items make room.
+    /// Plans to append the items in order, and to evict the oldest unpinned items if there is no
+    /// room.
     ///
     /// # Errors
-    /// [`ManagerError::CapacityFull`] if that would evict one of the new items.
+    /// [`ManagerError::CapacityFull`] if there is no room even after evicting every unpinned item.
     pub fn plan_add(&self, method: &str, arrivals: Vec<Arrival>) -> Result<Change, ManagerError> {
         let mut change = Change::by(method);
         let excess = (self.len() + arrivals.len()).saturating_sub(self.settings.max_items);
@@ -157,7 +172,7 @@ impl Manager {
         Ok(change)
     }
 
-    /// Plans the replacement of all items with the given ones.
+    /// Plans to replace all items with the given ones.
     ///
     /// # Errors
     /// [`ManagerError::CapacityFull`] if there are more items than the capacity allows.

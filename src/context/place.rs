@@ -24,7 +24,7 @@ const USUAL_PORTS: [(&str, &str); 4] =
 pub(crate) enum Kind {
     /// A project.
     Project,
-    /// A folder in no project.
+    /// A folder outside of any project.
     Folder,
     /// A file.
     File,
@@ -46,7 +46,7 @@ pub(crate) struct Place<'a> {
 impl Kind {
     const ALL: [Self; 4] = [Self::Project, Self::Folder, Self::File, Self::Buffer];
 
-    /// Returns the prefix of the names of managers of such places.
+    /// Returns the prefix of the names of managers that stand for places of this kind.
     fn prefix(self) -> &'static str {
         match self {
             Self::Project => "project:",
@@ -158,6 +158,7 @@ pub(crate) fn capacity(manager: &str, others: usize) -> usize {
 
 /// Returns the normal form of a remote's address, which is the same for all ways to write the
 /// address: without scheme, user, password, usual port and `.git`, and with the host in lower case.
+/// Returns `None` if nothing is left.
 pub(crate) fn normal_remote(address: &str) -> Option<String> {
     let address: String = address.split_whitespace().collect::<Vec<_>>().join("%20");
     let (host, path) = match address.split_once("://") {

@@ -18,14 +18,14 @@ names! {
     }
 }
 
-/// The result of adding a live item that is already there.
+/// The result of adding a live item whose text is already there, at least in part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Merged {
     /// Item of which the added one becomes a new version.
     pub into: ItemId,
-    /// Other items that are part of that item now.
+    /// Other items that become part of that item.
     pub absorbed: Vec<ItemId>,
-    /// Text of that item now.
+    /// Text of the merged item.
     pub content: Arc<str>,
     /// First and last line of the text; `None` for a whole file.
     pub lines: Option<(u64, u64)>,
@@ -33,8 +33,8 @@ pub(crate) struct Merged {
     pub repeat: Repeat,
 }
 
-/// Returns the result of adding a live item with this content and metadata; `None` if the manager
-/// has none of its text. If the item repeats several items, the newest of these remains.
+/// Returns the result of adding a live item with this content and metadata; `None` if it can be
+/// merged with none of `items`. If it repeats several items, the newest of these remains.
 pub(crate) fn merged<'a>(
     items: impl Iterator<Item = &'a Item>,
     content: &Arc<str>,
@@ -72,7 +72,7 @@ pub(crate) fn merged<'a>(
     Some(Merged { into, absorbed, content: now.content.into(), lines: Some(now.range), repeat })
 }
 
-/// Metadata name that is true for a region that began or ended inside a line.
+/// Metadata name whose value is true for a region that began or ended inside a line.
 const PARTIAL: &str = "partial";
 
 /// Returns whether both items are of the same definition, on lines that overlap.
@@ -120,7 +120,8 @@ impl Block {
     }
 }
 
-/// Returns, for each item, the live item of a whole file that contains the item's text, if any.
+/// Returns, for each item, the live item of a whole file that contains the item's text, if any. Only
+/// live items that are not stale count.
 pub(crate) fn covered(items: &[&Item]) -> Vec<Option<ItemId>> {
     let mut wholes: HashMap<&str, &Item> = HashMap::new();
     for item in items.iter().filter(|item| item.live && item.metadata.lines().is_none()) {

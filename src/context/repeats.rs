@@ -22,8 +22,8 @@ impl<'a> Subject<'a> {
         // A diff or a diagnostic also names a file and lines, but does not contain the file's text.
         let of_file = origin.is_none() || is_from(&[Buffer, Defun, File, Region, Symbol, Tree]);
         let is_part = !matches!(metadata.get("partial"), None | Some(Value::Nil));
-        let is_told = of_file && !is_part && (lines.is_some() || is_from(&[Buffer, File, Tree]));
-        match metadata.filename().filter(|_| is_told) {
+        let is_of_file = of_file && !is_part && (lines.is_some() || is_from(&[Buffer, File, Tree]));
+        match metadata.filename().filter(|_| is_of_file) {
             Some(filename) => Self { filename: Some(filename), lines, text: None },
             None => Self { filename: metadata.filename(), lines, text: Some(&item.content) },
         }

@@ -10,7 +10,7 @@
 > (:id 5 :method pin-context :params (:manager "m" :id "ctx-3"))
 < (:id 5 :result (:ids ("ctx-3") :pinned t :version 9))
 > (:id 6 :method add-context :params (:manager "m" :content "d"))
-< (:id 6 :error (:code 1 :message "\"m\": 1 more items do not fit: the manager holds at most 2 items, and 2 are pinned; unpin or remove some, or raise :max-items with configure-manager" :data (:kind :capacity-full :manager "m" :adding 1 :capacity 2 :pinned 2)))
+< (:id 6 :error (:code 1 :message "\"m\": 1 more item does not fit: the manager holds at most 2 items, and 2 are pinned; unpin or remove some, or raise :max-items with configure-manager" :data (:kind :capacity-full :manager "m" :adding 1 :capacity 2 :pinned 2)))
 > (:id 7 :method clear-context :params (:manager "m"))
 < (:id 7 :result (:removed 2 :version 11))
 > (:id 8 :method undo :params (:manager "m"))

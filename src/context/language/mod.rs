@@ -66,7 +66,7 @@ fn of_name(name: &str) -> Option<Cow<'static, str>> {
     (!meaningless).then_some(Cow::Owned(kept))
 }
 
-/// Returns the language assumed without any sign.
+/// Returns the language to assume if no sign tells the language.
 fn by_kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Code | Kind::Error | Kind::ReplHistory => "lisp",

@@ -71,6 +71,33 @@ fn too_many_arrivals_are_refused_as_a_whole() {
 }
 
 #[test]
+fn a_full_manager_says_what_does_not_fit_and_what_to_do() {
+    let said = |adding, capacity, pinned| {
+        ManagerError::CapacityFull { adding, capacity, pinned }.to_string()
+    };
+    assert_eq!(
+        said(1, 2, 2),
+        "1 more item does not fit: the manager holds at most 2 items, and 2 are pinned; unpin or \
+         remove some, or raise :max-items with configure-manager"
+    );
+    assert_eq!(
+        said(2, 2, 1),
+        "2 more items do not fit: the manager holds at most 2 items, and 1 is pinned; unpin or \
+         remove some, or raise :max-items with configure-manager"
+    );
+    assert_eq!(
+        said(1, 1, 0),
+        "1 more item does not fit: the manager holds at most 1 item; remove some, or raise \
+         :max-items with configure-manager"
+    );
+    assert_eq!(
+        said(4, 3, 0),
+        "4 items do not fit: the manager holds at most 3 items; raise :max-items with \
+         configure-manager"
+    );
+}
+
+#[test]
 fn items_move_by_index_and_beside_others() {
     let mut manager = manager(9, 1..=4);
     let to = |id, place| move |m: &Manager| m.plan_move("move", ItemId(id), place).unwrap();

@@ -1,4 +1,4 @@
-//! Fits a text into a number of tokens, and reports the parts left out.
+//! Fits a text into a token budget, and reports the parts left out.
 //!
 //! This module chooses and cuts. The formats decide what a section looks like, and the counter
 //! decides what a token is. The counts of parts are only a guess at the count of the whole (a token
@@ -55,8 +55,9 @@ pub(crate) struct BudgetTooSmall {
 ///
 /// # Errors
 ///
-/// [`BudgetTooSmall`] if the frame of the text, the last item's heading and the line about the
-/// missing part are too large together.
+/// [`BudgetTooSmall`] if the frame of the text does not fit together with the heading of the item
+/// that would be dropped last and the line about its missing part; without items, if the frame
+/// alone does not fit.
 pub(crate) fn fit(
     pieces: &[Piece<'_>],
     format: Format,
@@ -80,8 +81,9 @@ pub(crate) fn fit(
 }
 
 /// Tolerance in tokens for each part: the sum of separate counts may exceed the count of the whole
-/// text by this much per part. An estimate rounds each part up, and byte pairs of JSON can join the
-/// brackets of two sections. This affects only how much is kept, and never whether the text fits.
+/// text by this much per part. An estimate rounds each part up, and in JSON, one token can contain
+/// the brackets of two sections. This affects only how much is kept, and never whether the text
+/// fits.
 const JOINT: u64 = 4;
 
 /// A text that is being built from pieces.
@@ -118,7 +120,7 @@ impl<'a> Draft<'a> {
         Self { pieces, format, counter, keeping, sections: vec![None; pieces.len()] }
     }
 
-    /// Builds the text that keeps the most pieces and still fits. It keeps 0 pieces if not even one
+    /// Builds the text that keeps the most pieces and still fits. Keeps no piece if not even one
     /// fits.
     fn most_within(&mut self, max_tokens: u64) -> Whole {
         let mut sums = self.sums(max_tokens);

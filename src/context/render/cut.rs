@@ -1,6 +1,6 @@
-//! Cuts one item down until it fits beside the items kept whole. Keeps whole lines from its
-//! beginning or, if not even the first line fits, characters of that line. A line in the body says
-//! how much is missing.
+//! Cuts one item down until it fits beside the items that are kept whole. Keeps whole lines from
+//! the item's beginning or, if not even the first line fits, characters of that line. A line in the
+//! body says how much is missing.
 
 use super::{Format, section_with};
 use crate::context::item::Item;
@@ -22,9 +22,9 @@ pub(super) struct Cut {
 
 /// The text around the section that is cut.
 pub(super) struct Around {
-    /// The header and the older sections.
+    /// The header, and the sections before the cut one.
     pub(super) before: String,
-    /// The newer sections and the footer.
+    /// The sections after the cut one, and the footer.
     pub(super) after: String,
 }
 

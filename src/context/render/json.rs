@@ -1,6 +1,6 @@
 //! JSON: one object, for programs. Contents are verbatim. Hidden characters in names are written as
 //! JSON escapes, so parsing restores the names. The object has only the metadata that the other
-//! formats show; `list-items` returns all of it.
+//! formats show; `list-items` returns all metadata.
 
 use serde::Serialize;
 

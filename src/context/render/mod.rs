@@ -63,7 +63,7 @@ pub fn render<'a>(items: impl IntoIterator<Item = &'a Item>, format: Format) -> 
     out
 }
 
-/// Returns the beginning of a text.
+/// Returns the text before the first section.
 pub(crate) fn header(format: Format) -> &'static str {
     match format {
         Format::Markdown => markdown::HEADER,
@@ -81,7 +81,7 @@ pub(crate) fn separator(format: Format) -> &'static str {
     }
 }
 
-/// Returns the end of a text.
+/// Returns the text after the last section.
 pub(crate) fn footer(format: Format) -> &'static str {
     match format {
         Format::Xml => xml::FOOTER,

@@ -7,8 +7,8 @@ use crate::context::item::ItemId;
 use crate::context::repeat::covered;
 use crate::tokens::Counter;
 
-/// Renders items as [`fit`] does, without those whose whole file is rendered too. If the file does
-/// not fit as a whole, its items are rendered.
+/// Renders items as [`fit`] does, but leaves out parts of a file if the whole file is rendered too.
+/// If the file does not fit as a whole, its parts are not left out.
 ///
 /// # Errors
 /// Those of [`fit`].

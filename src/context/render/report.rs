@@ -1,4 +1,4 @@
-//! The report on each item of a text with a budget. Data only.
+//! The report on each item of a text that was rendered within a budget. Data only.
 
 use crate::context::item::ItemId;
 
@@ -51,18 +51,18 @@ impl Reason {
         let within = budget.map_or_else(|| "any number of".to_owned(), |tokens| tokens.to_string());
         match self {
             Self::NoBudget => "there is no budget".to_owned(),
-            Self::Fits => format!("fits {within} tokens"),
-            Self::Pinned => format!("pinned, and fits {within} tokens"),
-            Self::Older => format!("older than the items that fit {within} tokens"),
+            Self::Fits => format!("fits in {within} tokens"),
+            Self::Pinned => format!("pinned, and fits in {within} tokens"),
+            Self::Older => format!("older than the items that fit in {within} tokens"),
             Self::NoRoomBesidePinned => {
                 format!("not pinned, and the pinned items leave no room for it in {within} tokens")
             }
-            Self::OlderThanPinned => format!(
-                "pinned, but the pinned items alone exceed {within} tokens and this one is older"
-            ),
-            Self::TooBig => format!("too big for {within} tokens even by itself"),
+            Self::OlderThanPinned => {
+                format!("pinned, but older than the pinned items that fit in {within} tokens")
+            }
+            Self::TooBig => format!("too large for {within} tokens even by itself"),
             Self::TooBigBesidePinned => {
-                format!("too big: pinned items leave too few of {within} tokens")
+                format!("too large for what the pinned items leave of {within} tokens")
             }
         }
     }

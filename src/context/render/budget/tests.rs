@@ -62,14 +62,11 @@ fn the_oldest_unpinned_goes_first() {
 fn the_oldest_pinned_goes_after_all_that_are_not_pinned() {
     let fitted = check(&[2, 5, 7], Some(45), &[5, 7]);
     let reason = |id: usize| fitted.report[id - 1].reason.as_str();
-    assert_eq!(
-        reason(2),
-        "pinned, but the pinned items alone exceed 45 tokens and this one is older"
-    );
-    assert_eq!(reason(5), "pinned, and fits 45 tokens");
+    assert_eq!(reason(2), "pinned, but older than the pinned items that fit in 45 tokens");
+    assert_eq!(reason(5), "pinned, and fits in 45 tokens");
     assert_eq!(reason(10), "not pinned, and the pinned items leave no room for it in 45 tokens");
     let fitted = check(&[], Some(30), &[10]);
-    assert_eq!(fitted.report[8].reason, "older than the items that fit 30 tokens");
+    assert_eq!(fitted.report[8].reason, "older than the items that fit in 30 tokens");
     assert_eq!((fitted.report[8].tokens, fitted.report[9].tokens), (0, 21));
 }
 
@@ -112,8 +109,8 @@ fn the_newest_item_is_cut_beside_pinned_ones() {
          budget]\n```\n\n### Code\n```lisp\n(also pinned)\n```\n\n"
     );
     let reasons = fitted.report.iter().map(|verdict| verdict.reason.as_str()).collect::<Vec<_>>();
-    assert_eq!(reasons[0], "older than the items that fit 60 tokens");
-    assert_eq!(reasons[2], "too big: pinned items leave too few of 60 tokens");
+    assert_eq!(reasons[0], "older than the items that fit in 60 tokens");
+    assert_eq!(reasons[2], "too large for what the pinned items leave of 60 tokens");
     assert_eq!(fitted.report[2].fate, ItemFate::Cut { lines_kept: 9, lines_total: 300 });
 }
 
