@@ -26,9 +26,9 @@ pub struct NewItem {
     pub taken_ms: i64,
     /// Number of tokens in the content.
     pub tokens: u64,
-    /// Name of the counter of the tokens.
+    /// Name of the counter that counted the tokens.
     pub counted_by: &'static str,
-    /// True if the file is read again whenever the item is shown.
+    /// True if the item follows its source, as [`Item::live`] says.
     pub live: bool,
     /// True if the item is exempt from eviction.
     pub pinned: bool,
@@ -50,7 +50,7 @@ pub struct Revision {
 /// Ids of the items that were added, and of the items that were evicted to make room.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Added {
-    /// Ids in the order of adding.
+    /// Ids in the order in which the items were added.
     pub ids: Vec<u64>,
     /// Ids of the evicted items, oldest first.
     pub evicted: Vec<u64>,
@@ -230,7 +230,8 @@ impl Engine {
         Ok(self.view_of(&manager.into(), &slot))
     }
 
-    /// Lists every manager that holds items or was configured, by name.
+    /// Lists every manager that holds items or has a capacity other than the default, sorted by
+    /// name.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -241,8 +242,8 @@ impl Engine {
             let max_items = summary.max_items.unwrap_or_else(|| default(&summary.name));
             Listed { summary, max_items }
         });
-        let is_told = |m: &Listed| m.summary.count > 0 || m.max_items != default(&m.summary.name);
-        Ok(listed.filter(is_told).collect())
+        let is_listed = |m: &Listed| m.summary.count > 0 || m.max_items != default(&m.summary.name);
+        Ok(listed.filter(is_listed).collect())
     }
 
     /// Assigns ids, versions and times to new items.

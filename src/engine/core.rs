@@ -363,7 +363,7 @@ impl Engine {
     }
 
     /// Applies a stored change and records its event. `way` tells whether the change is an undo or
-    /// a redo.
+    /// a redo; `None` if it is neither.
     pub(super) fn apply(
         &mut self,
         name: &str,

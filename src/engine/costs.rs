@@ -8,7 +8,7 @@ use crate::tokens::Counter;
 use crate::tokens::calibration::Calibration;
 
 impl Engine {
-    /// Sets the models.
+    /// Replaces the token counter, the overrides and the default model with those in `models`.
     #[must_use]
     pub fn with_models(mut self, models: Models) -> Self {
         self.models = models;
@@ -32,8 +32,8 @@ impl Engine {
         Ok(Costs { model, measure })
     }
 
-    /// Calibrates a model with a report: a request counted as `counted` tokens had `reported` input
-    /// tokens. Returns the updated calibration.
+    /// Calibrates a model with a report: the provider counted `reported` input tokens for a request
+    /// that was counted here as `counted`. Returns the updated calibration.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -37,13 +37,13 @@ pub enum EngineError {
         manager: String,
     },
     /// The manager has no undone change to redo.
-    #[error("nothing to redo in {manager:?}: nothing was undone, or the manager was changed since")]
+    #[error("nothing to redo in {manager:?}: nothing was undone, or the manager has changed since")]
     NothingToRedo {
         /// Name of the manager.
         manager: String,
     },
     /// The manager or session does not have the version that the caller expected.
-    #[error("{of} has version {version}, not {expected}: it has changed since; read it again")]
+    #[error("{}", conflict(.of, *.expected, *.version))]
     Conflict {
         /// The manager or session.
         of: VersionedName,
@@ -70,7 +70,7 @@ pub enum EngineError {
         name: String,
     },
     /// No session has this name or number, or no session exists.
-    #[error("{}; {}", no_session(.name.as_deref()), known_names("open-session", .known))]
+    #[error("{}", no_session(.name.as_deref(), .known))]
     NoSuchSession {
         /// Requested name, if any.
         name: Option<String>,
@@ -84,7 +84,7 @@ pub enum EngineError {
         name: String,
     },
     /// The session's log has no such message.
-    #[error("no message msg-{number}; number of messages in the log: {length}")]
+    #[error("no message msg-{number}; {}", known_messages(*.length))]
     NoSuchMessage {
         /// Requested number.
         number: u64,
@@ -99,7 +99,7 @@ pub enum EngineError {
         /// Newest revision.
         newest: u64,
     },
-    /// There is no checkpoint to go back to.
+    /// The session has no such checkpoint, or none at all.
     #[error("no such checkpoint in {session:?}; {}", known_checkpoints(.known))]
     NoCheckpoint {
         /// Name of the session.
@@ -225,43 +225,80 @@ impl EngineError {
     }
 }
 
+fn conflict(of: &VersionedName, expected: u64, version: u64) -> String {
+    match of {
+        VersionedName::Session(_, None) => {
+            format!("{of} does not exist, so it does not have version {expected}")
+        }
+        of => format!(
+            "{of} has version {version}, not {expected}: it has changed since; read it again"
+        ),
+    }
+}
+
 fn elsewhere(held_by: Option<&str>) -> String {
     held_by.map_or_else(String::new, |name| format!("; it is in {name:?}"))
 }
 
 fn known_sets(known: &[String]) -> String {
-    known_names("save-set", known)
+    known_names("set", "save-set", known)
 }
 
-fn no_session(name: Option<&str>) -> String {
-    name.map_or("no session is open".to_owned(), |name| format!("no session {name:?}"))
+fn no_session(name: Option<&str>, known: &[String]) -> String {
+    match name {
+        Some(name) => format!("no session {name:?}; {}", known_sessions(known)),
+        None if known.is_empty() => {
+            "no session is open; call open-session to create one".to_owned()
+        }
+        None => format!("no session is open; {}", known_sessions(known)),
+    }
+}
+
+fn known_sessions(known: &[String]) -> String {
+    known_names("session", "open-session", known)
+}
+
+fn known_messages(length: u64) -> String {
+    match length {
+        0 => "the log is empty".to_owned(),
+        1 => "the log has only msg-1".to_owned(),
+        _ => format!("the log has msg-1 to msg-{length}"),
+    }
 }
 
 fn known_deleted(known: &[String]) -> String {
     match known.is_empty() {
         true => "there are no deleted sessions".to_owned(),
-        false => known_names("delete-session", known),
+        false => known_names("deleted session", "delete-session", known),
     }
 }
 
 fn known_checkpoints(known: &[u64]) -> String {
     if known.is_empty() {
-        return "there are none yet; call checkpoint to take one".to_owned();
+        return "there are no checkpoints; call checkpoint to take one".to_owned();
     }
     let newest = known.iter().rev().take(NAMES_LISTED);
     let names: Vec<String> = newest.map(|number| CheckpointId(*number).to_string()).collect();
-    format!("existing: {}{}", names.join(", "), and_more(known.len()))
+    listed("checkpoint", &names, known.len())
 }
 
 /// Maximum number of names to list in an error.
 const NAMES_LISTED: usize = 10;
 
-fn known_names(maker: &str, known: &[String]) -> String {
+fn known_names(noun: &str, maker: &str, known: &[String]) -> String {
     if known.is_empty() {
-        return format!("there are none yet; call {maker} to create one");
+        return format!("there are no {noun}s; call {maker} to create one");
     }
     let quoted: Vec<_> = known.iter().take(NAMES_LISTED).map(|name| format!("{name:?}")).collect();
-    format!("existing: {}{}", quoted.join(", "), and_more(known.len()))
+    listed(noun, &quoted, known.len())
+}
+
+/// Lists the first names of `known` existing ones.
+fn listed(noun: &str, names: &[String], known: usize) -> String {
+    match names {
+        [only] => format!("the only {noun} is {only}"),
+        names => format!("the {noun}s are {}{}", names.join(", "), and_more(known)),
+    }
 }
 
 fn and_more(known: usize) -> String {

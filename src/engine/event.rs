@@ -11,7 +11,7 @@ use crate::curation::notes::{NotesStatus, NotesStep};
 use crate::session::message::Message;
 use crate::store::Way;
 
-/// A durable change of the state.
+/// A change to the state, or another occurrence that clients may want to know about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// The items or settings of a manager changed.
@@ -87,9 +87,9 @@ pub enum Event {
     AgentsChanged {
         /// Method that made the change.
         method: &'static str,
-        /// Name of the agent; empty if unknown.
+        /// Name of the agent; empty if the change is not about a single agent.
         agent: String,
-        /// Id of the agent's session; empty if unknown.
+        /// Id of the agent's session; empty if the change is not about a single session.
         session: String,
     },
     /// A window of a session was built, and differs from the previous one.
@@ -151,7 +151,7 @@ pub enum Event {
     },
 }
 
-/// Number and name of a session.
+/// Number, name and version of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionName {
     /// Number, `ses-N` for clients.
@@ -193,8 +193,8 @@ pub struct Statistics {
 
 impl Event {
     /// Returns the subject of the event: the name of a manager, session, provider or agent;
-    /// `agents` for tools that agents may call; otherwise nothing. Among events with the same kind
-    /// and subject, the last one describes the current state.
+    /// `agents` for tools that agents may call; empty for all other events. Among events with the
+    /// same kind and subject, the last one describes the current state.
     pub fn subject(&self) -> &str {
         match self {
             Self::ContextChanged { manager, .. } => manager,

@@ -1,5 +1,5 @@
-//! Live items, which follow their sources: replaces them by newer versions, and merges an item that
-//! is added again with the existing one.
+//! Live items, which follow their sources: replaces them with newer versions, and merges an item
+//! that is added again with the existing one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ impl Engine {
         self.events.push(Event::TextWanted { question, path });
     }
 
-    /// Replaces items, each in its manager, by newer versions with the current text of their
+    /// Replaces items, each in its manager, with newer versions that have the current text of their
     /// sources. An item that was changed or removed meanwhile stays as it is. Returns the current
     /// versions of those items that still exist.
     ///

@@ -1,5 +1,5 @@
-//! Layers: the managers whose items a buffer or a conversation sends, from the most general to the
-//! most specific.
+//! Layers: the managers whose items are sent from a buffer or in a conversation, from the most
+//! general to the most specific.
 //!
 //! Opening layers also moves items into them from managers that have former names of the same
 //! places.

@@ -26,7 +26,7 @@ pub(crate) const SUMMARY: &str = "context-summary";
 /// The kind of memories that were pruned messages.
 pub(crate) const ARCHIVED: &str = "archived";
 
-/// Query for memories.
+/// A query for memories.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Query {
     /// Text that memories should match.
@@ -90,7 +90,7 @@ impl Engine {
         Ok(id)
     }
 
-    /// Finds the memories that answer best, and strengthens them if the query says so.
+    /// Finds the memories that answer the query best, and strengthens them if the query says so.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -185,7 +185,7 @@ impl Engine {
         Ok(self.store.read().memories(filter, limit)?)
     }
 
-    /// Forgets a memory, or restores it.
+    /// Forgets a memory, or restores it if `forgotten` is false.
     ///
     /// # Errors
     /// [`EngineError::NoSuchMemory`].
@@ -211,7 +211,7 @@ impl Engine {
         self.store.read().memory(id)?.ok_or(EngineError::NoSuchMemory(id))
     }
 
-    /// Lists memories without a vector of this model, newest first.
+    /// Lists memories without a vector from this model, newest first.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -5,7 +5,7 @@ use super::{Engine, EngineError, Event};
 use crate::ids::ItemId;
 use crate::store::session::{NextPush, PushRow, PushState, TakenPush};
 
-/// Method of a wish to send an item with the next prompt, as `undo` reports it.
+/// Method that stores a wish to send an item with the next prompt, as `undo` reports it.
 pub(super) const PUSH_NEXT: &str = "push-next";
 
 /// A push to record. A push gives items to a session of an agent.
@@ -89,8 +89,8 @@ impl Engine {
         Ok(Some(number))
     }
 
-    /// Returns the pushes to the sessions of agents, the latest first, and the fulfilled wishes,
-    /// the latest last.
+    /// Returns up to `limit` pushes to the sessions of agents, the latest first, and the fulfilled
+    /// wishes, the latest last.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -111,8 +111,8 @@ impl Engine {
         self.existing(waiting)
     }
 
-    /// Stores a wish, and returns its number. If the same wish is waiting already, returns the
-    /// number of that wish.
+    /// Stores a wish, and returns its number. If the same wish is already waiting, returns its
+    /// number.
     ///
     /// # Errors
     /// [`EngineError::NoSuchItem`]; [`EngineError::Store`].
@@ -144,8 +144,8 @@ impl Engine {
         Ok(waited)
     }
 
-    /// Returns the newest waiting wish about a manager's items, which `undo` cancels; `None` if the
-    /// manager was changed since the wish.
+    /// Returns the newest waiting wish for an item of a manager, which `undo` cancels. Returns
+    /// `None` if no wish waits, or if the manager has changed since the wish.
     pub(super) fn newest_wish(&mut self, manager: &str) -> Result<Option<NextPush>, EngineError> {
         let mut waiting = self.next_pushes()?;
         waiting.retain(|next| next.manager == manager);
@@ -159,7 +159,7 @@ impl Engine {
         self.events.push(Event::AgentsChanged { method, agent, session });
     }
 
-    /// Leaves out wishes whose items are in no manager any more, and updates the managers of the
+    /// Leaves out wishes whose items are no longer in any manager, and updates the managers of the
     /// other wishes.
     fn existing(&mut self, due: Vec<NextPush>) -> Result<Vec<NextPush>, EngineError> {
         let mut existing = Vec::with_capacity(due.len());
@@ -176,7 +176,7 @@ impl Engine {
 }
 
 impl NextPush {
-    /// Returns whether both wishes are about the same item and the same agent.
+    /// Returns whether both wishes are for the same item, agent, session and project.
     fn is_like(&self, other: &Self) -> bool {
         let key = |it: &Self| {
             let Self { manager, item, agent, session, project, .. } = it.clone();

@@ -2,8 +2,8 @@
 //! answers. The requests of one commit are a burst; see [`queue`](super::queue).
 //!
 //! Requests that are sure to be quick run in the loop itself, on the thread of the connections. For
-//! all other requests, the engine is lent to another thread; meanwhile, the loop answers requests
-//! that do not need the engine.
+//! all other requests, the engine is lent to another thread; meanwhile, the thread of the
+//! connections is free to answer requests that do not need the engine.
 
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
@@ -149,8 +149,8 @@ pub(crate) async fn run(
 }
 
 /// Receives the queued requests. If none is queued and `is_idle`, does postponed work step by step,
-/// then waits for a request. Adds nothing to `received` only if no request can come any more.
-/// Returns `None` if the engine is lost.
+/// then waits for a request; `received` then stays empty only if no more requests can come. Returns
+/// `None` if the engine is lost.
 async fn next(
     engine: Box<Engine>,
     lender: &Lender,
@@ -205,7 +205,7 @@ impl Engine {
         if let Err(error) = work(&mut *self.store)
             && !failed_before
         {
-            tracing::error!("cannot move the log to the database yet: {error}");
+            tracing::error!("cannot move changes from the log to the database yet: {error}");
         }
     }
 }
@@ -224,8 +224,11 @@ fn carry_out(engine: &mut Engine, works: Vec<Work>) -> Done {
     match &failure {
         None => events.iter().for_each(|event| engine.statistics.note(event)),
         // Report a full disk once, not for every request that fails because of it.
-        Some(error) if failed_before => tracing::debug!("requests were not stored: {error}"),
-        Some(error) => tracing::error!("{} requests were not stored: {error}", answers.len()),
+        Some(error) if failed_before => tracing::debug!("cannot store requests: {error}"),
+        Some(error) => {
+            let (count, s) = (answers.len(), if answers.len() == 1 { "" } else { "s" });
+            tracing::error!("cannot store {count} request{s}: {error}");
+        }
     }
     Done { answers, events, failure }
 }

@@ -1,4 +1,4 @@
-//! Selects items of one or several managers.
+//! Selects items from one or several managers.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub struct View {
     pub since: i64,
     /// Name of its manager.
     pub manager: Arc<str>,
-    /// True if an editor that is connected has the item's text in an unsaved buffer.
+    /// True if a connected editor has the item's text in an unsaved buffer.
     pub is_held: bool,
 }
 
@@ -104,7 +104,7 @@ impl Engine {
     }
 }
 
-/// Returns the most recent items, in their order.
+/// Returns the `limit` most recent items in their original order; all items without a limit.
 fn newest(views: Vec<(usize, View)>, limit: Option<usize>) -> Vec<(usize, View)> {
     let mut by_age: Vec<usize> = (0..views.len()).collect();
     by_age.sort_by_key(|index| Reverse((views[*index].1.since, *index)));

@@ -21,9 +21,9 @@ const SHORT_SESSION: u64 = 2_000;
 pub(super) struct Loaded {
     pub(super) row: SessionRow,
     pub(super) session: Session,
-    /// Vectors of its messages, once they were needed.
+    /// Vectors of its messages, once they have been needed.
     pub(super) vectors: Option<OfSession>,
-    /// Words of its messages, which windows with a query read on their own threads.
+    /// Words of its messages. They are shared with the threads that build windows for a query.
     pub(super) words: Arc<Words>,
 }
 
@@ -83,7 +83,7 @@ impl Sessions {
         }
     }
 
-    /// Makes sure that a session is current for nobody.
+    /// Makes sure that a session is no longer current for any caller.
     pub(super) fn close(&mut self, id: u64) {
         self.opened.retain(|_, opened| *opened != id);
         self.shared = self.shared.filter(|shared| *shared != id);
@@ -113,12 +113,13 @@ impl Sessions {
         self.rows().find(|row| row.id == id)
     }
 
-    /// Returns the row of the live session with this name, if it was read before.
+    /// Returns the row of the session that has this name and is not deleted, if the row was read
+    /// before.
     pub(super) fn row_named(&self, name: &str) -> Option<&SessionRow> {
         self.rows().find(|row| row.name == name && row.deleted.is_none())
     }
 
-    /// Records a row that was read.
+    /// Keeps the row that was read, if any, and returns it.
     pub(super) fn note_found(&mut self, row: Option<SessionRow>) -> Option<SessionRow> {
         self.found.clone_from(&row);
         row

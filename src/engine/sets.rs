@@ -21,7 +21,7 @@ pub struct Saved {
 pub struct Loaded {
     /// Ids of the new items, in the set's order.
     pub ids: Vec<u64>,
-    /// Ids of the items that were replaced, oldest first.
+    /// Ids of the items that were replaced or evicted, oldest first.
     pub left: Vec<u64>,
 }
 

@@ -185,10 +185,10 @@ fn errors_say_where_an_item_is_and_which_sets_there_are() {
     let error = engine.remove("other", &[ItemId(1)]).unwrap_err();
     assert_eq!(error.to_string(), "no item ctx-1 in \"other\"; it is in \"m\"");
     let error = engine.load_set("m", "x").unwrap_err();
-    assert_eq!(error.to_string(), "no set \"x\"; there are none yet; call save-set to create one");
+    assert_eq!(error.to_string(), "no set \"x\"; there are no sets; call save-set to create one");
     engine.save_set("m", "kept").unwrap();
     let error = engine.load_set("m", "x").unwrap_err();
-    assert_eq!(error.to_string(), "no set \"x\"; existing: \"kept\"");
+    assert_eq!(error.to_string(), "no set \"x\"; the only set is \"kept\"");
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! Undoes changes of managers, and redoes them.
+//! Undoes changes to managers, and redoes them.
 //!
-//! An undone change is kept with its manager until another change is made there. It does not count
-//! as a change that items follow their sources: a redo adapts to their new texts.
+//! An undone change is kept with its manager until another change is made there. A change in which
+//! items only follow their sources does not count: a redo adapts to their new texts.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -43,14 +43,15 @@ pub struct NextStep {
 }
 
 impl Engine {
-    /// Undoes the last change of a manager. Further calls go further back. A change in which items
+    /// Undoes the last change to a manager. Further calls go further back. A change in which items
     /// only followed their sources is not a step of its own, since the items would follow their
     /// sources again. If the newest step is a wish to send an item with a prompt, cancels that
     /// wish.
     ///
     /// # Errors
     /// [`EngineError::NothingToUndo`]; [`EngineError::NoSuchItem`] if an item that was moved to
-    /// another manager is no longer there.
+    /// another manager is no longer there; [`EngineError::Manager`] if moved items do not fit into
+    /// their old manager; [`EngineError::SetChanged`].
     pub fn undo(&mut self, manager: &str) -> Result<Undone, EngineError> {
         if let Some(wish) = self.newest_wish(manager)? {
             self.cancel_push(wish.number)?;
@@ -64,7 +65,8 @@ impl Engine {
         }
     }
 
-    /// Undoes the newest change of a manager.
+    /// Undoes the newest change to a manager. If items were moved, also undoes the change to the
+    /// other manager.
     fn undo_newest(&mut self, manager: &str) -> Result<Undone, EngineError> {
         let change = self
             .store
@@ -86,7 +88,7 @@ impl Engine {
         Ok(Undone { undone })
     }
 
-    /// Takes back the newest change of a manager.
+    /// Undoes the newest change to a manager, and nothing elsewhere.
     fn take_back(&mut self, manager: &str, change: Change) -> Result<(), EngineError> {
         let version = self.counters.give_version();
         let inverse = Change { version, ..change.inverse() };
@@ -97,7 +99,7 @@ impl Engine {
     }
 
     /// Undoes the part of a move in the manager `there`, after the part in the manager `here` was
-    /// undone. If the change in `there` is the newest, takes it back; otherwise moves the items
+    /// undone. If the change in `there` is the newest one, undoes it; otherwise moves the items
     /// back with new changes.
     fn undo_there(&mut self, there: &str, taken: &Change, here: &str) -> Result<(), EngineError> {
         if let Some(last) = self.store.last_change(there, Way::Undo)?
@@ -111,11 +113,13 @@ impl Engine {
         self.bring(there, "undo", taken.entering(), here)
     }
 
-    /// Redoes the change of a manager that was undone last. Each further call redoes the change
-    /// that was undone before.
+    /// Redoes the change to a manager that was undone last. Each further call redoes the change
+    /// that was undone before that one.
     ///
     /// # Errors
-    /// [`EngineError::NothingToRedo`] if nothing was undone, or another change was made since.
+    /// [`EngineError::NothingToRedo`] if nothing was undone, or another change has been made since;
+    /// [`EngineError::NoSuchItem`] or [`EngineError::Manager`] if moved items are gone or do not
+    /// fit; [`EngineError::SetChanged`].
     pub fn redo(&mut self, manager: &str) -> Result<Redone, EngineError> {
         let step = loop {
             let nothing = || EngineError::NothingToRedo { manager: manager.to_owned() };

@@ -1,5 +1,5 @@
-//! Cache of the vectors of memories, and those of a session's messages. A query is compared with all
-//! of them, and reading them from disk takes longer than comparing.
+//! Caches of the vectors of memories and of a session's messages. A query is compared with all
+//! vectors, and reading them from disk takes longer than comparing them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::store::memory::MemoryFilter;
 use crate::store::{Store, StoreError};
 
-/// Maximum number of floats to cache, of 4 bytes each: room for 20,000 vectors of length 1,536. If
-/// there are more, vectors are read for each query.
+/// Maximum number of floats to cache, of 4 bytes each: room for about 20,000 vectors of length
+/// 1,536. If there are more, vectors are read for each query.
 const MOST_NUMBERS: usize = 32 << 20;
 
 /// Vectors by memory id.
@@ -35,7 +35,7 @@ pub(super) struct Vectors {
 }
 
 impl Vectors {
-    /// Returns all vectors by the model; `None` if there are too many to cache.
+    /// Returns all vectors that the model made; `None` if there are too many to cache.
     pub(super) fn of(
         &mut self,
         model: &str,
@@ -55,7 +55,7 @@ impl Vectors {
         Ok(self.known.as_ref())
     }
 
-    /// Records a vector that was stored.
+    /// Adds a vector that was stored to the cache.
     pub(super) fn set(&mut self, id: u64, model: &str, vector: &[f32]) {
         if self.model.as_deref() != Some(model) {
             return;
@@ -71,7 +71,7 @@ impl Vectors {
         }
     }
 
-    /// Drops the cache if it has uncommitted vectors.
+    /// Drops the cache if it may have uncommitted vectors.
     pub(super) fn forget_unsure(&mut self) {
         if self.unsure {
             *self = Self::default();

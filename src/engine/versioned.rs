@@ -1,4 +1,4 @@
-//! The parts of the state that have versions, and the data that change without a new version.
+//! The parts of the state that have versions, and the data that can change without a new version.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -37,16 +37,16 @@ pub enum Beside {
     Window,
 }
 
-/// The last changes of data without a version, each as a number from the counter of versions.
+/// The last changes to data without a version, each as a number from the counter of versions.
 pub(super) struct Moments {
     pub(super) began: u64,
     pub(super) models: u64,
-    /// Last change of the records of windows, by session.
+    /// Last change to the records of windows, by session.
     pub(super) windows: HashMap<u64, u64>,
 }
 
 impl Moments {
-    /// Creates moments that say that everything last changed at the number `began`.
+    /// Creates the moments of a start: everything counts as last changed at the number `began`.
     pub(super) fn since(began: u64) -> Self {
         Self { began, models: began, windows: HashMap::new() }
     }
@@ -56,8 +56,7 @@ impl fmt::Display for VersionedName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Manager(name) => write!(f, "the manager {name:?}"),
-            Self::Session(name, Some(_)) => write!(f, "the session {name:?}"),
-            Self::Session(name, None) => write!(f, "the session {name:?}, which does not exist,"),
+            Self::Session(name, _) => write!(f, "the session {name:?}"),
         }
     }
 }

@@ -58,7 +58,7 @@ fn deleting_and_restoring_tell_what_there_is() {
     let mut client = home.ephemeral(&[]);
     assert_eq!(
         client.fails("current-session", "nil").message,
-        "no session is open; there are none yet; call open-session to create one"
+        "no session is open; call open-session to create one"
     );
     client.ok("open-session", "(:name \"a\")");
     client.ok("delete-session", "(:session \"a\")");
@@ -66,7 +66,7 @@ fn deleting_and_restoring_tell_what_there_is() {
     let taken = client.fails("restore-session", "(:session \"ses-1\")");
     assert_eq!((taken.kind(), &taken.data["session"]), ("session-exists", &"a".into()));
     let other = client.fails("restore-session", "(:session \"z\")");
-    assert_eq!(other.message, "no deleted session \"z\"; existing: \"a\"");
+    assert_eq!(other.message, "no deleted session \"z\"; the only deleted session is \"a\"");
     assert_eq!(other.data["known"][0], "a");
     let taken = client.fails("rename-session", "(:session \"ses-2\" :name \"ses-7\")");
     assert_eq!(taken.param(), "name");
@@ -202,6 +202,10 @@ fn what_is_imported_is_checked() {
     check(
         "{\"contexture_session\":1,\"name\":\"a\",\"messages\":[{\"role\":\"king\"}]}",
         "must be one of",
+    );
+    check(
+        "{\"contexture_session\":1,\"name\":\"a\",\"messages\":[{\"tool_call_id\":\"c\"}]}",
+        "text has a message that is wrong: tool",
     );
     check("{\"contexture_session\":1,\"name\":\"a\",\"messages\":[],\"state\":\"[\"}", "state");
     // A state that does not fit the messages is made to.

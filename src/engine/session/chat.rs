@@ -48,7 +48,7 @@ impl Engine {
         Ok((row, settings))
     }
 
-    /// Ends a turn of a chat that failed or needs no answer.
+    /// Ends a turn that failed or needs no answer.
     pub fn end_turn(&mut self, id: u64) {
         self.sessions.answering.retain(|answering| *answering != id);
     }

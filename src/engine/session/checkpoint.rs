@@ -27,7 +27,7 @@ pub struct RolledBack {
 pub struct Undone {
     /// Number of turns restored.
     pub turns_restored: u64,
-    /// Number of turns since the rollback that left the conversation.
+    /// Number of turns made since the rollback, which left the conversation.
     pub turns_lost: u64,
 }
 
@@ -92,7 +92,7 @@ impl Engine {
     /// in the log.
     ///
     /// # Errors
-    /// [`EngineError::NoRollback`] if the session's last restoration was not a rollback.
+    /// [`EngineError::NoRollback`] if there was no rollback, or it has already been undone.
     pub fn undo_rollback(&mut self, id: u64) -> Result<Undone, EngineError> {
         let session = self.session(id)?;
         let Some(moment) = session.state().before_rollback else {
@@ -132,7 +132,7 @@ impl Engine {
         self.go_back(id, method, to, |state| state.redo = Some(redo))
     }
 
-    /// Creates a session that continues from a checkpoint of another, or from its current state.
+    /// Creates a session that continues another one, from a checkpoint or from its current state.
     ///
     /// # Errors
     /// [`EngineError::SessionExists`], [`EngineError::NoCheckpoint`].

@@ -23,7 +23,7 @@ use crate::store::memory::{MemoryOrigin, MemoryScope, NewMemory};
 /// Minimum number of messages in view for which the ledger of a summary is worth preparing outside
 /// the engine.
 pub(crate) const WORTH_PREPARING: usize = 1000;
-/// Maximum size of a summary's ledger, as a share of the session's token limit.
+/// Maximum size of a summary's ledger, its list of facts, as a share of the session's token limit.
 const LEDGER_SHARE: f64 = 0.2;
 /// Share of the token limit that the ledger always gets, however little room is left.
 const LEAST_LEDGER_SHARE: f64 = 0.05;

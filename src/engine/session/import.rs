@@ -21,7 +21,7 @@ pub(crate) struct Portion {
     /// Windows with which the agent asked its model, with the costs that it reported. A time in the
     /// future counts as now.
     pub usages: Vec<UsageRow>,
-    /// Place up to which the file was read before; `None` if it was not read.
+    /// Place up to which the file was read before; `None` if it has not been read yet.
     pub before: Option<String>,
     /// Place up to which the file was read.
     pub mark: String,
@@ -40,8 +40,8 @@ pub(crate) struct KnownRecording {
 }
 
 impl Engine {
-    /// Creates a session from exported messages. If the name is taken, appends a number to it.
-    /// `view` is the exported view; without it, all messages are in view.
+    /// Creates a session from exported messages. If the name is taken, appends a number to the
+    /// name. `view` is the exported view; without one, all messages are in view.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -77,7 +77,7 @@ impl Engine {
         Ok(Some(KnownRecording { session, name: row.name, is_deleted, mark }))
     }
 
-    /// Appends a portion of a recorded session and notes how far the file was read, both or
+    /// Appends a portion of a recorded session and notes how far the file was read; does both or
     /// neither. The current session stays the same. Returns the number of the session; `None` if
     /// another call read the file further meanwhile, so that the portion may be there already.
     ///

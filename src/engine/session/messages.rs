@@ -26,7 +26,7 @@ pub struct NewMessage {
     pub pinned: bool,
     /// Number of tokens in the content and the tool calls.
     pub tokens: u64,
-    /// Name of the counter of the tokens.
+    /// Name of the counter that counted the tokens.
     pub counted_by: &'static str,
     /// Time of the message in Unix seconds; `None` means now.
     pub timestamp: Option<i64>,
@@ -118,7 +118,7 @@ impl Engine {
 }
 
 impl NewMessage {
-    /// Creates a message with the current time and counts its tokens.
+    /// Creates a message and counts its tokens. The message gets its time when it is appended.
     pub fn counted(
         role: Role,
         content: &str,
@@ -144,7 +144,7 @@ impl NewMessage {
         counter.count(content) + calls.iter().map(of_call).sum::<u64>()
     }
 
-    /// Adds the number, and the time in Unix seconds.
+    /// Returns the message with this number, and with this time in Unix seconds.
     pub fn into_message(self, number: u64, timestamp: i64) -> Message {
         let signals = Signals::of(self.role, &self.content, &self.tool_calls);
         Message {

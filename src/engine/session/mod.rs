@@ -114,7 +114,8 @@ impl Engine {
         Ok(row)
     }
 
-    /// Returns the first unused name of the form `conversation-N`.
+    /// Returns an unused name of the form `conversation-N`, in which N is above the number of
+    /// sessions.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -22,7 +22,7 @@ pub struct SessionSettings {
     /// [`ALL`](crate::curation::strategy::ALL).
     pub strategy: Option<String>,
     /// Maximum number of tokens in a window; defaults to the practical limit or the model's limit,
-    /// the lower of the two.
+    /// whichever is lower.
     pub max_tokens: Option<u64>,
     /// True if pruned messages become memories of the session.
     pub archive_pruned: bool,

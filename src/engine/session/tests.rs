@@ -107,7 +107,7 @@ fn a_session_is_opened_by_name_or_number() {
     assert_eq!(engine.find_session(None).unwrap().id, first);
     assert_eq!(engine.find_session(Some("ses-2")).unwrap().id, second);
     let error = engine.find_session(Some("third")).unwrap_err().to_string();
-    assert_eq!(error, "no session \"third\"; existing: \"second\", \"first\"");
+    assert_eq!(error, "no session \"third\"; the sessions are \"second\", \"first\"");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn without_a_checkpoint_nothing_is_gone_back_to() {
     assert_eq!(error.kind(), "no-checkpoint");
     engine.run_alone(|engine| engine.checkpoint(id, "x")).unwrap();
     let error = engine.run_alone(|engine| engine.rollback(id, Some(9))).unwrap_err();
-    assert!(error.to_string().ends_with("existing: chk-1"), "{error}");
+    assert!(error.to_string().ends_with("the only checkpoint is chk-1"), "{error}");
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_pin_is_a_revision_that_can_be_taken_back() {
     engine.run_alone(|engine| engine.restore_revision(id, 0)).unwrap();
     assert!(!engine.session(id).unwrap().message(2).unwrap().pinned);
     let error = engine.run_alone(|engine| engine.pin_messages(id, &[3], true)).unwrap_err();
-    assert_eq!(error.to_string(), "no message msg-3; number of messages in the log: 2");
+    assert_eq!(error.to_string(), "no message msg-3; the log has msg-1 to msg-2");
 }
 
 #[test]

@@ -228,8 +228,9 @@ impl Engine {
             return Ok((
                 None,
                 Some(format!(
-                    "{times} attempts in a row to summarize did not shrink the view enough, so \
-                     none is made for {wait} more turn{s}; raise max-tokens or prune"
+                    "{times} attempts in a row to summarize did not shrink the view enough, so no \
+                     further attempt is made for {wait} more turn{s}; raise max-tokens with \
+                     configure-session, or call prune-session"
                 )),
             ));
         }

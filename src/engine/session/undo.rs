@@ -1,4 +1,4 @@
-//! Undo and redo of the changes of a session's view.
+//! Undo and redo of changes to a session's view.
 //!
 //! Both make new revisions. A revision made by an undo records the undone change, and a redo
 //! returns to the moment before the undo.
@@ -9,7 +9,7 @@ use super::revision::parse;
 use crate::session::state::{Moment, Redo, State};
 use crate::store::Way;
 
-/// Methods whose changes of the view are steps that can be undone one by one.
+/// Methods whose changes to the view are steps that can be undone one by one.
 const STEPS: [&str; 6] = [
     "prune-context",
     "auto-manage-context",
@@ -22,12 +22,12 @@ const STEPS: [&str; 6] = [
 /// Methods that undo or redo. Their revisions record what is undone.
 const TURNS_BACK: [&str; 3] = ["undo-session", "redo-session", "undo-rollback"];
 
-/// A change of a session's view.
+/// A change to a session's view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SessionStep {
     /// Method that made the change.
     pub(crate) method: String,
-    /// Number of the revision that has the change.
+    /// Number of the revision that the change made; for a redo, of the revision to return to.
     pub(crate) revision: u64,
 }
 
@@ -64,7 +64,7 @@ impl Engine {
         Ok((step, turns))
     }
 
-    /// Returns to the moment before a change was undone.
+    /// Redoes a change: returns to the moment before the change was undone.
     fn redo_view(&mut self, id: u64, redone: &Redo) -> Result<(), EngineError> {
         let moment = redone.moment;
         let then = self.revision(id, moment.revision)?.state;
@@ -78,7 +78,7 @@ impl Engine {
         self.session_changed(id, "redo-session")
     }
 
-    /// Returns the change of a session's view that undo or redo would apply next.
+    /// Returns the change to a session's view that would be undone or redone next.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -113,14 +113,14 @@ impl Engine {
         self.session_changed(id, "undo-session")
     }
 
-    /// Returns the undone change of a session, if the session has not continued since.
+    /// Returns the change that was undone last, if the session has not continued since.
     fn redo_of(&mut self, id: u64) -> Result<Option<Redo>, EngineError> {
         let session = self.session(id)?;
         let is_last = session.length() == session.state().base;
         Ok(session.state().redo.clone().filter(|_| is_last))
     }
 
-    /// Returns the newest change of the view that is not undone.
+    /// Returns the newest change to the view that has not been undone.
     fn next_undo(&mut self, id: u64) -> Result<Option<SessionStep>, EngineError> {
         let kinds = [&STEPS[..], &TURNS_BACK[..]].concat();
         let mut below = self.session(id)?.revision() + 1;

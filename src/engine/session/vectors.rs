@@ -24,7 +24,7 @@ pub(crate) struct Lacking {
 }
 
 impl Engine {
-    /// Adds to the material the vectors that a model computed for its messages.
+    /// Adds to the material of a window the vectors that a model computed for the messages.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -48,7 +48,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Finds messages of a session without a vector of this model, from message `from` on.
+    /// Finds at most `most` messages of a session that have no vector from this model, beginning
+    /// with message `from`.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -29,7 +29,7 @@ pub struct Material {
     pub summary: Option<Summarizing>,
     /// Items of the session's managers.
     pub items: Vec<View>,
-    /// The window built last.
+    /// Fingerprint of the window that was built last, if any.
     pub previous: Option<Fingerprint>,
     /// Vectors of the messages, by the same model as the query's vector; empty if the query has no
     /// vector.
@@ -48,7 +48,8 @@ pub struct Summarizing {
     pub covers: Spans,
     /// Number of messages in the log when the summary was made.
     pub position: u64,
-    /// The summary that the text was made from, if it can be cut.
+    /// The structured summary from which the text was rendered; `None` if it is not known, so that
+    /// the text is never shortened.
     pub source: Option<summary::Summary>,
 }
 
@@ -65,7 +66,7 @@ impl From<&Summary> for Summarizing {
 }
 
 impl Engine {
-    /// Returns the content of a session for a window.
+    /// Returns the parts of a session for a window, without vectors.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -114,7 +115,7 @@ impl Engine {
         Ok(line)
     }
 
-    /// Returns the session's windows whose records are still kept, newest first.
+    /// Returns the records of a session's windows that are still kept, newest first.
     pub fn windows(&self, id: u64) -> Vec<Noted> {
         self.windows.of(id).cloned().collect()
     }
