@@ -1,5 +1,5 @@
-//! How a client reached the server, and the rights that follow from that. This module knows nothing
-//! of sockets.
+//! How a client reached the server, and the rights that the client therefore has. This module knows
+//! nothing of sockets.
 
 /// The way in which a client reached the server. A client over TCP may be any program of the same
 /// user, even a web browser. Knowing the secret does not prove that a client acts for the user.
@@ -20,7 +20,7 @@ impl Access {
         self == Self::Local
     }
 
-    /// Returns whether the client may change the configured model servers.
+    /// Returns whether the client may change the configured providers, and register or call tools.
     pub fn may_change_providers(self) -> bool {
         matches!(self, Self::Local | Self::TcpWithSecret)
     }

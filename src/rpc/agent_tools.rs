@@ -43,10 +43,14 @@ pub(super) fn call_tool(call: Call, given: CallTool) -> Result<Step, WireError> 
     let offered = tools.for_agents(&project);
     let Some(brought) = offered.iter().find(|brought| brought.tool.name == given.tool.0) else {
         let names: Vec<&str> = offered.iter().map(|brought| &*brought.tool.name).collect();
+        let known = match &names[..] {
+            [] => "there are none".to_owned(),
+            [only] => format!("the only one is {only}"),
+            names => format!("these are {}", names.join(", ")),
+        };
         let what = format!(
-            "must name a tool that is offered to agents in {project}, got {:?}; offered: {}",
-            given.tool.0,
-            names.join(", ")
+            "must name one of the tools that are offered to agents in {project}, got {:?}; {known}",
+            given.tool.0
         );
         return Err(param_error("tool", &what));
     };

@@ -59,14 +59,14 @@ pub struct Approval {
     pub details: Vec<String>,
 }
 
-/// Input of a person.
+/// Input from a person.
 #[derive(Debug, Clone)]
 pub struct UserInput {
     /// Name of the session.
     pub session: String,
     /// The text as it was typed.
     pub text: String,
-    /// True if the session's items go to the model, too.
+    /// True if the session's items are sent to the model, too.
     pub with_items: bool,
     /// Cancelled when the person no longer wants the answer. The turn must then end by itself, or
     /// is dropped after [`LONGEST_END`].
@@ -77,7 +77,7 @@ pub struct UserInput {
 /// unless the disk or the engine is slow.
 pub(crate) const LONGEST_END: Duration = Duration::from_secs(5);
 
-/// Takes turns with a person.
+/// Answers what a person types in a REPL.
 pub trait Answerer: Send + Sync {
     /// Describes the model that answers: `:provider` and `:model`, or `:error` with the reason why
     /// there is none.
@@ -96,7 +96,7 @@ pub trait Answerer: Send + Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct NoModel;
 
-/// Text that replaces the answer.
+/// Text in place of an answer.
 const NO_MODEL: &str = "no model is configured, so nobody answers; to set one up, add a \
                         [[providers]] table with name, kind and model to the configuration file";
 
@@ -165,7 +165,7 @@ enum Piece {
     Text(String),
     /// A note on the turn, to be shown on lines of its own.
     Note(String),
-    /// A request for permission to use a tool.
+    /// A request for permission to use a tool, with the number of the question.
     Question(Value, Approval),
 }
 

@@ -57,10 +57,10 @@ impl std::ops::Deref for Tools {
     }
 }
 
-/// Settings of the REPLs of SLY and SLIME.
+/// Settings of the REPLs that SLY and SLIME connect to.
 #[derive(Clone)]
 pub struct ReplSettings {
-    /// Answerer of the text typed in REPLs.
+    /// Answers the text typed in REPLs.
     pub answerer: Arc<dyn Answerer>,
     /// Version of SLY to report; if it differs from the client's, SLY asks whether to continue.
     pub slynk_version: String,
@@ -107,7 +107,7 @@ pub struct Call {
     pub tools: Arc<Tools>,
     /// The calling client.
     pub peer: Arc<dyn Peer>,
-    /// The connection, for the engine.
+    /// The calling connection, as the engine identifies it.
     pub(crate) caller: Caller,
     /// Way in which the client reached the server.
     pub access: Access,
@@ -122,7 +122,7 @@ pub struct Call {
     /// The request's id; `None` for a notification.
     pub id: Option<Id>,
     /// Set when the client no longer wants the answer. The list of running calls has only a weak
-    /// reference to it.
+    /// reference to the token.
     pub cancelled: Arc<CancellationToken>,
     /// Set once the client has hung up.
     pub hung_up: CancellationToken,
@@ -144,7 +144,7 @@ pub(crate) struct InSteps {
 }
 
 impl Call {
-    /// Returns the call as a job for the agent.
+    /// Returns what the `agent` module needs of the call: the services and the cancellation.
     pub(super) fn job(&self) -> Job {
         let (services, cancelled) = (&self.tools.services, &self.cancelled);
         Job { services: Arc::clone(services), cancelled: Arc::clone(cancelled) }
@@ -160,7 +160,7 @@ impl Call {
 /// The notifications that a client wants.
 #[derive(Debug, Clone, Default)]
 pub struct Subscription {
-    /// Topics.
+    /// Topics to notify about.
     pub topics: Vec<Topic>,
     /// Managers to notify about; `None` for all.
     pub managers: Option<Vec<String>>,
@@ -195,7 +195,7 @@ names! {
         /// An agent connected, disconnected or was given items, or an item began or stopped waiting
         /// for its next prompt.
         AgentsChanged => "agents-changed",
-        /// A client brought tools with `register-tools`, or took them back.
+        /// A client brought tools with `register-tools`, or withdrew them.
         ToolsChanged => "tools-changed",
         /// A call needs the unsaved text of editors. Subscribers answer with `give-text`.
         TextWanted => "text-wanted",

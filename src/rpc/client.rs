@@ -1,5 +1,5 @@
-//! A connection's client: whether it introduced itself, and the lists that it has read only in
-//! part.
+//! A connection's client: whether the client introduced itself, and the lists that it has read only
+//! in part.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -157,7 +157,7 @@ fn by_owner(names: Vec<String>) -> (Vec<String>, Vec<String>) {
 }
 
 impl Configure {
-    /// Returns the changed settings of turns.
+    /// Returns the settings for turns that the call changes.
     fn changes(&self) -> Vec<(&'static str, Value)> {
         let switch = |on: Switch| on.0.map(Value::Bool);
         let all = [

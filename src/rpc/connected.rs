@@ -1,4 +1,4 @@
-//! The agents that are connected now, each by a bridge of its own.
+//! The agents that are connected now, each over a connection of its own.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::client::Client;
 use crate::engine::Engine;
 
-/// Method with which an agent's bridge introduces the agent.
+/// Method that the events about connecting and disconnecting agents name.
 const INTRODUCE: &str = "introduce-agent";
 
 /// The connections of agents, in the order in which they came.

@@ -65,8 +65,8 @@ impl Editors {
         }
     }
 
-    /// Asks the editors for their changes and the unsaved text of a file. Waits for the answers of
-    /// all but `asking`, at most [`PATIENCE`].
+    /// Asks all editors but `asking` for their changes and for the unsaved text of a file. Waits
+    /// for their answers, but no longer than [`PATIENCE`].
     pub(super) async fn ask(
         &self,
         engine: &Handle,
@@ -111,8 +111,8 @@ impl Editors {
         is_heard
     }
 
-    /// Opens a question that waits for all editors but `asking`. Returns its number and the number
-    /// of these editors; `None` if there is no editor at all.
+    /// Opens a question that waits for all editors but `asking`. Returns its number, the number of
+    /// these editors, and the receiver of their answers; `None` if there is no editor at all.
     fn begin(
         &self,
         asking: &Arc<Client>,

@@ -9,7 +9,7 @@ use crate::wire::message::WireError;
 /// The outcome of embedding a text, for a method that stores the vector and reports the outcome.
 #[derive(Default)]
 pub(super) struct Embedded {
-    /// The text's vector, with the name of its model.
+    /// The text's vector, with the name of the embedding model.
     pub(super) vector: Option<(String, Vec<f32>)>,
     /// `:used`, or the reason why there is no vector; `None` if no embedding model is configured.
     pub(super) outcome: Option<Value>,

@@ -251,13 +251,14 @@ pub(super) fn application(data: &ErrorData<'_>, message: String) -> WireError {
     with_data(WireError::APPLICATION, message, data.shown())
 }
 
-/// Creates an error of a kind without members.
+/// Creates an error whose kind has no members.
 pub(super) fn refused(kind: PlainKind, message: String) -> WireError {
     let data = Value::Map(vec![("kind".into(), Value::of(&kind))]);
     with_data(kind.code(), message, data)
 }
 
-/// Creates the error of a lower layer that names its kind.
+/// Creates the error for clients from the kind and the message of a lower layer's error. An unknown
+/// kind is an internal error.
 fn plain(kind: &str, message: String) -> WireError {
     match PlainKind::from_name(kind) {
         Some(kind) => refused(kind, message),

@@ -14,7 +14,7 @@ use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
 names! {
-    /// A kind of error whose data are the kind alone.
+    /// A kind of error whose data consists of the kind alone.
     PlainKind {
         /// Another manager has since saved or dropped the set that `undo` would restore.
         SetChanged => "set-changed",
@@ -41,26 +41,28 @@ names! {
         NotAbsolute => "not-absolute",
         /// The path names a file on another machine.
         NotLocal => "not-local",
-        /// The path leads out of the folder to which it is limited.
+        /// The path leads outside the folder that it must stay in.
         OutsideFolder => "outside-folder",
         /// The template cannot be read, or is too large.
         TemplateUnreadable => "template-unreadable",
-        /// A client over TCP tried to change providers without the secret, or to trust a project.
+        /// The connection does not permit the call. Over TCP, a client cannot manage trusted
+        /// projects, and needs the secret to change providers and to register or call tools. A
+        /// client of a dialect without notifications cannot register tools.
         NotAllowed => "not-allowed",
-        /// There are 100 providers already.
+        /// There are already 100 providers.
         TooManyProviders => "too-many-providers",
         /// No call waits for this approval; it was answered, or its turn has ended.
         NoSuchApproval => "no-such-approval",
-        /// The change could not be stored, for example because the disk is full; nothing of the
-        /// call was kept.
+        /// The change could not be stored, for example because the disk is full; the call changed
+        /// nothing.
         StoreFailed => "store-failed",
-        /// The database is damaged; nothing of the call was kept.
+        /// The database is damaged; the call changed nothing.
         StoreDamaged => "store-damaged",
         /// The state cannot be written, for example because the disk is full; reading works. Each
         /// change tries again to write, so remove the cause and repeat the call.
         ReadOnly => "read-only",
-        /// The files of the state were removed while the server was running; nothing of the call
-        /// was kept.
+        /// The files of the state were removed while the server was running; the call changed
+        /// nothing.
         StateRemoved => "state-removed",
         /// The backup could not be written, or could not be read back.
         BackupFailed => "backup-failed",
@@ -79,8 +81,8 @@ names! {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[schemars(inline)]
 pub(super) enum ErrorData<'a> {
-    /// Too many items are pinned, so the others cannot make enough room; or a directory has more
-    /// files than the manager holds items.
+    /// The items do not fit, even if every unpinned item is evicted: too many items are pinned, or
+    /// a directory or set is too large for the manager.
     CapacityFull {
         /// Name of the manager.
         manager: &'a str,
@@ -151,8 +153,8 @@ pub(super) enum ErrorData<'a> {
         /// Always `:request-key`.
         param: Keyword<&'static str>,
     },
-    /// The cursor was used before, is too old, or belongs to another method or connection; list
-    /// again.
+    /// The cursor was used before, is too old, or belongs to another method or connection; request
+    /// the list again.
     NoSuchCursor {
         /// The cursor.
         cursor: &'a str,
@@ -162,7 +164,7 @@ pub(super) enum ErrorData<'a> {
         /// Names of the sets.
         known: &'a [String],
     },
-    /// The mandatory parts do not fit `:max-tokens`.
+    /// The mandatory parts do not fit into `:max-tokens`.
     BudgetTooSmall {
         /// Number of tokens that the mandatory parts need.
         needed: u64,
@@ -172,15 +174,15 @@ pub(super) enum ErrorData<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         parts: Option<Vec<NeededPart>>,
     },
-    /// No session has this name or id, or the call names none and there is none.
+    /// No session has this name or id, or the call names no session and none exists.
     NoSuchSession {
-        /// Name or id in the call; `nil` if it named none.
+        /// Name or id in the call; `nil` if the call named no session.
         session: Option<&'a str>,
         /// Names of the sessions, or for `restore-session` of the deleted ones; at most 100, the
         /// one with the latest message first.
         known: &'a [String],
     },
-    /// A session has this name already.
+    /// Another session already has this name.
     SessionExists {
         /// The name.
         session: &'a str,
@@ -204,7 +206,7 @@ pub(super) enum ErrorData<'a> {
         /// Id of the memory.
         memory: MemoryId,
     },
-    /// There is no checkpoint to go back to.
+    /// The session has no such checkpoint, or none at all.
     NoCheckpoint {
         /// Name of the session.
         session: &'a str,
@@ -306,7 +308,7 @@ pub(super) enum ErrorData<'a> {
     Malformed(ProviderData<'a>),
 }
 
-/// The data of an error of a provider.
+/// The data of an error from a provider.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
@@ -333,7 +335,7 @@ pub(super) struct NeededPart {
     pub(super) tokens: u64,
 }
 
-/// The members of every error of `chat` after the question was stored.
+/// The members that every error of `chat` has once the question is stored.
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(super) struct InTurn {
@@ -344,7 +346,7 @@ pub(super) struct InTurn {
 }
 
 impl PlainKind {
-    /// Returns the code of errors of this kind.
+    /// Returns the code for errors of this kind.
     pub(super) fn code(self) -> i32 {
         match self {
             Self::Cancelled => WireError::CANCELLED,
@@ -355,7 +357,7 @@ impl PlainKind {
 }
 
 impl ErrorData<'_> {
-    /// Returns the data as sent.
+    /// Returns the data in the form in which clients get it.
     pub(super) fn shown(&self) -> Value {
         let mut data = Value::of(self);
         if let Value::Map(members) = &mut data

@@ -118,7 +118,7 @@ struct UnitResult<'a> {
     reason: &'a str,
     /// Tokens of the messages.
     tokens: u64,
-    /// Score; absent if there is none.
+    /// Score of the messages; absent if they have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<ScoreResult>,
 }
@@ -187,7 +187,7 @@ pub(super) struct SummarizedResult<'a> {
     summarized: Vec<MessageOrNote<'a>>,
     /// The summary.
     summary: NoteResult<'a>,
-    /// Numbers of messages.
+    /// Message counts.
     stats: SummaryStats,
 }
 

@@ -20,8 +20,8 @@ use crate::wire::message::WireError;
 /// Parameters that name the place of a change. The same key counts separately for each place.
 const PLACES: [&str; 4] = ["session", "manager", "managers", "name"];
 
-/// Prefix that distinguishes this run of the server from others. It begins the names of keys that
-/// are valid only in this run.
+/// Prefix that distinguishes this run of the server from others. The names of keys that are valid
+/// only in this run begin with it.
 static START: LazyLock<String> = LazyLock::new(|| {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     format!("{:x}-{:x} ", std::process::id(), since.as_nanos())
@@ -77,18 +77,18 @@ impl Keyed {
             return Ok(None);
         };
         let RequestKey(key) = key.decode().map_err(|error| param_error(KEY, &error.message))?;
-        let is_told = |name: &str| name != "session" || is_session_named;
+        let is_counted = |name: &str| name != "session" || is_session_named;
         let place = hash(|hasher| {
             for name in PLACES {
-                feed(hasher, params.get(name).filter(|_| is_told(name)).unwrap_or(&Value::Nil));
+                feed(hasher, params.get(name).filter(|_| is_counted(name)).unwrap_or(&Value::Nil));
             }
         });
-        let hash = hash(|hasher| feed_entries(hasher, params, is_told));
+        let hash = hash(|hasher| feed_entries(hasher, params, is_counted));
         let earlier = format!("{} {key}", kept_name(method, params));
         Ok(Some(Self { name: format!("\u{1}{earlier} {place}"), earlier, hash }))
     }
 
-    /// Returns the answer of an earlier call with this key, if it was applied. Waits for the
+    /// Returns the answer of an earlier call with this key, if that call took effect. Waits for the
     /// engine.
     pub(super) fn look_up(&self, engine: &Handle) -> Result<Option<Value>, WireError> {
         let keyed = self.clone();
@@ -139,8 +139,8 @@ impl Keyed {
         kind.await.map_err(engine_error)
     }
 
-    /// Stores the outcome of a turn: its answer, or that the turn was cancelled. Of any other
-    /// failure, stores only the kind, since the call may be tried again.
+    /// Stores the outcome of a turn: its answer, or that the turn was cancelled. For any other
+    /// failure, stores only its kind, since the call may be tried again.
     pub(super) async fn end(&self, engine: &Handle, outcome: &Result<Value, WireError>, end: End) {
         let record = match outcome {
             Ok(value) => (self.name.clone(), format!("{} {}", self.hash, print_value(value))),
@@ -164,7 +164,10 @@ impl Keyed {
         });
         // The outcome matters more than its record.
         if let Err(error) = kept.await {
-            tracing::warn!("cannot store the outcome of a turn under its key: {error}");
+            tracing::warn!(
+                "cannot store the outcome of a turn, which may run again if the client repeats \
+                 its call with the same request key: {error}"
+            );
         }
     }
 

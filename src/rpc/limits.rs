@@ -4,7 +4,7 @@
 /// Maximum length of a `cancel`, in bytes. A `cancel` overtakes other calls, so reading one must be
 /// quick.
 pub(crate) const MAX_CANCEL_BYTES: usize = 16 << 10;
-/// Maximum length of an answer with lists, in bytes, unless the call names another.
+/// Maximum length of an answer with lists, in bytes, unless the call names another length.
 pub(crate) const PAGE_BYTES: usize = 64 << 10;
 /// Maximum number of partly read lists that are kept for one client; the oldest is dropped first.
 pub(crate) const LISTS_KEPT: usize = 8;

@@ -61,7 +61,7 @@ pub struct Method {
 /// request key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
-    /// None.
+    /// No change.
     Nothing,
     /// A change for which the method itself stores the request keys.
     ByItself,
@@ -73,7 +73,7 @@ pub(super) enum Change {
     OfThisRun,
 }
 
-/// Thread on which the first part of a method, the one before the engine, runs.
+/// Thread on which a method runs until it hands an operation to the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
     /// On the connection's own thread, for work that is quick and never waits.
@@ -232,7 +232,7 @@ impl Method {
         match self.family {
             _ if self.session.is_some() => self.session,
             "context" if takes("manager") => Some(About::Manager),
-            // Memories are no part of a session.
+            // Memories are not part of a session.
             "memory" => None,
             _ if is_for_current => Some(About::CurrentSession),
             _ => takes("session").then_some(About::Session),
@@ -265,12 +265,12 @@ impl Method {
         self.paged.map(Paged::paths)
     }
 
-    /// Returns true if the first page has the last entries of a list, which are the newest.
+    /// Returns whether the first page has the last entries of a list, which are the newest.
     pub fn has_newest_page_first(&self) -> bool {
         self.paged.is_some_and(|paged| paged.newest_last)
     }
 
-    /// Runs the part of the method that comes before the engine.
+    /// Runs the method until it needs the engine.
     ///
     /// # Errors
     /// Fails if the parameters are invalid or name something that does not exist.

@@ -95,7 +95,7 @@ pub enum Step {
     /// (see [`Pace`]), the connection's later calls wait too.
     Await(Awaited),
     /// Like `Await`, for work that ends soon after its call is cancelled and keeps its results so
-    /// far. A cancelled call is answered after that.
+    /// far. A cancelled call is answered only when the work has ended.
     AwaitEnd(Awaited),
     /// Cancel another call of the same connection.
     Cancel(Id),

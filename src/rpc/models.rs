@@ -1,5 +1,5 @@
-//! Methods that list the models, add one while the server runs, and decide on the tool calls of a
-//! model.
+//! Methods that manage the providers of models, list their models, and decide on the tool calls of
+//! a model.
 
 use std::path::PathBuf;
 

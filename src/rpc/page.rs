@@ -24,13 +24,13 @@ use crate::wire::message::WireError;
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[expect(dead_code, reason = "it only describes the parameters")]
 pub(super) struct PageParams {
-    /// `:next` of an earlier answer; returns the next page of that list. Only `:max-bytes` may be
-    /// given with it; all other parameters are ignored.
+    /// `:next` of an earlier answer; returns the next page of that list. All other parameters
+    /// except `:max-bytes` are then ignored.
     cursor: Option<String>,
     /// Return only these members of each entry. If the result has several lists, a list whose
     /// entries have none of these members is returned empty.
     fields: Option<Vec<String>>,
-    /// Return a page, with as many entries as fit this number of bytes.
+    /// Return a page with as many entries as fit into this number of bytes.
     max_bytes: Option<i64>,
     /// Leave long members out of each entry.
     brief: Option<bool>,
@@ -89,8 +89,8 @@ pub(super) fn schema(paged: &Paged, whole: Json) -> Json {
     };
     page["properties"]["truncated"] = json!({
         "type": "boolean",
-        "description": "True if there are more entries, on later pages or beyond the maximum of \
-                        the method.",
+        "description": "True if there are more entries, on later pages or beyond the \
+                        method's maximum.",
     });
     page["properties"]["next"] = json!({
         "type": ["string", "null"],
@@ -284,7 +284,7 @@ impl Rest {
         let left: usize = self.lists.iter().map(|(_, items)| items.len()).sum();
         let is_clamped = self.is_clamped;
         self.bytes = self.lists.iter().flat_map(|(_, items)| items).map(Value::weight).sum();
-        // A page without room for any entry would be followed by empty pages for ever.
+        // A page without room for any entry would be followed by empty pages forever.
         let next = (left > 0 && self.page != Some(0)).then(|| client.keep(self, most_bytes));
         if let Value::Map(entries) = &mut page {
             let member = |name: &str, value: Value| (Key::from(name), value);

@@ -73,7 +73,7 @@ fn generator() -> SchemaGenerator {
     settings.into_generator()
 }
 
-/// Returns the parameters that a struct has.
+/// Returns the parameters that the fields of a struct describe.
 pub(super) fn own_params_of<P: JsonSchema + DeserializeOwned>() -> Vec<Param> {
     let schema = generator().root_schema_for::<P>().to_value();
     let required = |name: &str| {

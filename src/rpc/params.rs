@@ -19,8 +19,8 @@ use crate::wire::message::WireError;
 /// Maximum length of a request key, or of the name of a manager, set or session, in bytes.
 pub(super) const MAX_NAME_BYTES: usize = 1024;
 
-/// Maximum length in bytes of a path, or of an id or name from another program. No path in Linux
-/// is longer.
+/// Maximum length in bytes of a path, or of an id or name from another program. No path on Linux is
+/// longer.
 pub(super) const MAX_SHORT_BYTES: usize = 4096;
 
 /// Maximum size of an item's metadata, in bytes as [`Value::exceeds`] counts them.
@@ -147,18 +147,25 @@ where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    required_list(deserializer).map(Some)
+    list(deserializer, "must not be nil: write [] for an empty list, or leave the parameter out")
+        .map(Some)
 }
 
-/// Reads a list that a call must give, as [`given_list`] does.
+/// Reads a list that a call must give. Refuses `nil`, as [`given_list`] does.
 pub(super) fn required_list<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    Option::deserialize(deserializer)?.ok_or_else(|| {
-        serde::de::Error::custom("must not be nil: write [] for an empty list, or leave it out")
-    })
+    list(deserializer, "must not be nil: write [] for an empty list")
+}
+
+fn list<'de, D, T>(deserializer: D, if_nil: &str) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Option::deserialize(deserializer)?.ok_or_else(|| serde::de::Error::custom(if_nil))
 }
 
 /// Returns the ids in `:id` or `:ids`, exactly one of which is required.
@@ -182,7 +189,7 @@ pub(super) fn ids(
 fn at_most(name: &str, most: usize, given: usize) -> Result<(), WireError> {
     match given <= most {
         true => Ok(()),
-        false => Err(param_error(name, &format!("must be at most {most}, got {given}"))),
+        false => Err(param_error(name, &format!("must have at most {most} entries, got {given}"))),
     }
 }
 
@@ -297,7 +304,7 @@ pub(super) struct KnownMetadata {
     origin: Option<Origin>,
 }
 
-/// Checks changes of metadata from a client, in which `nil` removes an entry.
+/// Checks changes to metadata from a client, in which `nil` removes an entry.
 pub(super) fn changes_of_metadata(value: Option<Value>) -> Result<Metadata, WireError> {
     let Some(Value::Map(entries)) = value else { return metadata(value) };
     let (removed, set): (Vec<_>, Vec<_>) =

@@ -1,4 +1,4 @@
-//! Converts results to the form for clients.
+//! Converts results to the form in which clients get them.
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -25,7 +25,7 @@ impl Serialize for Money {
 /// Number of significant digits in an amount of money.
 const MONEY_DIGITS: usize = 6;
 
-/// A message of a session in the form for clients.
+/// A message of a session, as clients get it.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Message")]
 pub(crate) struct MessageShown<'a> {
@@ -41,7 +41,7 @@ pub(crate) struct MessageShown<'a> {
     phase: Option<Phase>,
     /// Tokens of the content and the calls.
     tokens: u64,
-    /// Name of the counter of the tokens.
+    /// Name of the counter that counted the tokens.
     token_counter: Keyword<&'static str>,
     /// True if the message is never left out of a window.
     pinned: bool,
@@ -51,7 +51,8 @@ pub(crate) struct MessageShown<'a> {
     /// Id of the call that a tool's message answers; absent in others.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
-    /// True if the message is in view, and neither pruned nor summarized; only in `get-messages`.
+    /// True if the message is in view: not rolled back, pruned or summarized; only in
+    /// `get-messages`.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_view: Option<bool>,
     /// Fate of the message; only in an exported session, which clients get as text.
@@ -122,7 +123,7 @@ impl From<ItemVerdict> for Decided {
     }
 }
 
-/// Returns the outcomes of items in the form for clients.
+/// Returns the outcomes of items, as clients get them.
 pub(super) fn verdicts(items: &[ItemVerdict]) -> Vec<Decided> {
     items.iter().cloned().map(Decided::from).collect()
 }

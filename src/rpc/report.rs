@@ -1,4 +1,4 @@
-//! The results about windows: their reports, and the usage log.
+//! Results about windows: their reports, and the usage log.
 
 use schemars::JsonSchema;
 use serde::Serialize;

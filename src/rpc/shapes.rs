@@ -80,7 +80,7 @@ macro_rules! schemas {
 schemas! {
     /// The id of a call.
     CallId => { "type": ["integer", "string"] };
-    /// The kind of place of a template.
+    /// The kind of place where a template was found.
     TemplateSource => { "type": "string", "enum": SOURCES };
 }
 

@@ -114,7 +114,7 @@ pub(super) struct SummarizedSession<'a> {
     tokens_after: u64,
     /// Number of turns that the summary replaces.
     turns_summarized: u64,
-    /// Numbers of messages.
+    /// Message counts.
     stats: SummaryStats,
     /// Text of the summary.
     summary: &'a str,
@@ -143,7 +143,7 @@ impl<'a> From<&'a Outcome> for Description<'a> {
     }
 }
 
-/// Numbers of messages in a summary.
+/// The message counts of a summary.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "SummaryStats")]
 pub(super) struct SummaryStats {

@@ -1,4 +1,4 @@
-//! The methods with which clients bring tools and answer their calls.
+//! The methods with which clients bring tools and answer calls of these tools.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(super) struct Registered {
 
 pub(super) fn register_tools(call: Call, given: RegisterTools) -> Result<Step, WireError> {
     if !call.dialect.has_progress() {
-        let why = "this dialect has no notifications, so calls of tools cannot reach the client; \
+        let why = "this dialect has no notifications, so tool calls cannot reach the client; \
                    use s-expressions or JSON, one message on each line";
         return Err(refused(PlainKind::NotAllowed, why.to_owned()));
     }

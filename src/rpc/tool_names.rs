@@ -24,7 +24,7 @@ impl ToolNames {
     /// Returns the names of tools to offer in a turn. "All tools" includes the tools of clients.
     ///
     /// # Errors
-    /// The error of the parameter, if a tool does not exist.
+    /// The error for the parameter `param`, if a tool does not exist.
     pub(super) fn offered(
         self,
         call: &Call,
@@ -40,7 +40,7 @@ impl ToolNames {
     /// server.
     ///
     /// # Errors
-    /// The error of the parameter, if a tool does not exist.
+    /// The error for the parameter `param`, if a tool does not exist.
     pub(super) fn stored(self, call: &Call, param: &str) -> Result<Option<Vec<String>>, WireError> {
         let own = || context::names().into_iter().map(str::to_owned).collect();
         let names = match self {
@@ -53,7 +53,8 @@ impl ToolNames {
             None => Ok(Some(names)),
             Some(name) => {
                 let existing = existing.join(", ");
-                let what = format!("must name existing tools, got {name:?}; existing: {existing}");
+                let what =
+                    format!("must name existing tools, got {name:?}; the tools are {existing}");
                 Err(param_error(param, &what))
             }
         }

@@ -78,7 +78,7 @@ pub(super) struct ProcessedTurn<'a> {
     turn: TurnResult<'a>,
 }
 
-/// The outcome of a turn, in the form for clients.
+/// The outcome of a turn, as clients get it.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Turn")]

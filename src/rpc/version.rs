@@ -1,6 +1,6 @@
-//! Versions of managers and sessions in calls: `:version` in results, `:if-version` of changes and
-//! `:since` of readings. Handlers do not see these parameters, except those whose change takes
-//! several steps.
+//! Versions of managers and sessions in calls: `:version` in results, `:if-version` in changes, and
+//! `:since` in reads. Handlers do not see these parameters, except those whose change takes several
+//! steps.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ pub(super) struct Since {
     since: Option<u64>,
 }
 
-/// The answer to a reading when nothing has changed.
+/// The answer to a read when nothing has changed.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Unchanged {
     /// Version of the manager or session.
@@ -68,7 +68,7 @@ impl About {
 enum Subject {
     Manager(String),
     Session(Option<String>),
-    /// A deleted session, or a live one, with this name.
+    /// The session with this name; a deleted one takes precedence.
     Deleted(String),
     /// A session that may not exist yet.
     Opened(String),
@@ -110,7 +110,7 @@ impl Versions {
         match (subject(about, params), given) {
             (None | Some(Subject::New), Some(given)) => Err(param_error(
                 given,
-                "is only for calls that name exactly one manager or session",
+                "is allowed only in calls about exactly one existing manager or session",
             )),
             (subject, _) => Ok(subject.map(|subject| Self { subject, beside, since, if_version })),
         }

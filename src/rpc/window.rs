@@ -227,7 +227,7 @@ pub(super) struct WindowResult<'a> {
     /// Parts of the window, in order; absent if the call is `:brief`.
     #[serde(skip_serializing_if = "Option::is_none")]
     parts: Option<Vec<PartResult<'a>>>,
-    /// Report of the parts that are in the window and left out.
+    /// Report on the parts in the window and those that were left out.
     report: WindowReport<'a>,
     /// Outcome for each item of the session's managers.
     items: Vec<Decided>,
@@ -238,7 +238,7 @@ pub(super) struct WindowResult<'a> {
     embedding: Option<Value>,
 }
 
-/// A part of a window in the form for clients.
+/// A part of a window, as clients get it.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "WindowPart")]
 pub(super) struct PartResult<'a> {

@@ -53,7 +53,7 @@ fn an_atomic_batch_is_kept_whole_or_not_at_all() {
     ];
     let error = client.fails("batch", &batch(":atomic t", &calls));
     assert!(error.message.starts_with("call 3 of the batch, remove-context: no item ctx-99"));
-    assert!(error.message.ends_with("nothing of the batch was kept"), "{}", error.message);
+    assert!(error.message.ends_with("no call of the batch had any effect"), "{}", error.message);
     let (index, kind) = (&error.data["index"], &error.data["kind"]);
     assert_eq!((index, kind), (&2.into(), &"no-such-item".into()));
     assert_eq!(client.contents("m"), ["before"]);

@@ -181,7 +181,7 @@ fn a_result_that_comes_too_late_is_not_taken() {
     let (id, called) = stage.until_called();
     let (outcome, sent) = stage.answer(id);
     assert_eq!(outcome, "failed");
-    assert!(sent.contains("look gave no result within 1 seconds"), "{sent}");
+    assert!(sent.contains("look gave no result within 1 second"), "{sent}");
     assert_eq!(stage.tools.notification("tool-cancelled")["call"], called["call"]);
     assert!(!stage.give(&called["call"], ":content \"late\""));
 }
@@ -336,7 +336,7 @@ fn other_agents_call_what_is_offered_to_them() {
     };
     for (tool, project) in [("smell", "/srv/app"), ("look", "/srv"), ("none", "/srv/app")] {
         let failure = stage.chat.fails("call-tool", &call(tool, project, ""));
-        assert!(failure.message.starts_with("tool must name a tool that is offered to agents"));
+        assert!(failure.message.starts_with("tool must name one of the tools that are offered to"));
     }
     let wrong = stage.chat.ok("call-tool", &call("look", "/srv/app", ":arguments \"[]\""));
     assert_eq!(text(&wrong["content"]), "the arguments must be a JSON object");

@@ -152,7 +152,7 @@ fn a_tree_that_does_not_fit_is_refused_as_a_whole() {
     let error = client.fails("add-tree", &at(&root, ""));
     assert_eq!((error.code, error.kind()), (1, "capacity-full"));
     let tokens = error.data["tokens"].as_u64().unwrap();
-    for said in ["60 files", &format!("{tokens} tokens"), ":max-items 60", ":listing"] {
+    for said in ["60 files", &format!("{tokens} tokens"), ":max-items to 60", ":listing"] {
         assert!(error.message.contains(said), "{said}: {error:?}");
     }
     assert_eq!(client.contents("*shared*"), ["before"]);
@@ -160,6 +160,37 @@ fn a_tree_that_does_not_fit_is_refused_as_a_whole() {
     let answer = client.ok("add-tree", &at(&root, ""));
     assert_eq!((&answer["files"], &answer["tokens"]), (&60.into(), &tokens.into()));
     assert_eq!(ids(&answer["evicted"]), ["ctx-1"]);
+}
+
+#[test]
+fn a_directory_without_room_is_told_what_does_not_fit() {
+    let home = Home::new();
+    home.write("d/a.txt", "a\n");
+    home.write("d/b.txt", "b\n");
+    let root = home.file("d").to_str().unwrap().to_owned();
+    let mut client = home.ephemeral(&[]);
+    client.ok("configure-manager", "(:max-items 2)");
+    client.ok("add-tree", &at(&root, ":live t"));
+    client.ok("pin-items", "(:id \"ctx-1\")");
+    client.ok("pin-items", "(:id \"ctx-2\")");
+    home.write("d/c.txt", "c\n");
+    let live = client.fails("add-tree", &at(&root, ":live t")).message;
+    assert!(live.starts_with("1 file ("), "{live}");
+    assert!(
+        live.ends_with(
+            ") does not fit into \"*shared*\", which has room for 0 unpinned items (:max-items 2, \
+             2 pinned): raise :max-items to 3 with configure-manager, or add one item with :mode \
+             :listing"
+        ),
+        "{live}"
+    );
+    let listing = client.fails("add-tree", &at(&root, ":mode :listing"));
+    assert_eq!(
+        listing.message,
+        "the listing does not fit into \"*shared*\", which has room for 0 unpinned items \
+         (:max-items 2, 2 pinned): raise :max-items to 3 with configure-manager, or unpin an item"
+    );
+    client.end();
 }
 
 #[test]

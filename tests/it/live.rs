@@ -166,7 +166,7 @@ fn a_frozen_item_stays_as_it_is_and_says_of_when() {
     assert!(text.contains("b * 3") && !text.contains("as of"), "{text}");
     client.add("*shared*", "no file");
     let error = client.fails("freeze-items", "(:id \"ctx-2\" :frozen nil)");
-    assert!(error.message.contains("ctx-2 has no absolute metadata.filename"), "{error:?}");
+    assert!(error.message.contains("metadata.filename to follow; ctx-2 has none"), "{error:?}");
 }
 
 #[test]
@@ -280,6 +280,7 @@ fn a_live_tree_follows_its_files_and_adds_none_twice() {
     let again = client.ok("add-tree", &tree);
     assert_eq!(again["repeated"], serde_json::json!(["ctx-1", "ctx-2"]));
     assert_eq!(again["ids"].as_array().unwrap().len(), 1);
+    assert_eq!(again["tokens"], client.ok("list-items", "(:ids (\"ctx-3\"))")[0]["tokens"]);
 }
 
 #[test]

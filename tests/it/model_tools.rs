@@ -73,9 +73,9 @@ fn a_model_has_no_tools_unless_it_is_given_some() {
     assert_eq!((&set["tools"], &set["allowed_tools"]), (&Json::Null, &Json::Null));
     let failure = client.fails("chat", "(:content \"x\" :tools (:dance))");
     assert!(
-        failure
-            .message
-            .starts_with("tools must name existing tools, got \"dance\"; existing: list_context")
+        failure.message.starts_with(
+            "tools must name existing tools, got \"dance\"; the tools are list_context"
+        )
     );
     let failure = client.fails("chat", "(:content \"x\" :tools \"all\")");
     assert_eq!(failure.message, "tools must be t or nil, or a list of tool names, got \"all\"");

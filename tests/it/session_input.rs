@@ -365,7 +365,7 @@ fn a_hundred_thousand_messages_are_added_at_once_and_no_more() {
     let many = "(:content \"x\")".repeat(100_000);
     let error = client.fails("add-message", &format!("(:messages ({many} (:content \"x\")))"));
     assert_eq!((error.code, error.param()), (-32602, "messages"));
-    assert_eq!(error.message, "messages must be at most 100000, got 100001");
+    assert_eq!(error.message, "messages must have at most 100000 entries, got 100001");
     let said = client.ok("add-message", &format!("(:messages ({many}))"));
     assert_eq!((&said["id"], &said["messages"]), (&"msg-100000".into(), &100_000.into()));
     client.ok("add-message", "(:role :assistant :content \"y\")");

@@ -1,4 +1,5 @@
-//! The introduction of an agent by the bridge that serves it.
+//! The method with which a program that serves an agent, such as `contexture mcp`, introduces the
+//! agent.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! The marked items of a project as they are now, so that a bridge learns with one call what to give
-//! an agent.
+//! The marked items of a project as they are now, so that a program that serves an agent learns
+//! with one call what to give the agent.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -84,7 +84,7 @@ pub(super) fn push_next(_: Call, given: PushNext) -> Result<Step, WireError> {
     })
 }
 
-/// Returns the name by which the bridges of agents know the project of a folder.
+/// Returns the name by which the programs that serve agents know the project of a folder.
 fn project_of(folder: &str) -> String {
     let folder = true_name(Path::new(folder));
     project_root(&folder).unwrap_or(folder).to_string_lossy().into_owned()

@@ -129,7 +129,7 @@ pub(super) struct RecordPush {
     shown: Option<Vec<String>>,
     /// Tokens of the items that this push shows.
     tokens: Option<i64>,
-    /// Numbers from `:next` of `pushed-context` of the items that this push contains. No other push
+    /// Numbers of the items from `:next` of `pushed-context` that this push contains. No other push
     /// gets these items, unless this push is not received.
     next: Option<Vec<u64>>,
 }
@@ -156,14 +156,17 @@ pub(super) fn record_push(_: Call, given: RecordPush) -> Result<Step, WireError>
         let push = NewPush { agent, session, after, items, project, tokens, next };
         Ok(match engine.record_push(push)? {
             Some(number) => Finish::now(&Recorded { number }),
-            None => Finish::Refused(param_error("next", "names an item that no longer waits")),
+            None => Finish::Refused(param_error(
+                "next",
+                "names an item that no longer waits; call pushed-context again",
+            )),
         })
     })
 }
 
 fn check(items: &[PushedItem]) -> Result<(), WireError> {
     if items.len() > MAX_PUSHED_ITEMS {
-        return Err(param_error("items", &format!("must be at most {MAX_PUSHED_ITEMS}")));
+        return Err(param_error("items", &format!("must have at most {MAX_PUSHED_ITEMS} entries")));
     }
     if items.iter().any(|item| item.id.len().max(item.digest.len()) > MAX_DIGEST_BYTES) {
         let message = format!("must have ids and digests of at most {MAX_DIGEST_BYTES} bytes");

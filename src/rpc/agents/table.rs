@@ -30,13 +30,13 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .changes()
         .pace(Pace::InOrder)
         .doc(
-            "Sends items once, with the next prompt of an agent's session, even if the agent has them already or they belong to another place. The first session that matches takes them. `undo` of the manager cancels the newest such wish if nothing was changed since.",
+            "Sends items once, with the next prompt of an agent's session, even if the agent already has them or they belong to another place. The first session that matches takes them. If the manager has not changed since, its `undo` cancels the newest item that waits.",
         )
-        .result("Numbers for `cancel-push`. An item that is waiting already keeps its number."),
+        .result("Numbers for `cancel-push`. An item that is already waiting keeps its number."),
     method!("agents", "cancel-push", next::cancel_push => next::PushCancelled)
         .changes()
         .doc("Cancels a `push-next`, so that its item no longer waits.")
-        .result("True if it was still waiting."),
+        .result("True if the item was still waiting."),
     method!("agents", "introduce-agent", introduce::introduce_agent => introduce::Introduced)
         .doc(
             "Names the agent that a connection serves; `list-agents` lists the agent until the connection ends. `contexture mcp` calls this.",

@@ -146,7 +146,7 @@ async fn turn(call: Call, request: ChatRequest) -> Result<Value, WireError> {
 /// Value of `:failed-before` for a turn whose client hung up.
 const HUNG_UP: &str = "hung-up";
 
-/// Sends the events of a turn to the client as progress. Does nothing for a call without an id.
+/// Sends the events of a turn to the client as progress. Sends nothing for a call without an id.
 struct Progress {
     id: Option<Id>,
     peer: Arc<dyn Peer>,

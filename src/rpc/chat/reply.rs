@@ -1,4 +1,4 @@
-//! The results of `chat` in the form for clients.
+//! The results of `chat`, as clients get them.
 
 use schemars::JsonSchema;
 use serde::Serialize;

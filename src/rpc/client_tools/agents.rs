@@ -12,8 +12,8 @@ const PATIENCE: u64 = 600;
 /// A call by an agent.
 pub(in crate::rpc) struct AgentCall {
     request: Request,
-    /// Maximum time of the call, in seconds. Includes the time that this client may need to ask
-    /// its user.
+    /// Maximum time of the call, in seconds. Includes the time that the tool's client may need to
+    /// ask its user.
     longest: u64,
 }
 
@@ -35,7 +35,7 @@ impl ClientTools {
     /// Creates a call of a tool with these arguments.
     ///
     /// # Errors
-    /// The reason, as text for the model.
+    /// The reason why the arguments are refused, as text for the model.
     pub(in crate::rpc) fn agent_call(
         &self,
         brought: &Arc<Brought>,

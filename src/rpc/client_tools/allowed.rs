@@ -45,8 +45,8 @@ impl ClientTools {
         known.allowed.iter().filter(is_here).map(|allowed| allowed.tool.clone()).collect()
     }
 
-    /// Allows the tools with these names in a session, and no others. A name that is allowed
-    /// already stays with its tool; any other name means the tool that turns of this client would
+    /// Allows the tools with these names in a session, and no others. A name that is already
+    /// allowed stays with its tool; any other name means the tool that turns of this client would
     /// call.
     pub(in crate::rpc) fn allow_only(
         &self,

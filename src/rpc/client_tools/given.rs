@@ -108,10 +108,10 @@ impl Description {
 /// Checks the tools of a connection.
 ///
 /// # Errors
-/// The error of the parameter.
+/// −32602, with the place of the first wrong member.
 pub(in crate::rpc) fn checked(given: Vec<Given>) -> Result<Vec<Description>, WireError> {
     if given.len() > MAX_CLIENT_TOOLS {
-        let what = format!("must have at most {MAX_CLIENT_TOOLS} tools, got {}", given.len());
+        let what = format!("must have at most {MAX_CLIENT_TOOLS} entries, got {}", given.len());
         return Err(param_error("tools", &what));
     }
     let mut names = HashSet::new();
@@ -166,7 +166,7 @@ fn check_name(name: &str) -> Result<(), String> {
         ));
     }
     match context::find(name) {
-        Some(_) => Err(format!("must not be the name of a tool of the server, got {name:?}")),
+        Some(_) => Err(format!("must not be the name of one of the server's tools, got {name:?}")),
         None => Ok(()),
     }
 }

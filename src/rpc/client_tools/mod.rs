@@ -25,9 +25,9 @@ use super::peer::Peer;
 use crate::agent::tools::{OfferedTool, context};
 use crate::engine::Engine;
 
-/// Notification of a call.
+/// Name of the notification about a call.
 const CALLED: &str = "tool-called";
-/// Notification that the result of a call is no longer wanted.
+/// Name of the notification that the result of a call is no longer wanted.
 const CANCELLED: &str = "tool-cancelled";
 
 /// The tools of all connections. Clones share the tools.
@@ -89,7 +89,7 @@ impl ClientTools {
     }
 
     /// Forgets the tools of a connection that sends nothing more, and the permissions for these
-    /// tools. Ends their calls, and announces that the tools are gone.
+    /// tools. Ends the calls of these tools, and announces that the tools are gone.
     pub(crate) fn forget(&self, engine: &mut Engine, client: &Arc<Client>) {
         let client = Arc::downgrade(client);
         let mut known = self.known();

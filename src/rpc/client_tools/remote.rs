@@ -1,5 +1,5 @@
-//! Calls of a client's tool: the question goes out as a notification, and the result comes back
-//! through a method.
+//! Calls of a client's tool: a call goes out as a notification, and its result comes back through a
+//! method.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,7 +110,7 @@ impl Remote {
     /// Creates a call with these arguments.
     ///
     /// # Errors
-    /// The reason, as text for the model.
+    /// The reason why the arguments are refused, as text for the model.
     pub(super) fn request(&self, arguments: &str) -> Result<Request, String> {
         let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
         match serde_json::from_str(arguments) {
@@ -123,7 +123,7 @@ impl Remote {
     }
 }
 
-/// A call with arguments.
+/// A call of a client's tool, with its arguments.
 pub(super) struct Request {
     brought: Arc<Brought>,
     tools: ClientTools,
@@ -175,7 +175,8 @@ impl Request {
             result = result => result.unwrap_or_else(|_| Err(gone())),
             () = owner.gone.cancelled() => Err(gone()),
             () = tokio::time::sleep(Duration::from_secs(seconds)) => {
-                Err(format!("{} gave no result within {seconds} seconds", tool.name))
+                let s = if seconds == 1 { "" } else { "s" };
+                Err(format!("{} gave no result within {seconds} second{s}", tool.name))
             }
         }
     }

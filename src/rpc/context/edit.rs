@@ -34,7 +34,7 @@ pub(super) struct AddContext {
     /// Exempt the item from eviction; defaults to `nil`.
     pinned: Option<bool>,
     /// Follow the file: bring the item up to date whenever it is shown or rendered. If some of the
-    /// lines are in another live item already, the two become one. Defaults to `nil`.
+    /// lines are already in another live item, the two items become one. Defaults to `nil`.
     live: Option<bool>,
     /// Leave the content out of the result.
     brief: Option<bool>,
@@ -307,7 +307,7 @@ pub(super) fn redo(_: Call, mut given: StepCall) -> Result<Step, WireError> {
     })
 }
 
-/// Runs an undo or a redo, and takes it back if it is only a dry run.
+/// Runs an undo or a redo. If the call is only a dry run, reverts it.
 pub(in crate::rpc) fn stepping<T: Serialize>(
     dry_run: Option<bool>,
     operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,

@@ -29,12 +29,13 @@ pub(super) struct AddFile {
     r#type: Option<Kind>,
     #[schemars(with = "Option<KnownMetadata>")]
     metadata: Option<Value>,
-    /// Maximum size of a file in bytes; defaults to 1 MiB.
+    /// Maximum size of the file in bytes; defaults to the configured `max-file-bytes`, by default 1
+    /// MiB.
     max_file_bytes: Option<i64>,
     /// Exempt the item from eviction; defaults to `nil`.
     pinned: Option<bool>,
     /// Follow the file: bring the item up to date whenever it is shown or rendered. If some of the
-    /// lines are in another live item already, the two become one. Defaults to `nil`.
+    /// lines are already in another live item, the two items become one. Defaults to `nil`.
     live: Option<bool>,
     /// Leave the content out of the result.
     brief: Option<bool>,

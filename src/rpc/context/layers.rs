@@ -28,8 +28,8 @@ pub(super) struct OpenLayersCall {
     directory: Option<Short>,
     /// Name of the file.
     filename: Option<Short>,
-    /// Name of the buffer, if it has no file. With `:filename`, the name that it had before it had
-    /// a file: items from that time move into the file's layer.
+    /// Name of the buffer, if it has no file. With `:filename`, the name that the buffer had before
+    /// it had a file: its items from then move into the file's layer.
     buffer: Option<Short>,
     /// Number of the buffer, which no other buffer of this name ever has; required with `:buffer`.
     number: Option<Short>,
@@ -212,7 +212,7 @@ impl Spot {
         Ok(layers)
     }
 
-    /// Compares the layers with the items of managers that an earlier version named.
+    /// Compares the layers with the items of managers that an earlier version of the program named.
     fn compared(&self, found: Vec<Found>) -> Vec<Former> {
         let mut names = TrueNames::default();
         let compared = found.into_iter().map(|Found { manager, items, is_named }| {
@@ -256,15 +256,15 @@ impl Spot {
     }
 }
 
-/// A manager of an earlier version, with its items.
+/// A manager that an earlier version of the program named, with its items.
 struct Found {
     manager: String,
     items: Vec<Arc<Item>>,
     is_named: bool,
 }
 
-/// Returns an operation that reads the managers of these names. The manager of a file may also have
-/// a name that Emacs made unique, such as `NEWS<app>`.
+/// Returns an operation that reads the managers with these names. The manager of a file may also
+/// have a name that Emacs made unique, such as `NEWS<app>`.
 fn former_managers(
     names: Vec<String>,
     is_file: bool,
@@ -294,7 +294,7 @@ fn former_managers(
     }
 }
 
-/// True names of files. Asks the disk only once for each file.
+/// Cache of the true names of files. Asks the disk only once for each file.
 #[derive(Default)]
 struct TrueNames {
     known: HashMap<String, PathBuf>,
@@ -307,7 +307,8 @@ impl TrueNames {
     }
 }
 
-/// Returns the true name of a file or folder of this machine, and any other name unchanged.
+/// Returns the true name of a file or folder on this machine. Cleans any other name only of
+/// superfluous slashes.
 fn true_name(name: &Short) -> PathBuf {
     match files::absolute(name) {
         Ok(path) => files::true_name(&path),

@@ -158,7 +158,9 @@ pub(super) fn freeze_items(_: Call, given: FreezeItems) -> Result<Step, WireErro
         for id in &ids {
             let item = engine.view(&manager, *id)?.item;
             if !frozen && check_live(&item.metadata).is_err() {
-                let why = format!("{id} has no absolute metadata.filename to follow");
+                let why = format!(
+                    "must be of items with an absolute metadata.filename to follow; {id} has none"
+                );
                 return Ok(Finish::Refused(param_error("ids", &why)));
             }
             revisions.insert(*id, freeze(&item, frozen));

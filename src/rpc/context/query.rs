@@ -97,7 +97,8 @@ fn listed(shown: &[(View, State)], is_named: bool, brief: bool) -> Value {
 pub(super) struct ItemListed<'a> {
     #[serde(flatten)]
     item: ItemShown<'a>,
-    /// Manager that holds the item; only if the call named several managers, or files.
+    /// Manager that holds the item; only if the call named several managers, or files but no
+    /// manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     manager: Option<&'a str>,
     /// Id of an item in this list that contains the whole file of this item, which is therefore not
@@ -141,15 +142,15 @@ pub(super) fn context_to_string(call: Call, given: Render) -> Result<Step, WireE
     })
 }
 
-/// A rendering.
+/// Items rendered as one text.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "RenderedContext")]
 pub(super) struct Rendered {
-    /// The rendering.
+    /// The text.
     text: String,
-    /// Tokens of the rendering.
+    /// Tokens of the text.
     tokens: u64,
-    /// Name of the counter of the tokens.
+    /// Name of the counter that counted the tokens.
     token_counter: Keyword<&'static str>,
     /// Outcome for each item, in the order of the items.
     report: Vec<Decided>,
@@ -239,7 +240,7 @@ pub(super) struct Summarized {
     preview: String,
     /// Tokens of the items.
     tokens: u64,
-    /// Name of the counter of the tokens.
+    /// Name of the counter that counted the tokens.
     token_counter: Keyword<&'static str>,
 }
 

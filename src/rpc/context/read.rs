@@ -30,7 +30,8 @@ pub(super) struct ReadFile {
     start_line: Option<i64>,
     /// Last line; needs `:start-line`, and defaults to the end of the file.
     end_line: Option<i64>,
-    /// Maximum size of the file in bytes; defaults to 1 MiB.
+    /// Maximum size of the file in bytes; defaults to the configured `max-file-bytes`, by default 1
+    /// MiB.
     max_file_bytes: Option<i64>,
     /// Ask the editors first, as `ask-editors` does, whether one has the file in a buffer that is
     /// not saved.
@@ -54,7 +55,7 @@ pub(super) struct FileRead {
     total_lines: u64,
     /// Tokens of the text.
     tokens: u64,
-    /// Name of the counter of the tokens.
+    /// Name of the counter that counted the tokens.
     token_counter: Keyword<&'static str>,
     /// True if this is the unsaved text of a buffer; false if it is the text on disk.
     unsaved: bool,

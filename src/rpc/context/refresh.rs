@@ -122,7 +122,8 @@ fn keep(
     let mut revisions = Vec::new();
     let mut told = Vec::with_capacity(outcomes.len());
     for Outcome { id, old, new, name, reason, found } in outcomes {
-        // If an item was changed since it was read, that change takes precedence over the file.
+        // If an item has been changed since it was read, that change takes precedence over the
+        // file.
         let as_read = engine.view(manager, id).is_ok_and(|view| view.item == old);
         let changed = as_read && old != new;
         if changed {

@@ -20,17 +20,17 @@ pub(super) struct NextCall {
     manager: Option<ManagerName>,
 }
 
-/// The changes that `undo` and `redo` would make next.
+/// The changes that would be undone or redone next.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "NextChanges")]
 pub(super) struct NextChanges {
     /// The change that `undo` would undo; `nil` if there is none.
     next_undo: Option<NextChange>,
-    /// The change that `redo` would make again; `nil` if there is none.
+    /// The change that `redo` would redo; `nil` if there is none.
     next_redo: Option<NextChange>,
 }
 
-/// A change that `undo` or `redo` would make next.
+/// A change that would be undone or redone next.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct NextChange {
     /// Method that made the change.
@@ -51,7 +51,7 @@ struct ChangedItem {
     id: ItemId,
     /// Type of the content.
     r#type: Kind,
-    /// Metadata of the item; `nil` if there are none.
+    /// Metadata of the item; `nil` if it has none.
     #[schemars(with = "Option<std::collections::BTreeMap<String, serde_json::Value>>")]
     metadata: Metadata,
 }

@@ -17,7 +17,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .result(
             "The item, with `:manager`, its `:count` and `:total-tokens`, and `:evicted`; \
-                 `:repeat` if a live item was there already (`:same`) or was extended \
+                 `:repeat` if a live item was already there (`:same`) or was extended \
                  (`:extended`).",
         ),
     method!("context", "add-file", files::add_file => AnswerShown<'static>)
@@ -33,7 +33,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc(
             "Walks a directory, following its ignore rules, and adds its files as items, or a \
               single item that lists them with their sizes and tokens. Streams `progress`. If the \
-              files do not all fit the manager, none is added.",
+              files do not all fit into the manager, none is added.",
         )
         .result(
             "`:root :mode :files :bytes :tokens :ids :evicted`, and `:skipped` with the \
@@ -86,7 +86,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("context", "undo", edit::undo => edit::Undone)
         .changes()
         .doc(
-            "Undoes the last change of a manager. Further calls go further back. At least the \
+            "Undoes the last change to a manager. Further calls go further back. At least the \
               last hundred changes are kept, across restarts.",
         )
         .result(
@@ -96,14 +96,14 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("context", "redo", edit::redo => edit::Redone)
         .changes()
         .doc(
-            "Redoes the change of a manager that was undone last. Further calls redo earlier undone changes. After a new change, nothing can be redone; an update of items from their sources does not count as one.",
+            "Redoes the change to a manager that was undone last. Further calls redo earlier undone changes. After a new change, nothing can be redone; an update of items from their sources does not count as a change.",
         )
         .result(
             "`(:redone METHOD)` with the `:count` and `:total-tokens` of the manager; the \
                  error `nothing-to-redo` when there is none.",
         ),
     method!("context", "next-changes", steps::next_changes => steps::NextChanges)
-        .doc("Returns the changes that the next `undo` and the next `redo` of a manager would make.")
+        .doc("Returns the changes to a manager that `undo` would undo and `redo` would redo next.")
         .result("`:next-undo :next-redo`: for each change, its `:method`, `:count`, `:items` and `:set`."),
     method!("context", "list-items", query::list_items => Vec<query::ItemListed<'static>>)
         .shows(Beside::Files)
@@ -121,7 +121,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         ),
     method!("context", "render-items", query::render_items => query::Rendered)
         .shows(Beside::Files)
-        .doc("Renders items for a model and reports what happened to each.")
+        .doc("Renders items for a model and reports what happened to each item.")
         .result(
             "`:text :tokens :token-counter`, and `:report`: for each item its `:id`, its \
                  `:fate` (`:kept :cut :dropped`), its `:tokens` and the `:reason`.",
@@ -172,7 +172,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .pace(Pace::AsideAfter),
     method!("context", "list-managers", query::list_managers => Vec<query::ManagerLine>)
         .pages(&Paged::LIST)
-        .doc("Lists the managers that hold items or were configured, sorted by name.")
+        .doc("Lists the managers that hold items or whose capacity is not the default, sorted by name.")
         .result("A list of `:manager :label :count :pinned :tokens :bytes :max-items :newest`."),
     method!("context", "configure-manager", edit::configure_manager => edit::Configured)
         .changes()

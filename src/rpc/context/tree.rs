@@ -34,11 +34,12 @@ pub(super) struct AddTree {
     manager: Option<ManagerName>,
     /// Form in which to add the files; defaults to `:files`.
     mode: Option<TreeMode>,
-    /// Add the whole project that contains `path`.
+    /// Add the whole project that contains `:path`.
     project: Option<bool>,
     /// Include files whose name begins with a dot.
     hidden: Option<bool>,
-    /// Maximum size of a file in bytes; defaults to 1 MiB.
+    /// Maximum size of a file in bytes; defaults to the configured `max-file-bytes`, by default 1
+    /// MiB.
     max_file_bytes: Option<i64>,
     /// Follow the files: bring the items up to date whenever they are shown or rendered. Files that
     /// already have a live item are not added again. Defaults to `nil`. A listing is never live.
@@ -71,7 +72,7 @@ pub(super) struct TreeAdded {
     ids: Vec<ItemId>,
     /// Ids of the items evicted to make room, oldest first.
     evicted: Vec<ItemId>,
-    /// Ids of live items that files of the directory had already; absent if there are none.
+    /// Ids of live items that files of the directory already had; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     repeated: Vec<ItemId>,
     /// Entries that were left out.
@@ -153,8 +154,11 @@ pub(super) fn add_tree(call: Call, given: AddTree) -> Result<Step, WireError> {
     let (files, bytes, skipped) = (found.files, found.bytes, LeftOut::from(skipped));
     let is_live = given.live.unwrap_or(false) && mode == TreeMode::Files;
     Step::then(move |engine| {
+        let before = tokens_of(&items);
         let (items, repeated) =
             if is_live { engine.without_live(&manager, items)? } else { (items, Vec::new()) };
+        let count = count - repeated.len() as u64;
+        let tokens = tokens - (before - tokens_of(&items));
         Ok(match engine.add("add-tree", &manager, items) {
             Ok(added) => {
                 let (ids, evicted) = (ItemId::all(&added.ids), ItemId::all(&added.evicted));
@@ -173,7 +177,7 @@ pub(super) fn add_tree(call: Call, given: AddTree) -> Result<Step, WireError> {
             Err(EngineError::Manager {
                 source: ManagerError::CapacityFull { capacity, pinned, .. },
                 ..
-            }) => Finish::Refused(too_many_files(&manager, count, tokens, capacity, pinned)),
+            }) => Finish::Refused(no_room(mode, &manager, count, tokens, capacity, pinned)),
             Err(error) => return Err(error),
         })
     })
@@ -289,25 +293,46 @@ fn listing_item(call: &Call, root: &Path, listed: &[ListedFile], taken_ms: i64) 
     new_item(&call.counter(), content, Kind::File, metadata, taken_ms)
 }
 
-fn too_many_files(
+fn tokens_of(items: &[NewItem]) -> u64 {
+    items.iter().map(|item| item.tokens).sum()
+}
+
+/// Creates the error for a directory that does not fit into its manager. `count` and `tokens`
+/// describe the items to add.
+fn no_room(
+    mode: TreeMode,
     manager: &str,
     count: u64,
     tokens: u64,
     capacity: usize,
     pinned: usize,
 ) -> WireError {
-    let room = capacity - pinned;
-    let way_out = match count + pinned as u64 {
-        needed if needed <= MAX_CAPACITY as u64 => {
-            format!("raise it with configure-manager :max-items {needed}")
-        }
-        _ => format!("{MAX_CAPACITY} is the most it can hold, so name a smaller folder"),
+    let room = counted((capacity - pinned) as u64, "unpinned item");
+    let what = match mode {
+        TreeMode::Listing => "the listing".to_owned(),
+        TreeMode::Files => format!("{} ({})", counted(count, "file"), counted(tokens, "token")),
+    };
+    let does = if count == 1 { "does" } else { "do" };
+    let needed = count + pinned as u64;
+    let raise = format!("raise :max-items to {needed} with configure-manager");
+    let way_out = match (mode, needed <= MAX_CAPACITY as u64) {
+        (TreeMode::Files, true) => format!("{raise}, or add one item with :mode :listing"),
+        (TreeMode::Files, false) => format!(
+            "no manager can hold more than {MAX_CAPACITY} items; name a smaller folder, or add \
+             one item with :mode :listing"
+        ),
+        (TreeMode::Listing, true) => format!("{raise}, or unpin an item"),
+        (TreeMode::Listing, false) => "unpin an item".to_owned(),
     };
     let message = format!(
-        "{count} files ({tokens} tokens) do not fit {manager:?}, which has room for {room} \
-         (:max-items {capacity}, {pinned} pinned): {way_out}, or add one item with :mode :listing"
+        "{what} {does} not fit into {manager:?}, which has room for {room} (:max-items {capacity}, \
+         {pinned} pinned): {way_out}"
     );
     let (adding, count, tokens) = (count, Some(count), Some(tokens));
     let data = ErrorData::CapacityFull { manager, adding, capacity, pinned, count, tokens };
     application(&data, message)
+}
+
+fn counted(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }

@@ -12,7 +12,7 @@ use crate::wire::message::WireError;
 #[expect(dead_code, reason = "it only describes data that the dialects make")]
 pub(in crate::rpc) struct Unreadable {
     /// Column of the error in the line, counted from 1 in characters; absent if the error has no
-    /// place.
+    /// place in the line.
     #[serde(skip_serializing_if = "Option::is_none")]
     column: Option<u64>,
 }
@@ -29,8 +29,8 @@ pub(in crate::rpc) struct UnknownMethod {
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(in crate::rpc) struct BadParameter<'a> {
-    /// Name of the parameter, or path of a member in a parameter; absent if the error is about
-    /// none.
+    /// Name of the parameter, or path of a member in a parameter; absent if the error is not about
+    /// a single parameter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::rpc) param: Option<ParamPath<'a>>,
 }
@@ -49,7 +49,7 @@ pub(in crate::rpc) const CODES: [(i32, &str, Option<Made>); 7] = [
     (WireError::METHOD_NOT_FOUND, "No method has this name.", Some(made::<UnknownMethod>)),
     (
         WireError::INVALID_PARAMS,
-        "A parameter is missing, unknown or out of range.",
+        "A parameter is missing, unknown or invalid.",
         Some(made::<BadParameter<'_>>),
     ),
     (
@@ -58,7 +58,7 @@ pub(in crate::rpc) const CODES: [(i32, &str, Option<Made>); 7] = [
         None,
     ),
     (WireError::CANCELLED, "The call was cancelled.", None),
-    (WireError::APPLICATION, "The call was understood and refused.", None),
+    (WireError::APPLICATION, "The call was understood, but refused.", None),
 ];
 
 fn made<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {

@@ -32,7 +32,8 @@ const OF_SESSION: &str = "Include only memories for this session: its own, those
                           that it was forked from, those of its project, and those with the scope \
                           `:everywhere`.";
 /// Description of the filter by project.
-const OF_PROJECT: &str = "Include only memories for this project or for everywhere.";
+const OF_PROJECT: &str =
+    "Include only memories for this project, and those with the scope `:everywhere`.";
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Remember {
@@ -62,7 +63,10 @@ pub(super) fn remember(call: Call, given: Remember) -> Result<Step, WireError> {
         (None, None) => Scope::Everywhere,
     });
     if scope == Scope::Project && given.project.is_none() && given.session.is_none() {
-        return Err(param_error("project", "is required for memories of a project"));
+        return Err(param_error(
+            "project",
+            "is required with the scope project, unless session is given",
+        ));
     }
     embedded(&call, given.content.clone(), move |Embedded { vector, outcome }| {
         Step::state(move |engine| {

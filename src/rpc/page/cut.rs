@@ -15,9 +15,9 @@ const KEPT_WHOLE: usize = 64;
 /// A list and its place in the result.
 type At = (&'static str, Vec<Value>);
 
-/// Takes as many entries as fit `room` bytes: from the first list, then from the next, and at
-/// most `most` entries of each. Removes lists that are complete. The first entry is shortened if
-/// it does not fit and `has_all_room`; otherwise the next page has more room for it.
+/// Takes as many entries as fit into `room` bytes: from the first list, then from the next, and at
+/// most `most` entries of each. Removes lists that are complete. The first entry is shortened if it
+/// does not fit and `has_all_room`; otherwise the next page has more room for it.
 pub(super) fn fill(
     lists: &mut Vec<At>,
     room: usize,

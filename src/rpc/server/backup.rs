@@ -29,16 +29,16 @@ pub(crate) async fn keep_backups(engine: Handle, folder: PathBuf, kept: usize) {
     tokio::time::sleep(AFTER_START).await;
     loop {
         match back_up_if_due(&engine, folder.clone(), kept).await {
-            Ok(Some(backup)) => tracing::info!("{} was written", visible_path(&backup.path)),
+            Ok(Some(backup)) => tracing::info!("wrote the backup {}", visible_path(&backup.path)),
             Ok(None) => {}
             Err(EngineError::Ended) => return,
-            Err(error) => tracing::warn!("no backup could be made: {error}"),
+            Err(error) => tracing::warn!("cannot make the daily backup: {error}"),
         }
         tokio::time::sleep(AGAIN).await;
     }
 }
 
-/// Writes a backup if one is due.
+/// Writes a backup if one is due. Returns the backup, if one was written.
 ///
 /// # Errors
 /// Those of the store, and [`EngineError::Ended`].
@@ -85,7 +85,7 @@ fn write(folder: PathBuf, snapshot: &Snapshot) -> Result<BackupShown, WireError>
     }
 }
 
-/// A backup in the form for clients.
+/// A backup, as clients get it.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Backup")]
 pub(super) struct BackupShown {

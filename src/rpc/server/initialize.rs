@@ -28,7 +28,7 @@ pub(super) struct Initialize {
     /// and continues even if the client does not name it.
     #[serde(default, rename = "protocol-versions")]
     _protocol_versions: Option<Vec<u32>>,
-    /// Abilities of the client. No name has a meaning yet, so any value is taken.
+    /// Abilities of the client. No name has a meaning yet, so any value is accepted.
     #[serde(default, rename = "capabilities")]
     #[schemars(with = "serde_json::Value", extend("type" = ["object", "array"]))]
     _capabilities: Option<Value>,

@@ -40,13 +40,13 @@ pub(in crate::rpc) struct LimitsShown {
     max_message_bytes: usize,
     /// Maximum size of a message that has its length before it, in bytes.
     max_framed_bytes: usize,
-    /// Maximum nesting of a message.
+    /// Maximum depth of nesting in a message.
     max_depth: usize,
     /// Maximum number of values in a message; each atom and each list counts as one.
     max_data: usize,
     /// Maximum size of a `cancel`, in bytes.
     max_cancel_bytes: usize,
-    /// Size of a page, in bytes, unless a call names another.
+    /// Size of a page, in bytes, unless a call names another size.
     page_bytes: usize,
     /// Minimum size of a page that a call may name, in bytes.
     min_page_bytes: usize,
@@ -54,9 +54,10 @@ pub(in crate::rpc) struct LimitsShown {
     lists_kept: usize,
     /// Maximum number of calls in a batch.
     max_batch_calls: usize,
-    /// Maximum size of a file that is read, in bytes.
+    /// Maximum size of a file that is read, in bytes, unless a call names another size.
     max_file_bytes: u64,
-    /// Number of items that a manager holds unless it is configured.
+    /// Maximum number of items in a manager that was not configured. The manager of a place or a
+    /// session holds up to `:max-capacity` items.
     max_items: usize,
     /// Maximum number of items that a manager can be configured to hold.
     max_capacity: usize,
@@ -95,7 +96,7 @@ pub(in crate::rpc) struct LimitsShown {
     max_listed_agent_sessions: u64,
     /// Maximum number of providers.
     max_providers: usize,
-    /// Minimum number of changes of a manager that can be undone.
+    /// Minimum number of changes to a manager that can be undone.
     undo_steps: u64,
     /// Minimum number of request keys that are remembered.
     keys_remembered: i64,

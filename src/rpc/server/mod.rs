@@ -100,7 +100,7 @@ pub(super) struct Subscribe {
 /// The topics of a connection.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Subscribed<'a> {
-    /// Topics of which the connection now gets notifications.
+    /// Topics about which the connection now gets notifications.
     pub(crate) topics: &'a [Topic],
 }
 

@@ -19,7 +19,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .result("The description of the server."),
     method!("server", "subscribe", super::subscribe => super::Subscribed<'static>)
         .doc("Subscribes this connection to these topics, replacing an earlier subscription.")
-        .result("The topics of the connection now."),
+        .result("The topics to which the connection is now subscribed."),
     method!("server", "cancel", super::cancel => super::CallCancelled)
         .doc("Cancels a running call of this connection. The call then returns the error -32800.")
         .result("True if the call was running."),

@@ -192,7 +192,7 @@ pub(super) struct ListRevisions {
     limit: Option<i64>,
 }
 
-/// A change of a session's view.
+/// A change to a session's view.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ViewRevision")]
 pub(super) struct RevisionLine {

@@ -76,7 +76,7 @@ pub(super) struct ToolCallParam {
 }
 
 impl MessageParam {
-    /// Creates a message of the user.
+    /// Creates a message from the user.
     pub(in crate::rpc) fn of_user(content: String, phase: Option<Phase>) -> Self {
         Self { role: Some(Role::User), content: Some(content), phase, ..Self::default() }
     }
@@ -89,10 +89,10 @@ impl MessageParam {
             .as_ref()
             .is_some_and(|calls| !calls.is_empty() && role != Role::Assistant)
         {
-            return Err(param_error("tool-calls", "are allowed only in messages of the assistant"));
+            return Err(param_error("tool-calls", "are allowed only in assistant messages"));
         }
         if self.tool_call_id.is_some() && role != Role::Tool {
-            return Err(param_error("tool-call-id", "is allowed only in messages of a tool"));
+            return Err(param_error("tool-call-id", "is allowed only in tool messages"));
         }
         let tool_calls: Vec<ToolCall> = self
             .tool_calls
@@ -211,7 +211,7 @@ pub(super) fn add_message(call: Call, given: AddMessage) -> Result<Step, WireErr
         }],
     };
     if messages.len() > MAX_ADDED {
-        let message = format!("must be at most {MAX_ADDED}, got {}", messages.len());
+        let message = format!("must have at most {MAX_ADDED} entries, got {}", messages.len());
         return Err(param_error("messages", &message));
     }
     let new = counted(messages, &call.counter())?;

@@ -279,7 +279,7 @@ pub(super) fn import_session(call: Call, given: Import) -> Result<Step, WireErro
     })
 }
 
-/// A session.
+/// A session, as clients get it.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Session")]
 struct SessionShown {

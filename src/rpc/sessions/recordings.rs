@@ -20,12 +20,12 @@ use crate::rpc::shapes::CallId;
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-/// Maximum time for which an import after a call waits until the client has left.
+/// Maximum time that an import started by another call waits for the client to leave.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ImportAll {
-    /// Absolute paths of files, or of folders whose files are taken; may begin with `~/`.
+    /// Absolute paths of files, or of folders whose files to import; may begin with `~/`.
     paths: Vec<Short>,
     /// Import only sessions of the project in this folder.
     project: Option<Short>,
@@ -81,7 +81,7 @@ pub(in crate::rpc) fn import_after(call: &Call, recording: Short) -> bool {
         tokio::task::spawn_blocking(move || {
             let given = ImportAll { paths: vec![recording], project: None, dry_run: None };
             if let Err(error) = import_all(&call, &given) {
-                tracing::warn!("import-sessions: {}", error.message);
+                tracing::warn!("cannot import a recording: {}", error.message);
             }
             drop(room);
         });

@@ -126,11 +126,11 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("session", "redo-session", undo::redo_session => undo::SessionRedone)
         .changes()
         .doc(
-            "Redoes the change of a session's view that was undone last. After a new message, or another change of the view, nothing can be redone.",
+            "Redoes the change to a session's view that was undone last. After a new message, or another change to the view, nothing can be redone.",
         )
         .result("`:session :redone :turns-restored :turns-lost :messages`; the error `nothing-to-redo` when there is none."),
     method!("session", "next-session-changes", undo::next_session_changes => undo::NextSessionChanges)
-        .doc("Returns the changes that `undo-session` and `redo-session` would make next.")
+        .doc("Returns the changes to a session's view that `undo-session` would undo and `redo-session` would redo next.")
         .result("`:session :next-undo :next-redo`: for each its `:method` and `:revision`."),
     method!("session", "fork-session", checkpoints::fork_session => SessionShown)
         .changes()
@@ -146,7 +146,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
             ..Paged::LIST
         })
         .doc(
-            "Lists the revisions of a session's view, newest first. Each change of the view, such \
+            "Lists the revisions of a session's view, newest first. Each change to the view, such \
              as a pruning, a summary, a pin or a rollback, makes a revision.",
         )
         .result("A list of revisions."),

@@ -23,7 +23,7 @@ use crate::visible::visible;
 /// Version of the JSON form. Raise it when older programs cannot read the new form.
 const VERSION: i64 = 1;
 
-/// Format of a written session.
+/// Format of an exported session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "ExportFormat")]
@@ -78,7 +78,7 @@ pub(super) fn read(text: &str, counter: &dyn Counter) -> Result<Read, String> {
     if file.contexture_session > VERSION {
         let found = file.contexture_session;
         return Err(format!(
-            "has format {found}, but this program reads only formats up to {VERSION}"
+            "has format {found}, but this server reads only formats up to {VERSION}; update it"
         ));
     }
     let name: Name = Value::Str(file.name)
@@ -88,7 +88,8 @@ pub(super) fn read(text: &str, counter: &dyn Counter) -> Result<Read, String> {
         true => Name(format!("imported {}", name.0)),
         false => name,
     };
-    let messages = counted(file.messages, counter).map_err(|error| error.message)?;
+    let messages = counted(file.messages, counter)
+        .map_err(|error| format!("has a message that is wrong: {}", error.message))?;
     let view = file.state.as_deref().map(view).transpose()?;
     Ok(Read { name, project: file.project, messages, view })
 }

@@ -1,4 +1,4 @@
-//! Methods that undo and redo changes of a session's view.
+//! Methods that undo and redo changes to a session's view.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub(super) struct StepCall {
     dry_run: Option<bool>,
 }
 
-/// An undone change of a session's view.
+/// An undone change to a session's view.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct SessionUndone {
     /// Name of the session.
@@ -50,7 +50,7 @@ pub(super) fn undo_session(_: Call, given: StepCall) -> Result<Step, WireError> 
     })
 }
 
-/// A redone change of a session's view.
+/// A redone change to a session's view.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct SessionRedone {
     /// Name of the session.
@@ -87,23 +87,23 @@ pub(super) struct NextCall {
     session: Option<InSession>,
 }
 
-/// The changes that `undo-session` and `redo-session` would make next.
+/// The changes that would be undone or redone next.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct NextSessionChanges {
     /// Name of the session.
     session: String,
     /// The change that `undo-session` would undo; `nil` if there is none.
     next_undo: Option<NextSessionChange>,
-    /// The change that `redo-session` would make again; `nil` if there is none.
+    /// The change that `redo-session` would redo; `nil` if there is none.
     next_redo: Option<NextSessionChange>,
 }
 
-/// A change of a session's view that `undo-session` or `redo-session` would make next.
+/// A change to a session's view that would be undone or redone next.
 #[derive(Serialize, JsonSchema)]
 struct NextSessionChange {
     /// Method that made the change.
     method: String,
-    /// Number of the revision that has the change.
+    /// Number of the revision that the change made; for a redo, of the revision to return to.
     revision: u64,
 }
 

@@ -33,7 +33,7 @@ struct BatchCall {
     params: Option<Value>,
 }
 
-/// A call whose first part is done.
+/// A call that has run until it needs the engine.
 struct Begun {
     /// Name of the method in the call.
     name: String,
@@ -50,7 +50,7 @@ type Outcome = Result<Finish, WireError>;
 
 pub(super) fn batch(call: Call, given: Batch) -> Result<Step, WireError> {
     if !(1..=MAX_BATCH).contains(&given.calls.len()) {
-        let message = format!("must be from 1 to {MAX_BATCH}, got {}", given.calls.len());
+        let message = format!("must have from 1 to {MAX_BATCH} entries, got {}", given.calls.len());
         return Err(param_error("calls", &message));
     }
     let is_atomic = given.atomic.unwrap_or(false);
@@ -77,7 +77,7 @@ pub(super) fn batch(call: Call, given: Batch) -> Result<Step, WireError> {
     })
 }
 
-/// Does the part of a call that comes before the engine.
+/// Runs a call until it needs the engine.
 fn begin(
     call: &Call,
     BatchCall { method, params }: BatchCall,
@@ -154,7 +154,7 @@ fn carry_out(engine: &mut Engine, begun: Begun, dialect: Dialect) -> Outcome {
 /// Adds to an error which call of the batch failed.
 fn placed(error: WireError, index: usize, method: &str) -> WireError {
     let message = format!(
-        "call {} of the batch, {method}: {}; nothing of the batch was kept",
+        "call {} of the batch, {method}: {}; no call of the batch had any effect",
         index + 1,
         error.message
     );
@@ -169,7 +169,7 @@ fn placed(error: WireError, index: usize, method: &str) -> WireError {
     WireError { data: Value::Map(data), ..WireError::new(error.code, message) }
 }
 
-/// Further data of the error of an atomic batch.
+/// Further data in the error of an atomic batch.
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(super) struct InBatch {

@@ -28,7 +28,7 @@ pub(super) static METHODS: &[Method] = &[
               what is being typed. A dry run of `chat` gives the same count; clients should show \
               this figure. Without a configured model, the count is for the session's model.",
         )
-        .result("`:tokens` of `:limit`, which is `nil` if nobody knows the model's limit.")
+        .result("`:tokens` of `:limit`, which is `nil` if the model's limit is unknown.")
         .pace(Pace::InOrder),
     method!("session", "explain-window", window::explain_window => Vec<window::ExplainedWindow<'static>>)
         .shows(Beside::Windows)

@@ -55,9 +55,9 @@ pub(super) static METHODS: &[Method] = &[
         .doc(
             "Calls a client's tool for an agent that is not the server's own; `contexture mcp` \
              calls this. Only tools whose owner offers them to agents in this project can be \
-             called. If such a tool changes something, its owner asks its user first, for at most \
-             ten minutes longer than the tool may take. Over TCP, only clients that sent the \
-             secret may call this (else `not-allowed`).",
+             called. If such a tool changes something, its owner asks its user first, and the call \
+             may take up to ten minutes longer. Over TCP, only clients that sent the secret may \
+             call this (else `not-allowed`).",
         )
         .result("The tool's result, or the reason why there is none.")
         .pace(Pace::Aside),
@@ -82,7 +82,7 @@ pub(super) static METHODS: &[Method] = &[
               this (else `not-allowed`).")
         .result(
             "The provider, as in `list-providers`. The error is `too-many-providers` if there are \
-             100 already.",
+             already 100.",
         )
         .changes_this_run()
         .pace(Pace::InOrder),

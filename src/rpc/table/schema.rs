@@ -19,7 +19,7 @@ use crate::wire::message::WireError;
 /// Formats that tell the type of a number in Rust.
 const SIZES: [&str; 6] = ["int32", "int64", "uint32", "uint64", "uint", "double"];
 
-/// Returns the schema of all methods as one JSON document. Takes some milliseconds.
+/// Returns the schema of all methods as one JSON document. Takes a few milliseconds.
 pub(crate) fn document() -> Json {
     let mut params = SchemaSettings::draft2020_12().into_generator();
     let mut results = SchemaSettings::draft2020_12().for_serialize().into_generator();

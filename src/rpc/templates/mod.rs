@@ -93,7 +93,7 @@ pub(super) fn resolve_template(call: Call, given: ResolveTemplate) -> Result<Ste
     Step::done(&shown)
 }
 
-/// A template in the form for clients.
+/// A template, as clients get it.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Template")]
 struct TemplateShown<'a> {
@@ -178,7 +178,7 @@ pub(super) fn usable(
         match found {
             Ok(found) => found.map_err(|error| find_error(&error))?,
             Err(_) => {
-                return Err(internal_error("a template"));
+                return Err(internal_error("the search for a template"));
             }
         }
         then()

@@ -45,7 +45,7 @@ fn what_a_tool_is_called_and_takes_is_checked() {
     assert_eq!(twice.message, "tools[1].name must be unique; \"look\" is used twice");
     let many = (0..129).map(|at| given(&format!(r#","name":"t{at}""#))).collect();
     let many = checked(many).map(|_| ()).unwrap_err();
-    assert_eq!(many.message, "tools must have at most 128 tools, got 129");
+    assert_eq!(many.message, "tools must have at most 128 entries, got 129");
     let places = vec!["x"; 65];
     let refused = refusal(&format!(r#","projects":{places:?}"#));
     assert_eq!(refused, "tools[0].projects must have at most 64 entries");

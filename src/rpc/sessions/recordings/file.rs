@@ -22,11 +22,11 @@ use crate::wire::message::WireError;
 /// Size of a portion, in bytes. The engine appends a portion in one step, while other requests
 /// wait.
 const PORTION: usize = 512 << 10;
-/// Size in bytes at which a portion ends even in the middle of a unit.
+/// Size in bytes at which a portion ends even between messages that belong together.
 const LARGEST_PORTION: usize = 8 << 20;
 /// Strategy name of windows that another agent built.
 const OF_AGENT: &str = "agent";
-/// Name of a session whose recording has neither title nor question.
+/// Name of a session whose recording has neither a title nor a question.
 const NAMELESS: &str = "recorded session";
 
 /// A recording, and the outcome of importing it.
@@ -165,8 +165,8 @@ fn try_import(
     }
 }
 
-/// Returns the mark to read a file from: the end of the last reading, or the beginning if the file
-/// is no longer the same. SpecStory rewrites its files, so they may differ anywhere.
+/// Returns the mark from which to read a file: where the last import ended, or the beginning if the
+/// file is no longer the same. SpecStory rewrites its files, so they may differ anywhere.
 fn place_in(recording: &Recording, stored: &str) -> Result<Mark, FileError> {
     let Ok(Place { mark, ends }) = serde_json::from_str::<Place>(stored) else {
         return Ok(Mark::default());
@@ -208,8 +208,8 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    /// Reads the file to its end. Returns false if it belongs to a project other than the wanted
-    /// one.
+    /// Reads the file to its end. Returns false if the file belongs to a project other than the
+    /// wanted one.
     fn run(&mut self, project: Option<&str>) -> Result<bool, Stopped> {
         let mut is_checked = project.is_none();
         loop {
@@ -337,7 +337,7 @@ impl Import<'_> {
     }
 }
 
-/// Returns the usage of a turn as the usage of the window that the agent had after it.
+/// Returns the usage of a turn as the usage of the window that the agent had after the turn.
 fn usage_row(usage: Usage) -> UsageRow {
     let Usage { time, used, room, input, output, cached, cost } = usage;
     UsageRow {
