@@ -21,7 +21,7 @@ use crate::wire::message::WireError;
 const PLACES: [&str; 4] = ["session", "manager", "managers", "name"];
 
 /// Prefix that distinguishes this run of the server from others. The names of keys that are valid
-/// only in this run begin with it.
+/// only in this run contain it.
 static START: LazyLock<String> = LazyLock::new(|| {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     format!("{:x}-{:x} ", std::process::id(), since.as_nanos())

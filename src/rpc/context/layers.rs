@@ -29,7 +29,7 @@ pub(super) struct OpenLayersCall {
     /// Name of the file.
     filename: Option<Short>,
     /// Name of the buffer, if it has no file. With `:filename`, the name that the buffer had before
-    /// it had a file: its items from then move into the file's layer.
+    /// it had a file: the items that it had then move into the file's layer.
     buffer: Option<Short>,
     /// Number of the buffer, which no other buffer of this name ever has; required with `:buffer`.
     number: Option<Short>,

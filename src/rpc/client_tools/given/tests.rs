@@ -24,7 +24,7 @@ fn what_a_tool_is_called_and_takes_is_checked() {
     }
     assert_eq!(
         refusal(r#","name":"add_file""#),
-        "tools[0].name must not be the name of a tool of the server, got \"add_file\""
+        "tools[0].name must not be the name of one of the server's tools, got \"add_file\""
     );
     for wrong in ["[]", "7", r#"{"type":"array"}"#, r#"{"type":"object","properties":[]}"#] {
         let refused = refusal(&format!(r#","schema":{wrong:?}"#));
