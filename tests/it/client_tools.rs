@@ -260,7 +260,7 @@ fn a_tool_is_offered_where_it_belongs() {
 fn wrong_descriptions_and_strangers_bring_nothing() {
     let mut stage = begin("[[answer]]\ntext = \"x\"\n");
     for (wrong, why) in [
-        ("\"look\"", "\"add_file\"", "must not be the name of a tool of the server"),
+        ("\"look\"", "\"add_file\"", "must not be the name of one of the server's tools"),
         ("{\\\"type", "[\\\"type", "tools[0].schema must be JSON"),
         (":reads", ":eats", "effect"),
         (":everywhere t", ":seconds 0", "must be from 1 to 3600"),
