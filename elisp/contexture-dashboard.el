@@ -746,18 +746,16 @@ that session."
 (defun contexture-dashboard--shown-again (_window)
   "Follow the session again, if the dashboard was hidden."
   (unless (contexture-dashboard--following-p)
-    (when-let* ((buffer (get-buffer contexture-dashboard-buffer)))
-      (with-current-buffer buffer
-        (contexture-dashboard--start)))))
+    (contexture--with-live-buffer (get-buffer contexture-dashboard-buffer)
+      (contexture-dashboard--start))))
 
 ;;;; What happens
 
 (defun contexture-dashboard--changed (method params)
   "Update the dashboard if METHOD and PARAMS concern what it shows."
-  (when-let* ((buffer (get-buffer contexture-dashboard-buffer)))
-    (with-current-buffer buffer
-      (when (contexture-dashboard--concerns-p method params)
-        (contexture-dashboard--update)))))
+  (contexture--with-live-buffer (get-buffer contexture-dashboard-buffer)
+    (when (contexture-dashboard--concerns-p method params)
+      (contexture-dashboard--update))))
 
 (defun contexture-dashboard--concerns-p (method params)
   "Return non-nil if METHOD with PARAMS concerns what this buffer shows.
@@ -778,16 +776,14 @@ If no session was chosen, so does news that another one is current now."
 
 (defun contexture-dashboard--connected ()
   "Update from the server that was just connected."
-  (when-let* ((buffer (get-buffer contexture-dashboard-buffer)))
-    (with-current-buffer buffer
-      (contexture-dashboard--update))))
+  (contexture--with-live-buffer (get-buffer contexture-dashboard-buffer)
+    (contexture-dashboard--update)))
 
 (defun contexture-dashboard--disconnected ()
   "Show that the data may be out of date."
-  (when-let* ((buffer (get-buffer contexture-dashboard-buffer)))
-    (with-current-buffer buffer
-      (setq contexture-dashboard--stale "the server is away")
-      (contexture-dashboard--draw))))
+  (contexture--with-live-buffer (get-buffer contexture-dashboard-buffer)
+    (setq contexture-dashboard--stale "the server is away")
+    (contexture-dashboard--draw)))
 
 (defun contexture-dashboard--revert (&rest _)
   "Update the dashboard at once."
@@ -823,11 +819,10 @@ During an update, or just after it, a change is only noted."
 
 (defun contexture-dashboard--pause-over (buffer)
   "Update BUFFER now that its pause is over."
-  (when (buffer-live-p buffer)
-    (with-current-buffer buffer
-      (setq contexture-dashboard--timer nil
-            contexture-dashboard--updated nil)
-      (contexture-dashboard--update))))
+  (contexture--with-live-buffer buffer
+    (setq contexture-dashboard--timer nil
+          contexture-dashboard--updated nil)
+    (contexture-dashboard--update)))
 
 (defun contexture-dashboard--ask-session (buffer)
   "Find the session that BUFFER shows, then ask the server about it."
@@ -903,15 +898,14 @@ During an update, or just after it, a change is only noted."
 
 (defun contexture-dashboard--finish (buffer data)
   "Show DATA in BUFFER; ask again if something changed meanwhile."
-  (when (buffer-live-p buffer)
-    (with-current-buffer buffer
-      (setq contexture-dashboard--data data
-            contexture-dashboard--stale nil)
-      (unless contexture-dashboard--fixed
-        (setq contexture-session--shown (plist-get (plist-get data :session) :id)))
-      (contexture-dashboard--count (plist-get (plist-get data :session) :id))
-      (contexture-dashboard--draw)
-      (contexture-dashboard--settle))))
+  (contexture--with-live-buffer buffer
+    (setq contexture-dashboard--data data
+          contexture-dashboard--stale nil)
+    (unless contexture-dashboard--fixed
+      (setq contexture-session--shown (plist-get (plist-get data :session) :id)))
+    (contexture-dashboard--count (plist-get (plist-get data :session) :id))
+    (contexture-dashboard--draw)
+    (contexture-dashboard--settle)))
 
 (defun contexture-dashboard--count (id)
   "Have what the session ID would send counted while the dashboard is shown."
@@ -921,11 +915,10 @@ During an update, or just after it, a change is only noted."
 
 (defun contexture-dashboard--fail (buffer problem)
   "Show in BUFFER that PROBLEM prevented its update."
-  (when (buffer-live-p buffer)
-    (with-current-buffer buffer
-      (setq contexture-dashboard--stale (contexture-session--error-text problem))
-      (contexture-dashboard--draw)
-      (contexture-dashboard--settle))))
+  (contexture--with-live-buffer buffer
+    (setq contexture-dashboard--stale (contexture-session--error-text problem))
+    (contexture-dashboard--draw)
+    (contexture-dashboard--settle)))
 
 (defun contexture-dashboard--settle ()
   "End an update, and begin the next if something changed meanwhile."
@@ -1370,9 +1363,8 @@ Return nil if that line is not open."
           'get-messages
           (append session '(:view :log) (contexture-explain--first-messages part))
           (lambda (messages)
-            (when (buffer-live-p buffer)
-              (with-current-buffer buffer
-                (contexture-explain--insert part units messages))))))))))
+            (contexture--with-live-buffer buffer
+              (contexture-explain--insert part units messages)))))))))
 
 (defun contexture-explain--first-messages (part)
   "Return parameters that choose the messages of PART; if too many, the first."

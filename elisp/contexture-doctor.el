@@ -1294,17 +1294,16 @@ A server on another machine needs the secret, which Emacs reads from %s."
   "Call THEN with the finding on the context of the user's buffer."
   (funcall
    then
-   (when (buffer-live-p contexture-doctor--origin)
-     (with-current-buffer contexture-doctor--origin
-       (list (contexture-doctor--finding
-              'ok (format "In buffer %s, commands work on the context of %s (%s)"
-                          (buffer-name)
-                          (contexture--label (contexture--known-context))
-                          (if contexture-manager "chosen with contexture-switch"
-                            (format "contexture-scope is %s" contexture-scope))))
-             (contexture-doctor--finding
-              'note (format "contexture-mode, which marks what is in the context, is %s there"
-                            (if (bound-and-true-p contexture-mode) "on" "off"))))))))
+   (contexture--with-live-buffer contexture-doctor--origin
+     (list (contexture-doctor--finding
+            'ok (format "In buffer %s, commands work on the context of %s (%s)"
+                        (buffer-name)
+                        (contexture--label (contexture--known-context))
+                        (if contexture-manager "chosen with contexture-switch"
+                          (format "contexture-scope is %s" contexture-scope))))
+           (contexture-doctor--finding
+            'note (format "contexture-mode, which marks what is in the context, is %s there"
+                          (if (bound-and-true-p contexture-mode) "on" "off")))))))
 
 (defun contexture-doctor--check-keys (then)
   "Check that the commands are bound to a key; then call THEN."
@@ -1408,8 +1407,8 @@ set-up.\n")))
 
 (defun contexture-info--show-in (buffer text)
   "Show TEXT in BUFFER, if BUFFER is still live."
-  (when (buffer-live-p buffer)
-    (with-current-buffer buffer (contexture-info--show text))))
+  (contexture--with-live-buffer buffer
+    (contexture-info--show text)))
 
 (defun contexture-info--show (text)
   "Show TEXT in this buffer."

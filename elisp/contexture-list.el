@@ -1099,10 +1099,9 @@ another one is offered."
 
 (defun contexture-list--update-buffer ()
   "Update the list from any buffer."
-  (when-let* ((buffer (get-buffer contexture-list-buffer)))
-    (with-current-buffer buffer
-      (contexture-list--update-capacity)
-      (contexture-list--update))))
+  (contexture--with-live-buffer (get-buffer contexture-list-buffer)
+    (contexture-list--update-capacity)
+    (contexture-list--update)))
 
 (defun contexture-list--update-capacity ()
   "Ask for the capacity of the context; the next update shows it.
@@ -1114,13 +1113,12 @@ Several layers have no common capacity, so none is shown for them."
      :error #'ignore                    ; the update that follows shows the error
      :success
      (lambda (all)
-       (when (buffer-live-p buffer)
-         (with-current-buffer buffer
-           (when (and (equal manager contexture-manager) (stringp manager))
-             (setq contexture-list--capacity
-                   (plist-get (cl-find manager all :test #'equal
-                                       :key (lambda (it) (plist-get it :manager)))
-                              :max-items)))))))))
+       (contexture--with-live-buffer buffer
+         (when (and (equal manager contexture-manager) (stringp manager))
+           (setq contexture-list--capacity
+                 (plist-get (cl-find manager all :test #'equal
+                                     :key (lambda (it) (plist-get it :manager)))
+                            :max-items))))))))
 
 (defun contexture-list--update (&optional tell)
   "Fetch this list's items and show them.
@@ -1146,19 +1144,18 @@ changes are only noted, so that many changes in a row cost two updates."
 (defun contexture-list--updated (buffer manager items)
   "Show in BUFFER the ITEMS fetched for MANAGER; nil means that fetching failed.
 Do not show them if the list is already newer."
-  (when (buffer-live-p buffer)
-    (with-current-buffer buffer
-      (let* ((state contexture-list--updating)
-             (new (not contexture-list--loaded))
-             (other (and manager (not (equal manager contexture-manager)))))
-        (setq contexture-list--updating nil)
-        (unless (or (null manager) other (eq state 'outdated))
-          (setq contexture-list--items (contexture-list--keep-same items)
-                contexture-list--loaded t)
-          (contexture-list--draw)
-          (when new (contexture-list--to-first)))
-        (when (or other (memq state '(again outdated)))
-          (contexture-list--update))))))
+  (contexture--with-live-buffer buffer
+    (let* ((state contexture-list--updating)
+           (new (not contexture-list--loaded))
+           (other (and manager (not (equal manager contexture-manager)))))
+      (setq contexture-list--updating nil)
+      (unless (or (null manager) other (eq state 'outdated))
+        (setq contexture-list--items (contexture-list--keep-same items)
+              contexture-list--loaded t)
+        (contexture-list--draw)
+        (when new (contexture-list--to-first)))
+      (when (or other (memq state '(again outdated)))
+        (contexture-list--update)))))
 
 (defun contexture-list--to-first ()
   "Put point on the first item, below the headings, in each window."
@@ -1197,8 +1194,8 @@ SUCCESS is called with the result in the list's buffer; FAILURE is called
 with the error, after it was shown.  If no answer comes soon, say so."
   (let ((buffer (current-buffer)))
     (cl-flet ((back (function argument)
-                (when (buffer-live-p buffer)
-                  (with-current-buffer buffer (funcall function argument)))))
+                    (contexture--with-live-buffer buffer
+                  (funcall function argument))))
       (contexture--call-each
        method (contexture-list--each-params method params)
        (lambda (result) (back success result))
@@ -1476,10 +1473,8 @@ If its source is gone, show the item's text."
   "Show BUFFER, at the line that METADATA names."
   (pop-to-buffer buffer)
   (when-let* ((line (plist-get metadata :start-line)))
-    (let ((position (save-excursion
-                      (save-restriction
-                        (widen)
-                        (contexture--line-position line)))))
+    (let ((position (contexture--widened
+                      (contexture--line-position line))))
       (unless (<= (point-min) position (point-max))
         (widen))
       (push-mark nil t)
@@ -1681,8 +1676,7 @@ shows it, and \\[contexture-list-edit-finish] again overwrites it")))
 (defun contexture-list-item--send ()
   "Send this buffer's text to the server, then leave the buffer."
   (let ((tick (buffer-chars-modified-tick))
-        (text (save-restriction
-                (widen)
+        (text (contexture--widened
                 (buffer-substring-no-properties (point-min) (point-max)))))
     (contexture-list--call
      'update-item

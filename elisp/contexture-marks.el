@@ -305,8 +305,7 @@ must be widened; this moves point."
 
 (defun contexture-marks--overlays ()
   "Return all marks of this buffer."
-  (save-restriction
-    (widen)
+  (contexture--widened
     (cl-remove-if-not (lambda (overlay) (overlay-get overlay 'contexture-mark))
                       (overlays-in (point-min) (point-max)))))
 
@@ -318,15 +317,13 @@ Existing marks stay in their places."
     (dolist (overlay (contexture-marks--overlays))
       (puthash (overlay-get overlay 'contexture-mark) overlay old))
     (if here (contexture-marks--take-margin) (contexture-marks--free-margin))
-    (save-excursion
-      (save-restriction
-        (widen)
-        (dolist (item here)
-          (let ((overlay (contexture-marks--place
-                          item (gethash (plist-get item :id) old))))
-            (when overlay
-              (remhash (plist-get item :id) old)
-              (contexture-marks--dress overlay manager item))))))
+    (contexture--widened
+      (dolist (item here)
+        (let ((overlay (contexture-marks--place
+                        item (gethash (plist-get item :id) old))))
+          (when overlay
+            (remhash (plist-get item :id) old)
+            (contexture-marks--dress overlay manager item)))))
     (maphash (lambda (_ overlay) (contexture-marks--remove overlay)) old)))
 
 (defun contexture-marks--remove (overlay)
@@ -873,15 +870,14 @@ Never send them again, since newer ones may have been sent meanwhile."
 If it is not the SAME server with the same state, its ids mean other
 items, so let no item follow a buffer."
   (dolist (buffer contexture-live--buffers)
-    (when (buffer-live-p buffer)
-      (with-current-buffer buffer
-        (if (not same)
-            (contexture-live--release)
-          (setq contexture-live--seen nil)
-          (dolist (item contexture-live--items)
-            (let ((told (contexture-live--item-told item)))
-              (setf (contexture-live--item-told item)
-                    (list (car told) (nth 1 told) 'unknown (nth 3 told)))))))))
+    (contexture--with-live-buffer buffer
+      (if (not same)
+          (contexture-live--release)
+        (setq contexture-live--seen nil)
+        (dolist (item contexture-live--items)
+          (let ((told (contexture-live--item-told item)))
+            (setf (contexture-live--item-told item)
+                  (list (car told) (nth 1 told) 'unknown (nth 3 told))))))))
   (contexture-live--push))
 
 (defun contexture-live--changes ()
@@ -901,15 +897,13 @@ items, so let no item follow a buffer."
 (defun contexture-live--changes-here (items held)
   "Return the updates of the changed ones of this buffer's ITEMS.
 HELD is non-nil if the file does not count."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (let ((from (cons (point-min) 1)))
-        (delq nil
-              (mapcar (lambda (item)
-                        (contexture-live--change
-                         item (contexture-live--state item held from)))
-                      (contexture-live--in-order items)))))))
+  (contexture--widened
+    (let ((from (cons (point-min) 1)))
+      (delq nil
+            (mapcar (lambda (item)
+                      (contexture-live--change
+                       item (contexture-live--state item held from)))
+                    (contexture-live--in-order items))))))
 
 (defun contexture-live--in-order (items)
   "Return the ITEMS that have a place, sorted by their beginnings."
@@ -1245,10 +1239,8 @@ that the server moved by itself."
         (when (and (plist-get item :live)
                    (member (plist-get (plist-get item :metadata) :filename) names))
           (with-current-buffer buffer
-            (save-excursion
-              (save-restriction
-                (widen)
-                (contexture-live--adopt item)))))))))
+            (contexture--widened
+              (contexture-live--adopt item))))))))
 
 (defun contexture-live--adopt (item)
   "Let ITEM follow this buffer, which is widened, if its text is there.
@@ -1361,8 +1353,8 @@ Subscribe to the server's changes the first time.  Do nothing while
   (setq contexture--live-watching nil)
   (remove-hook 'find-file-hook #'contexture-live--opened)
   (dolist (buffer contexture-live--buffers)
-    (when (buffer-live-p buffer)
-      (with-current-buffer buffer (contexture-live--release)))))
+    (contexture--with-live-buffer buffer
+      (contexture-live--release))))
 
 (defun contexture-live--changed (method params)
   "Handle the server's notification METHOD with PARAMS.
@@ -1399,8 +1391,7 @@ This does not read the disk, so PATH must be free of symbolic links."
                      (or (string= path name)
                          (and true (string= path (expand-file-name true)))))
            return (with-current-buffer buffer
-                    (save-restriction
-                      (widen)
+                    (contexture--widened
                       (buffer-substring-no-properties (point-min) (point-max))))))
 
 (provide 'contexture-marks)

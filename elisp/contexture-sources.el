@@ -397,8 +397,7 @@ ALL, the prefix argument, add all errors as one item."
   (require 'compile)
   (unless (compilation-buffer-p (current-buffer))
     (user-error "This is not a compilation buffer"))
-  (save-restriction
-    (widen)
+  (contexture--widened
     (compilation--ensure-parse (point-max))
     (if all
         (contexture-sources--add-errors)
@@ -825,17 +824,15 @@ Interactively, that is the symbol at point, or one that you type."
                          'emacs-lisp-mode)
                         (contexture-symbol--docstring name))))
     (with-current-buffer (marker-buffer marker)
-      (save-excursion
-        (save-restriction
-          (widen)
-          (goto-char marker)
-          (let ((definition (contexture-defun-at-point)))
-            (contexture--capture
-             (or (plist-get definition :beg) (line-beginning-position))
-             (or (plist-get definition :end) (line-end-position))
-             :symbol
-             :symbol name :symbol-kind (plist-get definition :kind)
-             :docstring docstring)))))))
+      (contexture--widened
+        (goto-char marker)
+        (let ((definition (contexture-defun-at-point)))
+          (contexture--capture
+           (or (plist-get definition :beg) (line-beginning-position))
+           (or (plist-get definition :end) (line-end-position))
+           :symbol
+           :symbol name :symbol-kind (plist-get definition :kind)
+           :docstring docstring))))))
 
 (defun contexture-symbol--primitive-p (name)
   "Return non-nil if NAME is an Emacs function or variable written in C."

@@ -412,6 +412,21 @@ non-nil, is called with a name and returns its annotation."
 
 ;;; What calls and commands share
 
+(defmacro contexture--with-live-buffer (buffer &rest body)
+  "Run BODY in BUFFER if that is a live buffer, else return nil."
+  (declare (indent 1) (debug t))
+  (macroexp-let2 nil buffer buffer
+    `(when (buffer-live-p ,buffer)
+       (with-current-buffer ,buffer ,@body))))
+
+(defmacro contexture--widened (&rest body)
+  "Run BODY in the whole of this buffer; restore narrowing and point after it."
+  (declare (indent 0) (debug t))
+  `(save-excursion
+     (save-restriction
+       (widen)
+       ,@body)))
+
 ;; The options and hooks that concern the server, and the wording of
 ;; messages.
 
@@ -843,10 +858,9 @@ Emacs does not wait.  FAILURE is called with the error, if there is one."
         (contexture-request-async
          'open-layers (contexture--place-params)
          :success (lambda (opened)
-                    (when (buffer-live-p buffer)
-                      (with-current-buffer buffer
-                        (contexture--note-layers buffer key opened)
-                        (funcall function))))
+                    (contexture--with-live-buffer buffer
+                      (contexture--note-layers buffer key opened)
+                      (funcall function)))
          :error (or failure #'contexture-show-error))))))
 
 (defun contexture--asks-layer-p ()
@@ -1113,18 +1127,15 @@ An END at the start of a line does not count that line."
   "Return non-nil if BEG to END, taken as ORIGIN says, is a whole buffer.
 The item then records no lines, and is refreshed as a whole."
   (and (memq origin '(:file :buffer))
-       (save-restriction
-         (widen)
+       (contexture--widened
          (and (= beg (point-min)) (= end (point-max))))))
 
 (defun contexture--partial-p (beg end)
   "Return non-nil if the text from BEG to END is not whole lines.
 The server then also looks for the text within lines."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (not (and (progn (goto-char beg) (bolp))
-                (progn (goto-char end) (or (bolp) (eolp))))))))
+  (contexture--widened
+    (not (and (progn (goto-char beg) (bolp))
+              (progn (goto-char end) (or (bolp) (eolp)))))))
 
 (defun contexture--lisp-package (position)
   "Return the name of the Common Lisp package in force at POSITION."
@@ -1384,12 +1395,10 @@ has unsaved edits of FILE, the buffer's text is added instead."
 (defun contexture--capture-file (buffer start end)
   "Return parameters that add lines START to END of BUFFER, as of its file."
   (with-current-buffer buffer
-    (save-excursion
-      (save-restriction
-        (widen)
-        (let ((beg (if start (contexture--line-position start) (point-min)))
-              (end (if end (contexture--line-position (1+ end)) (point-max))))
-          (contexture--capture beg end :file))))))
+    (contexture--widened
+      (let ((beg (if start (contexture--line-position start) (point-min)))
+            (end (if end (contexture--line-position (1+ end)) (point-max))))
+        (contexture--capture beg end :file)))))
 
 (defun contexture--line-position (line)
   "Return the position at which LINE, counted from 1, begins."
