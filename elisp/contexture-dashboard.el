@@ -217,15 +217,14 @@ NAME tells it apart from others; HELP says what it does."
       "Items" (contexture--number (length items))
       (format "%s, in %s"
               (contexture-session--many
-               (apply #'+ (mapcar (lambda (it) (or (plist-get it :tokens) 0)) items))
-               "token")
+               (contexture--sum :tokens items) "token")
               (contexture-dashboard--managers items session))))))
 
 (defun contexture-dashboard--managers (items session)
   "Return the names of the contexts that hold ITEMS, by default SESSION's own."
   (mapconcat #'contexture-dashboard--manager
              (or (delete-dups
-                  (delq nil (mapcar (lambda (item) (plist-get item :manager)) items)))
+                  (delq nil (contexture--pluck :manager items)))
                  (list (plist-get session :manager)))
              " and "))
 
@@ -347,8 +346,7 @@ It is drawn with letters where the display has no block characters."
 (defun contexture-dashboard--settings (settings)
   "Return the line on the automatic steps of process-turn, from SETTINGS."
   (let* ((value (lambda (name)
-                  (plist-get (cl-find name (plist-get settings :settings)
-                                      :key (lambda (it) (plist-get it :name)))
+                  (plist-get (contexture--entry :name name (plist-get settings :settings))
                              :value)))
          (parts
           (delq nil
@@ -834,8 +832,7 @@ During an update, or just after it, a change is only noted."
      (lambda (result)
        (contexture-dashboard--ask
         buffer (if fixed
-                   (cl-find fixed result :test #'equal
-                            :key (lambda (it) (plist-get it :id)))
+                   (contexture--entry :id fixed result)
                  result)))
      :error
      (lambda (problem)

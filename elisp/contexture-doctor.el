@@ -648,8 +648,8 @@ one: trust the project again if one of the two changes."
 (defun contexture-distrust-project (project)
   "Stop trusting PROJECT, a folder, so that its own templates are not used."
   (interactive
-   (let ((known (mapcar (lambda (trusted) (plist-get trusted :project))
-                        (contexture-request 'list-trusted-projects))))
+   (let ((known (contexture--pluck :project
+                                   (contexture-request 'list-trusted-projects))))
      (unless known (user-error "No project is trusted"))
      (list (completing-read "Stop trusting: "
                             (mapcar #'contexture--visible-candidate known) nil t nil nil
@@ -1070,8 +1070,7 @@ Emacs finds it."))))
 
 (defun contexture-doctor--failed-p ()
   "Return non-nil if a check has failed already."
-  (cl-find 'fail (contexture-doctor--findings)
-           :key (lambda (finding) (plist-get finding :status))))
+  (contexture--entry :status 'fail (contexture-doctor--findings)))
 
 (defun contexture-doctor--own-arguments ()
   "Return `contexture-server-args' without those that only `serve' takes."
@@ -1471,11 +1470,9 @@ and sessions"
 
 (defun contexture-info--sums (managers)
   "Return a phrase for the total size of MANAGERS."
-  (let ((sum (lambda (key)
-               (apply #'+ (mapcar (lambda (entry) (or (plist-get entry key) 0))
-                                  managers)))))
-    (format "%d with %s" (length managers)
-            (contexture--size (funcall sum :count) (funcall sum :tokens)))))
+  (format "%d with %s" (length managers)
+          (contexture--size (contexture--sum :count managers)
+                            (contexture--sum :tokens managers))))
 
 (defun contexture-info--managers (managers)
   "Return a table of MANAGERS, the newest first."

@@ -593,7 +593,7 @@ Case matters only if REGEXP has capital letters."
 (defun contexture-list--header (manager items capacity shown filters)
   "Return the header line for MANAGER with ITEMS, of at most CAPACITY.
 SHOWN is the number of items that pass FILTERS."
-  (let ((tokens (cl-loop for item in items sum (or (plist-get item :tokens) 0))))
+  (let ((tokens (contexture--sum :tokens items)))
     (contexture-list--header-line
      (concat (format " %s: %s%s, %s" (contexture-list--header-label manager items)
                      (contexture--count (length items) "item")
@@ -610,7 +610,7 @@ SHOWN is the number of items that pass FILTERS."
   "Return the words for MANAGER, whose items are ITEMS, in the header line.
 Items of several layers are not those of one."
   (if (and (listp manager)
-           (cdr (delete-dups (mapcar (lambda (item) (plist-get item :manager)) items))))
+           (cdr (delete-dups (contexture--pluck :manager items))))
       "All layers"
     (contexture--capitalized (contexture--label manager))))
 
@@ -692,8 +692,7 @@ It is the value of `contexture-agents--table'.")
   (let ((inhibit-read-only t)
         (items (contexture-list--shown-items)))
     (unless (zerop (hash-table-count contexture-list--tags))
-      (let ((ids (mapcar (lambda (item) (plist-get item :id))
-                         contexture-list--items)))
+      (let ((ids (contexture--pluck :id contexture-list--items)))
         (maphash (lambda (id _)
                    (unless (member id ids) (remhash id contexture-list--tags)))
                  contexture-list--tags)))
@@ -761,8 +760,7 @@ Items that were drawn in this minute keep their lines."
                    (contexture--capitalized (contexture--label manager))
                    (contexture--size
                     (length own)
-                    (apply #'+ (mapcar (lambda (item) (or (plist-get item :tokens) 0))
-                                       own))))
+                    (contexture--sum :tokens own)))
            'face 'bold))))
 
 (defun contexture-list--make-row (item now template)
@@ -1116,8 +1114,7 @@ Several layers have no common capacity, so none is shown for them."
        (contexture--with-live-buffer buffer
          (when (and (equal manager contexture-manager) (stringp manager))
            (setq contexture-list--capacity
-                 (plist-get (cl-find manager all :test #'equal
-                                     :key (lambda (it) (plist-get it :manager)))
+                 (plist-get (contexture--entry :manager manager all)
                             :max-items))))))))
 
 (defun contexture-list--update (&optional tell)
@@ -1194,7 +1191,7 @@ SUCCESS is called with the result in the list's buffer; FAILURE is called
 with the error, after it was shown.  If no answer comes soon, say so."
   (let ((buffer (current-buffer)))
     (cl-flet ((back (function argument)
-                    (contexture--with-live-buffer buffer
+                (contexture--with-live-buffer buffer
                   (funcall function argument))))
       (contexture--call-each
        method (contexture-list--each-params method params)
@@ -1214,8 +1211,7 @@ In a list of layers, each item is changed in the context that holds it."
                        params)))
         (t
          (cl-loop with all = (or (plist-get params :ids)
-                                 (mapcar (lambda (item) (plist-get item :id))
-                                         contexture-list--items))
+                                 (contexture--pluck :id contexture-list--items))
                   for (manager . ids) in (seq-group-by #'contexture-list--manager-of all)
                   collect (append (list :manager manager :ids ids)
                                   (cl-loop for (key value) on params by #'cddr
@@ -1250,8 +1246,7 @@ TELL is called with the result in the list's buffer."
 
 (defun contexture-list--item-with (id)
   "Return the item with ID, or nil."
-  (cl-find id contexture-list--items
-           :key (lambda (item) (plist-get item :id)) :test #'equal))
+  (contexture--entry :id id contexture-list--items))
 
 (defun contexture-list--ids-here ()
   "Return the ids of the items in the region, or of the one at point."
@@ -1435,8 +1430,7 @@ It runs in this buffer.  Items that left the context are skipped."
   (contexture-list-item--fetch
    (contexture-list--ids)
    (lambda (items)
-     (let ((text (contexture-list-item--join
-                  (mapcar (lambda (item) (plist-get item :content)) items))))
+     (let ((text (contexture-list-item--join (contexture--pluck :content items))))
        (kill-new text)
        (contexture--message "Copied %s%s" (contexture--count (length text) "character")
                 (if (cdr items)
@@ -2158,8 +2152,7 @@ its file stays as it is and is shown as stale."
 
 (defun contexture-sets--refreshed-text (manager result)
   "Return the message for RESULT of refreshing MANAGER."
-  (let* ((outcomes (mapcar (lambda (item) (plist-get item :outcome))
-                           (plist-get result :items)))
+  (let* ((outcomes (contexture--pluck :outcome (plist-get result :items)))
          (count (lambda (&rest kinds)
                   (cl-count-if (lambda (outcome) (memq outcome kinds)) outcomes)))
          (parts (cl-loop for (words . kinds) in '(("changed" :updated)
@@ -2197,9 +2190,8 @@ If it holds more, the oldest items that are not pinned leave it;
 (defun contexture-sets--read-capacity ()
   "Read the maximum number of items for this buffer's context."
   (let* ((manager (contexture-current-manager))
-         (entry (cl-find manager (contexture--ask 'list-managers nil)
-                         :key (lambda (entry) (plist-get entry :manager))
-                         :test #'equal))
+         (entry (contexture--entry :manager manager
+                                   (contexture--ask 'list-managers nil)))
          (now (or (plist-get entry :max-items)
                   (plist-get (plist-get (contexture--ask 'server-info nil) :limits)
                              :max-items))))
@@ -2352,8 +2344,7 @@ Contexts of sessions, which may be empty, have the session's name too."
   (let ((managers (contexture--note-labels (contexture--ask 'list-managers nil))))
     (dolist (session (contexture--ask 'list-sessions nil) managers)
       (let* ((name (plist-get session :manager))
-             (manager (cl-find name managers :test #'equal
-                               :key (lambda (entry) (plist-get entry :manager)))))
+             (manager (contexture--entry :manager name managers)))
         (if manager
             (nconc manager (list :session (plist-get session :session)))
           (setq managers

@@ -571,10 +571,7 @@ the prefix to which you bound the variable `contexture-command-map':
      'list-managers nil
      :success (lambda (entries)
                 (dolist (entry (contexture--note-labels entries))
-                  (contexture--note-totals (plist-get entry :manager)
-                                           (plist-get entry :count)
-                                           (plist-get entry :tokens)
-                                           (plist-get entry :version)))))))
+                  (contexture--note-totals (plist-get entry :manager) entry))))))
 
 (defun contexture--totals-changed (method params)
   "Record the size in PARAMS if METHOD says that a context changed."
@@ -582,10 +579,7 @@ the prefix to which you bound the variable `contexture-command-map':
     ;; Another Emacs may have given a project its new name.
     (when (equal (contexture--name (plist-get params :method)) "open-layers")
       (contexture--forget-layers))
-    (contexture--note-totals (plist-get params :manager)
-                             (plist-get params :count)
-                             (plist-get params :tokens)
-                             (plist-get params :version))))
+    (contexture--note-totals (plist-get params :manager) params)))
 
 (defconst contexture--lighter-width 16
   "Maximum width of a context's name in the mode line.")
@@ -1200,7 +1194,7 @@ A burst of changes costs two calls."
   "Follow ITEMS, and no others of MANAGER.
 ITEMS are its live items in visited files.  Fetch the new ones, and those
 that the server moved by itself."
-  (let ((ids (mapcar (lambda (item) (plist-get item :id)) items)))
+  (let ((ids (contexture--pluck :id items)))
     (pcase-dolist (`(,id . ,holder) (contexture-live--known))
       (when (and (equal holder manager) (not (member id ids)))
         (contexture-live--forget-item id)))

@@ -345,9 +345,7 @@ A menu comes up even if the server is slow: it then shows what is known."
                   for size in sizes
                   for summary = (plist-get size :result)
                   when summary
-                  do (contexture--note-totals manager (plist-get summary :count)
-                                              (plist-get summary :tokens)
-                                              (plist-get summary :version))))))))
+                  do (contexture--note-totals manager summary)))))))
 
 (defun contexture-menu--fetch-session-changes ()
   "Ask what undo and redo would do to the session."

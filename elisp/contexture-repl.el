@@ -1082,7 +1082,8 @@ With layers, it consists of the one for everywhere and that of the
 project, to which the conversation belongs."
   (contexture--in-asking-buffer
     (or (contexture--fixed-context)
-        (contexture--names-of
+        (contexture--pluck
+         :manager
          (cl-remove-if-not (lambda (layer)
                              (memq (plist-get layer :layer) '(:everywhere :project)))
                            (contexture--layers))))))

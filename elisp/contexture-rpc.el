@@ -71,9 +71,6 @@ and a repeated call of it changes nothing more.")
 Before these, the server is told what changed in buffers: a connection's
 calls begin in order.  The earlier names of methods are here, too.")
 
-(defvar contexture--request-key-prefix nil
-  "Prefix of the request keys of this Emacs.")
-
 (defvar contexture--request-key-count 0
   "Number of request keys that this Emacs has made.")
 
@@ -88,18 +85,16 @@ calls begin in order.  The earlier names of methods are here, too.")
 (defun contexture--server-command ()
   "Return program and arguments of the server as a list."
   (append (if contexture-server-command
-              (let ((command (ensure-list contexture-server-command)))
-                (cons (contexture--program (car command)) (cdr command)))
+              (pcase-let ((`(,name . ,args) (ensure-list contexture-server-command)))
+                (cons (expand-file-name
+                       (or (executable-find name)
+                           (contexture--user-error "There is no program %s; set \
+`contexture-server-command' to the server's program, or to nil so that Emacs finds it"
+                                                   name)))
+                      args))
             (list (contexture--find-server)))
           (list "serve" "--stdio")
           contexture-server-args))
-
-(defun contexture--program (name)
-  "Return the absolute name of the program NAME, or signal an error."
-  (expand-file-name
-   (or (executable-find name)
-       (contexture--user-error "There is no program %s; set `contexture-server-command' \
-to the server's program, or to nil so that Emacs finds it" name))))
 
 (defconst contexture--places-beside
   '("../target/release/contexture" "../target/debug/contexture" ; in the sources
@@ -219,13 +214,6 @@ ATOMIC is as in `contexture-request-batch'."
                     calls)
     ,@(and atomic '(:atomic t))))
 
-(defconst contexture--page-bytes 65536
-  "Maximum size, in bytes, of the answers to `contexture-request-pages'.")
-
-(defconst contexture--newest-first-methods
-  '(list-items get-context get-messages list-checkpoints usage-log)
-  "Methods whose first page has the newest entries, from the end of the list.")
-
 (cl-defun contexture-request-pages (method &optional params &key success error)
   "Fetch the whole list that METHOD with PARAMS returns, in short answers.
 SUCCESS is called with the list, ERROR as in `contexture-request-async'.
@@ -235,7 +223,7 @@ too long for a page are fetched by their ids."
     (cl-labels
         ((ask (params)
            (contexture-request-async
-            method (append params (list :max-bytes contexture--page-bytes))
+            method (append params '(:max-bytes 65536))
             :success #'receive :error error))
          (receive (page)
            (if-let* ((cut (cl-loop for item in (plist-get page :items)
@@ -247,15 +235,16 @@ too long for a page are fetched by their ids."
              (add page nil)))
          (add (page whole)
            (push (cl-loop for item in (plist-get page :items)
-                          collect (or (cl-find (plist-get item :id) whole :test #'equal
-                                               :key (lambda (it) (plist-get it :id)))
+                          collect (or (contexture--entry :id (plist-get item :id) whole)
                                       item))
                  parts)
            (if-let* ((next (plist-get page :next)))
                (ask (list :cursor next))
              (funcall (or success #'ignore)
+                      ;; The first page of these has the end of the list.
                       (apply #'append
-                             (if (memq method contexture--newest-first-methods)
+                             (if (memq method '(list-items get-context get-messages
+                                                list-checkpoints usage-log))
                                  parts
                                (nreverse parts)))))))
       (ask params))))
@@ -274,11 +263,7 @@ Do nothing if no server is connected."
 
 (defun contexture--make-request-key ()
   "Return a string that no other call of any Emacs carries."
-  (unless contexture--request-key-prefix
-    (setq contexture--request-key-prefix
-          (format "emacs-%s-%x-%06x" (format-time-string "%s") (emacs-pid)
-                  (random #x1000000))))
-  (format "%s-%d" contexture--request-key-prefix
+  (format "emacs-%s-%d" (contexture--emacs-number)
           (cl-incf contexture--request-key-count)))
 
 ;;;; Leaving
@@ -321,14 +306,6 @@ A server that this Emacs started ends; its data are saved."
   "Non-nil during the calls that a connection makes for itself.")
 
 ;;;; The connection
-
-(defun contexture--make-inbox ()
-  "Return a new buffer for what a server writes."
-  (with-current-buffer (generate-new-buffer " *contexture inbox*")
-    (setq buffer-undo-list t
-          case-fold-search nil)
-    (setq-local inhibit-modification-hooks t)
-    (current-buffer)))
 
 (defclass contexture-connection (jsonrpc-connection)
   ((target :initarg :target
@@ -386,9 +363,10 @@ connects.  DEATHS counts how often the server died during the call."
   "Return a new connection to TARGET, not yet connected."
   (let* ((size contexture-events-buffer-size)
          (new (fboundp 'jsonrpc-convert-from-endpoint)) ; jsonrpc 1.0.24, Emacs 30
+         (inbox (generate-new-buffer " *contexture inbox*"))
          (connection
           (apply #'make-instance 'contexture-connection
-                 :name "contexture" :target target :inbox (contexture--make-inbox)
+                 :name "contexture" :target target :inbox inbox
                  :notification-dispatcher #'contexture--queue-news
                  (if new
                      (list :events-buffer-config (list :size size :format 'lisp))
@@ -397,6 +375,9 @@ connects.  DEATHS counts how often the server died during the call."
     (when (and new (<= size 0))
       (setf (slot-value connection '-events-buffer)
             (get-buffer-create " *contexture events*" t)))
+    (with-current-buffer inbox
+      (setq case-fold-search nil)
+      (setq-local inhibit-modification-hooks t))
     connection))
 
 (cl-defmethod jsonrpc-running-p ((connection contexture-connection))
@@ -614,7 +595,9 @@ so the call was given up: %s"
     (oset connection full nil)
     (oset connection subscribed nil)
     (when process (contexture--delete-process process))
-    (contexture--drop-own-calls connection)
+    (dolist (call (contexture--unanswered-calls connection))
+      (when (contexture--call-own call)
+        (contexture--forget-call connection call)))
     (when-let* ((oldest (and started
                              (car (contexture--unanswered-calls connection)))))
       (cl-incf (contexture--call-deaths oldest)))
@@ -624,7 +607,14 @@ so the call was given up: %s"
     (unless (and started (contexture--needed-p connection))
       (contexture--later #'run-hooks 'contexture-disconnected-hook))
     (when (contexture--needed-p connection)
-      (contexture--tell-down connection (if started 'lost 'failed))
+      (let ((kind (if started 'lost 'failed))
+            (waiting (hash-table-count (oref connection unanswered))))
+        (unless (or (eq (oref connection told) kind) (= waiting 0))
+          (oset connection told kind)
+          (contexture--message "Contexture: %s (%s); %s kept until it is back"
+                               (if started "the server went away" "cannot reach the server")
+                               (oref connection reason)
+                               (contexture--count waiting "call"))))
       (oset connection retry-timer
             (run-at-time (contexture--retry-delay (oref connection failures)) nil
                          #'contexture--start connection)))))
@@ -635,26 +625,10 @@ Otherwise the next call restores it."
   (or contexture-notification-functions
       (> (hash-table-count (oref connection unanswered)) 0)))
 
-(defun contexture--drop-own-calls (connection)
-  "Forget the calls that CONNECTION repeats whenever it connects."
-  (dolist (call (contexture--unanswered-calls connection))
-    (when (contexture--call-own call)
-      (contexture--forget-call connection call))))
-
 (defun contexture--retry-delay (failures)
   "Return the number of seconds to wait after FAILURES failures in a row."
   (min contexture-reconnect-max-delay
        (* contexture-reconnect-delay (expt 2.0 (max 0 (min (1- failures) 20))))))
-
-(defun contexture--tell-down (connection kind)
-  "Tell the user once that CONNECTION is down; KIND is `lost' or `failed'."
-  (let ((waiting (hash-table-count (oref connection unanswered))))
-    (unless (or (eq (oref connection told) kind) (= waiting 0))
-      (oset connection told kind)
-      (contexture--message "Contexture: %s (%s); %s kept until it is back"
-               (if (eq kind 'lost) "the server went away" "cannot reach the server")
-               (oref connection reason)
-               (contexture--count waiting "call")))))
 
 ;;;; Writing, which never waits
 
@@ -666,7 +640,11 @@ A request is kept until its answer arrives; a notification is sent
 only when the server has been reached."
   (let* ((encoded (contexture--encode (contexture--wire-message args)))
          (line (car encoded)))
-    (contexture--log-sent connection line)
+    (when (> contexture-events-buffer-size 0)
+      (with-current-buffer (jsonrpc-events-buffer connection)
+        (let ((inhibit-read-only t))
+          (goto-char (point-max))
+          (insert "[client] " (contexture--redact line)))))
     (unless (= (cdr encoded) 0)
       (contexture--message "Contexture: %s" (contexture--replaced-text (cdr encoded))))
     (if (and id method)
@@ -733,8 +711,12 @@ try again later (see `contexture-queue-limit')")))
       (if more
           (oset connection attempts 0)
         (oset connection write-timer
-              (run-at-time (contexture--write-delay
-                            (cl-incf (oref connection attempts)))
+              ;; A server that reads makes room within a fraction of a millisecond;
+              ;; one that makes none in fifty milliseconds is stopped or busy.
+              (run-at-time (let ((attempts (cl-incf (oref connection attempts))))
+                             (cond ((< attempts 10) 0.0001)
+                                   ((< attempts 60) 0.001)
+                                   (t 0.1)))
                            nil #'contexture--pump connection))))))
 
 (defun contexture--pump-once (connection process)
@@ -759,31 +741,12 @@ it, even a send of the empty string."
       (process-send-string process text))
     nil))
 
-(defun contexture--write-delay (attempts)
-  "Return the number of seconds to wait after ATTEMPTS failed writes.
-A server that reads makes room within a fraction of a millisecond; one
-that makes none in fifty milliseconds is stopped or busy."
-  (cond ((< attempts 10) 0.0001)
-        ((< attempts 60) 0.001)
-        (t 0.1)))
-
-(defun contexture--log-sent (connection line)
-  "Append LINE to CONNECTION's events buffer, if that is on."
-  (when (> contexture-events-buffer-size 0)
-    (with-current-buffer (jsonrpc-events-buffer connection)
-      (let ((inhibit-read-only t))
-        (goto-char (point-max))
-        (insert "[client] " (contexture--redact line))))))
-
 ;;;; Reading
 
 ;; A model's answer may come in thousands of pieces a second, each a line.
 ;; They stay in the inbox for a moment; those that follow each other are
 ;; then joined there, without making anything that is garbage afterwards,
 ;; and handled as one.
-
-(defconst contexture--gather-seconds 0.03
-  "Number of seconds for which pieces of an answer are gathered.")
 
 (defconst contexture--piece
   "(:method \"progress\" :params (:id [0-9]+ :kind :\\(?:text\\|reasoning\\) :text \""
@@ -800,8 +763,7 @@ that makes none in fifty milliseconds is stopped or busy."
                (contexture--drain connection))
               ((null (oref connection gather-timer))
                (oset connection gather-timer
-                     (run-at-time contexture--gather-seconds nil
-                                  #'contexture--drain connection))))))))
+                     (run-at-time 0.03 nil #'contexture--drain connection))))))))
 
 (defun contexture--collect (connection chunk)
   "Add CHUNK to CONNECTION's inbox.
@@ -1145,23 +1107,13 @@ characters that are not text and were replaced by U+FFFD."
 Return nil for a comment or an empty line.  Signal
 `contexture-unreadable' if LINE has no message."
   (unless (string-match-p "\\`[ \t\r]*\\(?:;\\|\\'\\)" line)
-    (let ((message (contexture--read line)))
+    (let ((message (let ((read-circle nil))
+                     (ignore-errors (car (read-from-string line))))))
       (unless (and (keywordp (car-safe message))
                    (cl-evenp (or (proper-list-p message) 1)))
-        (contexture--unreadable line))
+        (signal 'contexture-unreadable
+                (list (truncate-string-to-width line 80 nil nil "..."))))
       message)))
-
-(defun contexture--read (line)
-  "Read the one datum of LINE."
-  (condition-case nil
-      (let ((read-circle nil))
-        (car (read-from-string line)))
-    (error (contexture--unreadable line))))
-
-(defun contexture--unreadable (line)
-  "Signal that LINE is not a message."
-  (signal 'contexture-unreadable
-          (list (truncate-string-to-width line 80 nil nil "..."))))
 
 (defun contexture--plain-p (line)
   "Return non-nil if LINE, a printed message, surely has plain strings only.
@@ -1170,16 +1122,13 @@ an octal escape, as raw bytes are printed, or a character that is not text."
   (not (or (string-search "#(\"" line)
            (contexture--octal-p line)
            (and (/= (length line) (string-bytes line))
-                (contexture--beyond-p line)))))
-
-(defun contexture--beyond-p (line)
-  "Return non-nil if LINE, a printed message, has a character that is not text.
-It may have raw bytes only in the names of symbols, where they do not count.
-The regexp is for bytes: Emacs needs some 50 ms to compile one for as many
-characters as those beyond Unicode, and forgets it soon."
-  (let ((case-fold-search nil))
-    (string-match-p "\355[\240-\277]\\|\364[\220-\277]\\|[\365-\370]"
-                    (encode-coding-string line 'utf-8-emacs-unix t))))
+                ;; Raw bytes can only be in the names of symbols, where they do not
+                ;; count.  The regexp is for bytes: Emacs needs some 50 ms to compile
+                ;; one for as many characters as those beyond Unicode, and forgets it
+                ;; soon.
+                (let ((case-fold-search nil))
+                  (string-match-p "\355[\240-\277]\\|\364[\220-\277]\\|[\365-\370]"
+                                  (encode-coding-string line 'utf-8-emacs-unix t)))))))
 
 (defun contexture--octal-p (line)
   "Return non-nil if LINE, a printed message, has an octal escape.
@@ -1195,16 +1144,13 @@ before a digit is an escape."
 (defun contexture--plain (value)
   "Return VALUE with all strings in it made plain text."
   (cond ((stringp value) (contexture--plain-string value))
-        ((consp value) (contexture--plain-list value))
+        ((consp value)
+         (let (result)
+           (while (consp value)
+             (push (contexture--plain (pop value)) result))
+           (nconc (nreverse result) (and value (contexture--plain value)))))
         ((vectorp value) (cl-map 'vector #'contexture--plain value))
         (t value)))
-
-(defun contexture--plain-list (list)
-  "Return a copy of LIST, proper or dotted, with plain strings."
-  (let (result)
-    (while (consp list)
-      (push (contexture--plain (pop list)) result))
-    (nconc (nreverse result) (and list (contexture--plain list)))))
 
 (defun contexture--plain-string (string)
   "Return STRING as plain text, without text properties.
@@ -1216,17 +1162,11 @@ Count the characters replaced in `contexture--replaced'."
          (multibyte (string-to-multibyte text)))
     (if (= (length multibyte) (string-bytes multibyte))
         text                            ; all ASCII: nothing to look for
-      (contexture--replace-no-text multibyte))))
-
-(defun contexture--replace-no-text (text)
-  "Return TEXT with U+FFFD for each character that is not text."
-  (let ((case-fold-search nil))
-    (if (string-match-p contexture--no-text text)
+      (let ((case-fold-search nil))
         (replace-regexp-in-string
          contexture--no-text
          (lambda (_) (cl-incf contexture--replaced) "\ufffd")
-         text t t)
-      text)))
+         multibyte t t)))))
 
 ;;; What the server writes to stderr
 

@@ -201,17 +201,12 @@ REFUSALS are the error messages for items that were not added."
         (contexture--message "Nothing added to %s%s" (contexture--label manager) refused)
       (let ((count (plist-get (car items) :count))
             (tokens (plist-get (car items) :total-tokens)))
-        (contexture--note-totals manager count tokens
-                                 (plist-get (car items) :version))
+        (contexture--note-totals manager (car items))
         (contexture--message "Added %s to %s (%s)%s%s"
                  (contexture--count (length items) noun)
                  (contexture--label manager)
                  (contexture--size count tokens)
-                 (if (> evicted 0)
-                     (format "; it is full, so the oldest %s left it"
-                             (contexture--count evicted "item"))
-                   "")
-                 refused)))))
+                 (contexture--evicted-text evicted) refused)))))
 
 ;;;; Kills
 
@@ -697,9 +692,7 @@ The unanswered calls were just repeated."
      'count-items (list :manager manager)
      :success
      (lambda (summary)
-       (contexture--note-totals manager (plist-get summary :count)
-                                (plist-get summary :tokens)
-                                (plist-get summary :version))
+       (contexture--note-totals manager summary)
        (contexture--message "%s" (contexture-tree--added-text walk result summary))))))
 
 (defun contexture-tree--added-text (walk result summary)
@@ -717,10 +710,7 @@ SUMMARY says what the context holds now."
              (contexture--label (contexture-tree--walk-manager walk))
              (contexture--size (plist-get summary :count)
                                (plist-get summary :tokens)))
-     (if (> evicted 0)
-         (format "; it is full, so the oldest %s left it"
-                 (contexture--count evicted "item"))
-       "")
+     (contexture--evicted-text evicted)
      (contexture-tree--skipped-text (plist-get result :skipped))
      (if (> unsaved 0)
          (format "; unsaved edits of %s are not included"

@@ -509,6 +509,25 @@ Use `contexture-watch' to add one: it also subscribes to notifications.")
 (defvar contexture--last-replaced 0
   "Number of characters in the last message that could not be sent.")
 
+;;;; Answers, which are property lists
+
+(defun contexture--plist (&rest plist)
+  "Return PLIST without the keys whose value is nil."
+  (cl-loop for (key value) on plist by #'cddr
+           when value nconc (list key value)))
+
+(defun contexture--pluck (key entries)
+  "Return the values that the plists ENTRIES have for KEY."
+  (mapcar (lambda (entry) (plist-get entry key)) entries))
+
+(defun contexture--entry (key value entries)
+  "Return the first of the plists ENTRIES that has VALUE for KEY, or nil."
+  (cl-find value entries :test #'equal :key (lambda (entry) (plist-get entry key))))
+
+(defun contexture--sum (key entries)
+  "Return the sum of the numbers that the plists ENTRIES have for KEY."
+  (cl-loop for entry in entries sum (or (plist-get entry key) 0)))
+
 ;;;; Words
 
 (defconst contexture--waiting
@@ -787,7 +806,7 @@ Directories without a project are not cached: they may get one.")
   "Number of buffers that have got a number.")
 
 (defvar contexture--emacs-number nil
-  "Prefix of the numbers of this Emacs's buffers; no other Emacs has it.")
+  "Value of the function `contexture--emacs-number', once it is known.")
 
 (defconst contexture--choosing-layer
   '(contexture-add-dwim contexture-add-region contexture-add-buffer
@@ -890,17 +909,20 @@ They name a buffer that has just got a file, so that its items move to it."
                                   (and file (file-name-nondirectory file))
                                   (and root (abbreviate-file-name root))))))))
 
+(defun contexture--emacs-number ()
+  "Return a string that stands for this Emacs and for no other."
+  (or contexture--emacs-number
+      (setq contexture--emacs-number
+            (format "%s-%x-%06x" (format-time-string "%s") (emacs-pid)
+                    (random #x1000000)))))
+
 (defun contexture--numbered-buffer ()
   "Return the name of this buffer when it was first asked for, and its number.
 No other buffer of any Emacs has both."
-  (unless contexture--emacs-number
-    (setq contexture--emacs-number
-          (format "%s-%x-%06x" (format-time-string "%s") (emacs-pid)
-                  (random #x1000000))))
   (unless contexture--buffer-number
     (setq contexture--buffer-number
           (cons (buffer-name)
-                (format "%s.%d" contexture--emacs-number
+                (format "%s.%d" (contexture--emacs-number)
                         (cl-incf contexture--buffer-count))))
     (add-hook 'after-set-visited-file-name-hook #'contexture--got-file nil t))
   contexture--buffer-number)
@@ -919,9 +941,7 @@ Return them."
     (dolist (layer layers)
       (puthash (plist-get layer :manager) (plist-get layer :label)
                contexture--labels)
-      (contexture--note-totals (plist-get layer :manager) (plist-get layer :items)
-                               (plist-get layer :tokens)
-                               (plist-get layer :version)))
+      (contexture--note-totals (plist-get layer :manager) layer))
     (when (or (plist-get opened :taken-over) (plist-get opened :elsewhere))
       (contexture--tell-opened-layers opened))
     (with-current-buffer buffer
@@ -972,18 +992,14 @@ The first is for everywhere and the last the conversation's own."
 The layers are in order, from general to specific."
   (contexture--in-asking-buffer
     (or (contexture--fixed-context)
-        (contexture--names-of (contexture--layers)))))
+        (contexture--pluck :manager (contexture--layers)))))
 
 (defun contexture--known-context ()
   "Return the value of `contexture-current-context' without any call.
 Return nil if the layers are not known yet."
   (contexture--in-asking-buffer
     (or (contexture--fixed-context)
-        (contexture--names-of (contexture--known-layers)))))
-
-(defun contexture--names-of (layers)
-  "Return the names of the contexts of LAYERS."
-  (mapcar (lambda (layer) (plist-get layer :manager)) layers))
+        (contexture--pluck :manager (contexture--known-layers)))))
 
 (defun contexture--managers (context)
   "Return the names in CONTEXT, one name or a list of them."
@@ -1056,11 +1072,6 @@ A size is (ITEMS TOKENS VERSION); VERSION is that of the context.")
           (contexture--count (or tokens 0) "token")))
 
 ;;;; What to send
-
-(defun contexture--plist (&rest plist)
-  "Return PLIST without the keys whose value is nil."
-  (cl-loop for (key value) on plist by #'cddr
-           when value nconc (list key value)))
 
 (defun contexture--capture (beg end origin &rest metadata)
   "Return parameters that add the text from BEG to END of this buffer.
@@ -1265,22 +1276,23 @@ the name of the context and the item."
 
 (defun contexture--tell-added (manager item replaced)
   "Say that ITEM was added to MANAGER, with REPLACED characters lost."
-  (contexture--note-totals manager (plist-get item :count)
-                           (plist-get item :total-tokens)
-                           (plist-get item :version))
+  (contexture--note-totals manager item)
   (contexture--message "Added %s to %s (%s)%s%s%s"
            (contexture--description (plist-get item :metadata))
            (contexture--label manager)
            (contexture--size (plist-get item :count)
                              (plist-get item :total-tokens))
            (contexture--repeat-text item)
-           (if-let* ((evicted (plist-get item :evicted)))
-               (format "; it is full, so the oldest %s left it"
-                       (contexture--count (length evicted) "item"))
-             "")
+           (contexture--evicted-text (length (plist-get item :evicted)))
            (if (> replaced 0)
                (concat "; " (contexture--replaced-text replaced))
              "")))
+
+(defun contexture--evicted-text (evicted)
+  "Return a phrase for the number of EVICTED items, or \"\" if that is 0."
+  (if (= evicted 0) ""
+    (format "; it is full, so the oldest %s left it"
+            (contexture--count evicted "item"))))
 
 (defun contexture--repeat-text (item)
   "Return a phrase for what of the added ITEM was there already, or \"\"."
@@ -1305,14 +1317,19 @@ the name of the context and the item."
   (contexture--message "Nothing added to %s: %s" (contexture--label manager)
            (contexture--error-text problem)))
 
-(defun contexture--note-totals (manager items tokens version)
-  "Record that MANAGER holds ITEMS with TOKENS, both numbers, at VERSION.
-Answers and notifications arrive in any order: an earlier VERSION than
+(defun contexture--note-totals (manager answer)
+  "Record the size of MANAGER that ANSWER, a plist of the server, reports.
+Answers and notifications arrive in any order: an earlier version than
 the one recorded changes nothing."
-  (unless (< (or version 0)
-             (or (nth 2 (gethash manager contexture--totals)) 0))
-    (puthash manager (list items tokens version) contexture--totals)
-    (force-mode-line-update t)))
+  (let ((version (plist-get answer :version)))
+    (unless (< (or version 0)
+               (or (nth 2 (gethash manager contexture--totals)) 0))
+      (puthash manager
+               (list (or (plist-get answer :count) (plist-get answer :items))
+                     (or (plist-get answer :total-tokens) (plist-get answer :tokens))
+                     version)
+               contexture--totals)
+      (force-mode-line-update t))))
 
 ;;;###autoload
 (defun contexture-add-region (beg end &optional rectangle)
@@ -1446,10 +1463,8 @@ Signal errors as `user-error', since they are not bugs."
 That is this buffer's; if it is empty, or if ASK is non-nil, the user
 chooses one."
   (let* ((own (contexture-current-context))
-         (all (cl-remove-if (lambda (entry) (eql 0 (plist-get entry :count)))
-                            (contexture--note-labels
-                             (contexture--ask 'list-managers nil))))
-         (names (mapcar (lambda (entry) (plist-get entry :manager)) all)))
+         (all (contexture--filled-contexts))
+         (names (contexture--pluck :manager all)))
     (cond ((null names)
            (user-error "All contexts are empty; add something first"))
           ((and (not ask)
@@ -1477,10 +1492,14 @@ If this buffer's context is empty, offer the contexts that have items."
 If no context has items, return OWN."
   (if (contexture--holds-anything-p own)
       own
-    (let ((all (cl-remove-if (lambda (entry) (eql 0 (plist-get entry :count)))
-                             (contexture--note-labels
-                              (contexture--ask 'list-managers nil)))))
-      (if all (contexture--choose-manager all own) own))))
+    (if-let* ((all (contexture--filled-contexts)))
+        (contexture--choose-manager all own)
+      own)))
+
+(defun contexture--filled-contexts ()
+  "Return the entries of all contexts that have items."
+  (cl-remove 0 (contexture--note-labels (contexture--ask 'list-managers nil))
+             :key (lambda (entry) (plist-get entry :count))))
 
 (defun contexture--holds-anything-p (context)
   "Return non-nil if CONTEXT, a name or a list of layers, has items.

@@ -103,7 +103,7 @@
   (contexture-menu-tests--in-buffer
     (should (equal (contexture-menu--heading)
                    "Context of buffer a.txt: its size appears after the first command"))
-    (contexture--note-totals "a.txt" 3 412 7)
+    (contexture--note-totals "a.txt" '(:count 3 :tokens 412 :version 7))
     (let ((contexture-token-budget nil))
       (should (equal (contexture-menu--heading)
                      "Context of buffer a.txt: 3 items, 412 tokens")))

@@ -70,7 +70,7 @@ Its clock goes.  It keeps nothing, unless STATE is `:state'."
   "Run BODY with the connection kept in the variable OTHER."
   (declare (indent 1) (debug t))
   `(let ((contexture--connection ,other)
-         (contexture--request-key-prefix "other"))
+         (contexture--emacs-number "other"))
      (unwind-protect (progn ,@body)
        (setq ,other contexture--connection))))
 

@@ -676,7 +676,7 @@
            (first (nth 2 (gethash manager contexture--totals))))
       (contexture-request 'add-context (list :manager manager :content "more"))
       (contexture-ert-wait-for (string-prefix-p " ctx:2/" (contexture--lighter)))
-      (contexture--note-totals manager 1 1 first) ; a late answer
+      (contexture--note-totals manager `(:count 1 :tokens 1 :version ,first)) ; a late answer
       (should (string-prefix-p " ctx:2/" (contexture--lighter))))
     (contexture-mode -1)))
 
