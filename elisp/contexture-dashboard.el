@@ -217,7 +217,7 @@ NAME tells it apart from others; HELP says what it does."
       "Items" (contexture--number (length items))
       (format "%s, in %s"
               (contexture-session--many
-               (contexture--sum :tokens items) "token")
+               (contexture--tokens-to-send items) "token")
               (contexture-dashboard--managers items session))))))
 
 (defun contexture-dashboard--managers (items session)

@@ -583,28 +583,23 @@ Case matters only if REGEXP has capital letters."
   (let ((case-fold-search (isearch-no-upper-case-p regexp t)))
     (string-match-p regexp text)))
 
-(defun contexture-list--filters-text (filters)
-  "Return a phrase for FILTERS."
-  (mapconcat (pcase-lambda (`(,kind . ,value)) (format "%s %s" kind value))
-             (reverse filters) ", "))
-
 ;;;; The header line
 
 (defun contexture-list--header (manager items capacity shown filters)
   "Return the header line for MANAGER with ITEMS, of at most CAPACITY.
 SHOWN is the number of items that pass FILTERS."
-  (let ((tokens (contexture--sum :tokens items)))
-    (contexture-list--header-line
-     (concat (format " %s: %s%s, %s" (contexture-list--header-label manager items)
-                     (contexture--count (length items) "item")
-                     (if capacity (format " of at most %d" capacity) "")
-                     (contexture--count tokens "token"))
-             (contexture-list--count-text)
-             (if filters
-                 (propertize (format "; %d shown: %s" shown
-                                     (contexture-list--filters-text filters))
-                             'face 'bold)
-               "")))))
+  (contexture-list--header-line
+   (concat (format " %s: %s%s, %s" (contexture-list--header-label manager items)
+                   (contexture--count (length items) "item")
+                   (if capacity (format " of at most %d" capacity) "")
+                   (contexture--count (contexture--tokens-to-send items) "token"))
+           (contexture-list--count-text)
+           (when filters
+             (propertize (format "; %d shown: %s" shown
+                                 (mapconcat (pcase-lambda (`(,kind . ,value))
+                                              (format "%s %s" kind value))
+                                            (reverse filters) ", "))
+                         'face 'bold)))))
 
 (defun contexture-list--header-label (manager items)
   "Return the words for MANAGER, whose items are ITEMS, in the header line.
@@ -760,7 +755,7 @@ Items that were drawn in this minute keep their lines."
                    (contexture--capitalized (contexture--label manager))
                    (contexture--size
                     (length own)
-                    (contexture--sum :tokens own)))
+                    (contexture--tokens-to-send own)))
            'face 'bold))))
 
 (defun contexture-list--make-row (item now template)

@@ -33,9 +33,6 @@
 ;; edits at their borders run code, which keeps them to whole lines and
 ;; lets undo restore them after a deletion.  Marks and live items use them.
 
-(defconst contexture-overlay--lost-limit 20
-  "Maximum number of deletions that an overlay remembers for undo.")
-
 (defvar contexture-overlay--undo-moves (< emacs-major-version 29)
   "Non-nil if undo itself restores the borders of overlays.
 Emacs up to version 28 does so, since its overlays are made of markers.")
@@ -82,8 +79,8 @@ AFTER, BEG, END and LENGTH are the arguments of overlay hooks."
                           (cons (list (- end beg)
                                       (and (<= beg start) (- start beg))
                                       (and (<= stop end) (- stop beg)))
-                                (seq-take (overlay-get overlay 'contexture-lost)
-                                          (1- contexture-overlay--lost-limit)))))))
+                                ;; Remember the last 20 deletions.
+                                (seq-take (overlay-get overlay 'contexture-lost) 19))))))
         ((and (eql length 0) (not (contexture-overlay--restored overlay beg end)))
          (when (and (= beg (overlay-start overlay)) (eq (char-before end) ?\n)
                     (not (overlay-get overlay 'contexture-partial)))
@@ -138,8 +135,10 @@ Two hooks may run for one insertion; the second has nothing left to do."
   "Hash table whose keys are the contexts that are being fetched.
 The value is t, or `again' if the context changed meanwhile.")
 
-(defvar contexture-marks--stale (make-hash-table :test #'equal)
-  "Hash table from contexts, names or lists, to their numbers of stale items.")
+(defvar contexture-marks--counts (make-hash-table :test #'equal)
+  "Hash table from contexts, names or lists, to (STALE . COVERED).
+STALE is the number of stale items, and COVERED the number of tokens of
+items that are only sent as parts of others.")
 
 (defvar-local contexture-marks--margin nil
   "Former left margin while the marks use the margin, else nil.
@@ -148,10 +147,6 @@ The value is a list of one list, which holds the former local value of
 
 (defvar-local contexture-marks--eldoc-was-off nil
   "Non-nil if ElDoc was turned on in this buffer for the marks.")
-
-(defconst contexture-marks--properties
-  '(contexture-mark contexture-lines face help-echo before-string line-prefix)
-  "Properties that make an overlay a visible mark.")
 
 (put 'contexture-marks--margin 'permanent-local t)
 (put 'contexture-marks--eldoc 'permanent-local-hook t)
@@ -250,9 +245,12 @@ changes in a row cost two calls.  This does not start a server."
 (defun contexture-marks--show-everywhere (manager items)
   "Mark the ITEMS of MANAGER in all buffers that have it as their context."
   (when (contexture-running-p)
-    (puthash manager (cl-count-if (lambda (item) (plist-get (plist-get item :metadata) :stale))
-                                  items)
-             contexture-marks--stale)
+    (puthash manager
+             (cons (cl-count-if (lambda (item) (plist-get (plist-get item :metadata) :stale))
+                                items)
+                   (- (contexture--sum :tokens items)
+                      (contexture--tokens-to-send items)))
+             contexture-marks--counts)
     (force-mode-line-update t)
     (dolist (buffer (contexture-marks--buffers manager))
       (with-current-buffer buffer
@@ -265,17 +263,13 @@ changes in a row cost two calls.  This does not start a server."
   "Return the ITEMS that came from this buffer."
   (let* ((base (contexture--base-buffer))
          (name (buffer-name base))
-         (file (buffer-file-name base))
-         (files (and file
-                     (list (expand-file-name file)
-                           (expand-file-name
-                            (buffer-local-value 'buffer-file-truename base))))))
+         (files (contexture-live--names base)))
     (cl-remove-if-not
      (lambda (item)
        (let* ((metadata (plist-get item :metadata))
               (source (plist-get metadata :filename)))
          (cond (source (member source files))
-               (file nil)
+               (files nil)
                (t (equal (plist-get metadata :buffer) name)))))
      items)))
 
@@ -290,16 +284,12 @@ must be widened; this moves point."
                (not (and (eobp) (> start 1))))
       (let ((beg (point)))
         (forward-line (- (1+ end) start))
-        (when (contexture-marks--whole-p metadata start)
+        (when (and (= start 1)
+                   (memq (plist-get metadata :origin) '(:buffer :file))
+                   (or (eobp) (null (plist-get metadata :start-line))))
           (goto-char beg)
           (forward-line))
         (cons beg (point))))))
-
-(defun contexture-marks--whole-p (metadata start)
-  "Return non-nil if METADATA covers all lines from START to point."
-  (and (= start 1)
-       (memq (plist-get metadata :origin) '(:buffer :file))
-       (or (eobp) (null (plist-get metadata :start-line)))))
 
 ;;;; Overlays
 
@@ -329,7 +319,8 @@ Existing marks stay in their places."
 (defun contexture-marks--remove (overlay)
   "Remove the mark OVERLAY, or only hide it if it belongs to a live item."
   (if (overlay-get overlay 'contexture-live)
-      (dolist (property contexture-marks--properties)
+      (dolist (property '(contexture-mark contexture-lines face help-echo
+                          before-string line-prefix))
         (overlay-put overlay property nil))
     (delete-overlay overlay)))
 
@@ -341,7 +332,7 @@ reuse OVERLAY if it is non-nil and ITEM's lines are still the same."
          (id (plist-get item :id))
          (lines (cons (plist-get metadata :start-line)
                       (plist-get metadata :end-line)))
-         (live (and (featurep 'contexture-marks) (contexture-live--overlay id)))
+         (live (contexture-live--overlay id))
          (new (cond (live)
                     ((and overlay (not (overlay-get overlay 'contexture-live))
                           (equal lines (overlay-get overlay 'contexture-lines)))
@@ -364,7 +355,13 @@ reuse OVERLAY if it is non-nil and ITEM's lines are still the same."
                                       (overlay-end overlay)
                                       'line-prefix nil)))
     (overlay-put overlay 'face contexture-mark-face)
-    (overlay-put overlay 'help-echo (contexture-marks--help manager item))
+    (overlay-put overlay 'help-echo
+                 (contexture--format "in context %s (%s, %s, %s)"
+                                     (let ((manager (or (plist-get item :manager) manager)))
+                                       (gethash manager contexture--labels manager))
+                                     (plist-get item :id)
+                                     (contexture--count (or (plist-get item :tokens) 0) "token")
+                                     (contexture-marks--state item)))
     (overlay-put overlay 'before-string (and taken glyph))
     (overlay-put overlay 'line-prefix (and (not taken) glyph))))
 
@@ -381,15 +378,6 @@ reuse OVERLAY if it is non-nil and ITEM's lines are still the same."
                    (list '(margin left-margin)
                          (propertize (if (char-displayable-p ?┃) "┃" "|")
                                      'face face)))))))
-
-(defun contexture-marks--help (manager item)
-  "Return the help text for ITEM of MANAGER."
-  (contexture--format "in context %s (%s, %s, %s)"
-          (let ((manager (or (plist-get item :manager) manager)))
-            (gethash manager contexture--labels manager))
-          (plist-get item :id)
-          (contexture--count (or (plist-get item :tokens) 0) "token")
-          (contexture-marks--state item)))
 
 (defun contexture-marks--state (item)
   "Return the word for the state of ITEM."
@@ -418,7 +406,10 @@ reuse OVERLAY if it is non-nil and ITEM's lines are still the same."
   (cond (contexture-marks--margin
          ;; A change of the major mode resets the variable.
          (when (eql 0 left-margin-width) (setq left-margin-width 1)))
-        ((and (contexture-marks--terminal-p)
+        ((and (cl-some (lambda (frame)
+                         (not (or (display-graphic-p frame)
+                                  (and (daemonp) (eq frame terminal-frame)))))
+                       (frame-list))
               (eql 0 (or left-margin-width 0))
               (cl-notany (lambda (window) (car (window-margins window)))
                          (get-buffer-window-list nil nil t)))
@@ -447,13 +438,6 @@ If something else changed it, leave it alone."
     (pcase-let ((`(,left . ,right) (window-margins window)))
       (when (eql left (if width nil 1))
         (set-window-margins window width right)))))
-
-(defun contexture-marks--terminal-p ()
-  "Return non-nil if a frame has no fringes."
-  (cl-some (lambda (frame)
-             (not (or (display-graphic-p frame)
-                      (and (daemonp) (eq frame terminal-frame)))))
-           (frame-list)))
 
 ;;; Keep a buffer's context in view
 
@@ -502,7 +486,10 @@ the prefix to which you bound the variable `contexture-command-map':
     (remove-hook 'context-menu-functions #'contexture--context-menu t)
     (remove-hook 'kill-buffer-hook #'contexture--mode-off t)
     (unless (contexture-marks--buffers)
-      (contexture--mode-unwatch))))
+      (contexture-unwatch #'contexture--totals-changed)
+      (contexture-unwatch #'contexture-marks--changed)
+      (remove-hook 'contexture-connected-hook #'contexture--mode-connected)
+      (remove-hook 'contexture-disconnected-hook #'contexture-marks--clear-all))))
 
 (defun contexture--mode-on ()
   "Turn the mode on."
@@ -517,13 +504,6 @@ the prefix to which you bound the variable `contexture-command-map':
     (add-hook 'contexture-disconnected-hook #'contexture-marks--clear-all)
     (contexture--fetch-totals))
   (contexture-marks--turn-on))
-
-(defun contexture--mode-unwatch ()
-  "Stop listening to the server, since no buffer has the mode any more."
-  (contexture-unwatch #'contexture--totals-changed)
-  (contexture-unwatch #'contexture-marks--changed)
-  (remove-hook 'contexture-connected-hook #'contexture--mode-connected)
-  (remove-hook 'contexture-disconnected-hook #'contexture-marks--clear-all))
 
 (defun contexture--mode-off ()
   "Turn the mode off in a buffer that is going away."
@@ -551,15 +531,12 @@ the prefix to which you bound the variable `contexture-command-map':
          (contexture-rewrite "Rewrite by a Model…")
          (contexture-list "List Context")))
     (define-key-after menu (vector command)
-      (list 'menu-item label (contexture--at-click command click))))
+      (list 'menu-item label
+            (lambda ()
+              (interactive)
+              (unless (use-region-p) (mouse-set-point click))
+              (call-interactively command)))))
   menu)
-
-(defun contexture--at-click (command click)
-  "Return a command that calls COMMAND for the region, or for the text at CLICK."
-  (lambda ()
-    (interactive)
-    (unless (use-region-p) (mouse-set-point click))
-    (call-interactively command)))
 
 ;;;; The mode line
 
@@ -581,29 +558,21 @@ the prefix to which you bound the variable `contexture-command-map':
       (contexture--forget-layers))
     (contexture--note-totals (plist-get params :manager) params)))
 
-(defconst contexture--lighter-width 16
-  "Maximum width of a context's name in the mode line.")
-
 (defun contexture--lighter ()
   "Return the mode line's text for this buffer."
   (pcase-let* ((context (contexture--known-context))
                (`(,items . ,tokens) (contexture--totals-of context))
+               (`(,stale . ,covered) (gethash context contexture-marks--counts '(0 . 0)))
+               (sent (max 0 (- (or tokens 0) covered)))
                (name (contexture--lighter-name context))
-               (stale (gethash context contexture-marks--stale 0)))
-    (cond ((null items) name)
-          (t (contexture--with-stale
-              (if contexture-token-budget
-                  (contexture--budget-lighter name items (or tokens 0))
-                (format "%s:%d/%d" name items (or tokens 0)))
-              stale)))))
-
-(defun contexture--with-stale (text stale)
-  "Return TEXT of the mode line, followed by the number STALE if it is not 0."
-  (if (= stale 0)
-      text
-    (append (ensure-list text)
-            (list (propertize (format " %d stale" stale)
-                              'face 'contexture-mark-stale)))))
+               (text (cond ((null items) name)
+                           (contexture-token-budget
+                            (contexture--budget-lighter name items sent))
+                           (t (format "%s:%d/%d" name items sent)))))
+    (if (or (null items) (= stale 0)) text
+      (append (ensure-list text)
+              (list (propertize (format " %d stale" stale)
+                                'face 'contexture-mark-stale))))))
 
 (defun contexture--lighter-name (manager)
   "Return the label of the context MANAGER in the mode line.
@@ -618,7 +587,7 @@ The buffer's own layers need no name."
                      (gethash manager contexture--labels
                               (file-name-nondirectory
                                (directory-file-name manager))))
-                    contexture--lighter-width nil nil t)))))
+                    16 nil nil t)))))
 
 (defun contexture--budget-lighter (name items tokens)
   "Return the text for NAME and ITEMS with TOKENS, and the budget.
@@ -638,20 +607,13 @@ When you turn this mode off, it turns `contexture-mode' off only where it
 had turned it on."
   :global t
   :group 'contexture
-  (if contexture-global-mode
-      (contexture--global-on)
-    (remove-hook 'find-file-hook #'contexture--turn-on)
-    (remove-hook 'after-set-visited-file-name-hook #'contexture--turn-on)
-    (dolist (buffer (contexture-marks--buffers))
-      (with-current-buffer buffer
-        (when contexture--from-global-mode (contexture-mode -1))))))
-
-(defun contexture--global-on ()
-  "Turn the mode on in buffers that visit files, now and later."
-  (add-hook 'find-file-hook #'contexture--turn-on)
-  (add-hook 'after-set-visited-file-name-hook #'contexture--turn-on)
+  (dolist (hook '(find-file-hook after-set-visited-file-name-hook))
+    (if contexture-global-mode (add-hook hook #'contexture--turn-on)
+      (remove-hook hook #'contexture--turn-on)))
   (dolist (buffer (buffer-list))
-    (with-current-buffer buffer (contexture--turn-on))))
+    (with-current-buffer buffer
+      (cond (contexture-global-mode (contexture--turn-on))
+            (contexture--from-global-mode (contexture-mode -1))))))
 
 (defun contexture--turn-on ()
   "Turn the mode on if this buffer visits a file and the mode is off."
@@ -722,17 +684,15 @@ of `contexture-live--state', and SAVED the last state that was saved."
   "Return why the server cannot find this buffer's text in its file, or nil.
 The value is `unsaved', or `form' if the file has the text in another
 form: it may be on another machine, compressed, or not encoded as UTF-8."
-  (with-current-buffer (or (buffer-base-buffer) (current-buffer))
+  (with-current-buffer (contexture--base-buffer)
     (cond ((buffer-modified-p) 'unsaved)
-          ((not (contexture-live--plain-p)) 'form))))
-
-(defun contexture-live--plain-p ()
-  "Return non-nil if the file of this buffer has its text as UTF-8."
-  (and (not (find-file-name-handler buffer-file-name 'insert-file-contents))
-       (null buffer-file-format)
-       (or (null buffer-file-coding-system)
-           (memq (coding-system-type buffer-file-coding-system) '(utf-8 undecided))
-           (eq (coding-system-base buffer-file-coding-system) 'us-ascii))))
+          ((not (and (not (find-file-name-handler buffer-file-name 'insert-file-contents))
+                     (null buffer-file-format)
+                     (or (null buffer-file-coding-system)
+                         (memq (coding-system-type buffer-file-coding-system)
+                               '(utf-8 undecided))
+                         (eq (coding-system-base buffer-file-coding-system) 'us-ascii))))
+           'form))))
 
 (defun contexture-live--sign ()
   "Return a value that differs whenever the server must be told of this buffer."
@@ -823,10 +783,18 @@ This does not wait for the answer.  A server that cannot be reached gets
 them when it is back."
   (when (and contexture-live--buffers (contexture-running-p))
     (with-demoted-errors "Contexture: %S"
-      (contexture-live--tell (contexture-live--changes)))))
-
-(defconst contexture-live--patience 2
-  "Maximum number of seconds to wait until the server knows the changes.")
+      (contexture-live--tell
+       (cl-loop for buffer in contexture-live--buffers
+                when (buffer-live-p buffer)
+                nconc (with-current-buffer buffer
+                        (let* ((sign (contexture-live--sign))
+                               (items (if (equal sign contexture-live--seen)
+                                          contexture-live--new
+                                        contexture-live--items)))
+                          (setq contexture-live--seen sign
+                                contexture-live--new nil)
+                          (and items
+                               (contexture-live--changes-here items (cdr sign))))))))))
 
 (defun contexture-live--push-and-wait ()
   "Send the changes to the server, and wait until it has them.
@@ -836,17 +804,16 @@ in time, say so and go on."
   (contexture-live--push)
   (condition-case nil
       (when (contexture-running-p)
-        (contexture--wait contexture--connection contexture-live--patience
-                          (lambda () (not (contexture-live--telling-p)))))
+        (contexture--wait contexture--connection 2
+                          (lambda ()
+                            (or (not (contexture-running-p))
+                                (cl-notany
+                                 (lambda (call)
+                                   (equal (contexture--call-method call) "update-items"))
+                                 (contexture--unanswered-calls contexture--connection))))))
     (contexture-error
      (contexture--message "Contexture: the server does not answer, so the model may \
 get the text from before your last edits"))))
-
-(defun contexture-live--telling-p ()
-  "Return non-nil if changes were sent that the server has not answered."
-  (and (contexture-running-p)
-       (cl-find "update-items" (contexture--unanswered-calls contexture--connection)
-                :key #'contexture--call-method :test #'equal)))
 
 (defun contexture-live--tell (updates)
   "Send UPDATES of items, in one call.
@@ -873,20 +840,6 @@ items, so let no item follow a buffer."
             (setf (contexture-live--item-told item)
                   (list (car told) (nth 1 told) 'unknown (nth 3 told))))))))
   (contexture-live--push))
-
-(defun contexture-live--changes ()
-  "Return the updates of all items that changed, and record them as told."
-  (cl-loop for buffer in contexture-live--buffers
-           when (buffer-live-p buffer)
-           nconc (with-current-buffer buffer
-                   (let* ((sign (contexture-live--sign))
-                          (items (if (equal sign contexture-live--seen)
-                                     contexture-live--new
-                                   contexture-live--items)))
-                     (setq contexture-live--seen sign
-                           contexture-live--new nil)
-                     (and items
-                          (contexture-live--changes-here items (cdr sign)))))))
 
 (defun contexture-live--changes-here (items held)
   "Return the updates of the changed ones of this buffer's ITEMS.
@@ -1023,11 +976,6 @@ or nil for a whole buffer."
          (eq (overlay-buffer overlay) (current-buffer))
          (not (overlay-get overlay 'contexture-partial))
          overlay)))
-
-(defun contexture-live--item-ids ()
-  "Return the ids of the items that have a place in this buffer."
-  (mapcar #'contexture-live--item-id
-          (contexture-live--in-order contexture-live--items)))
 
 ;;; Where live items are
 
@@ -1363,17 +1311,12 @@ text of a file, send the unsaved text."
                                 (and (plist-get params :own)
                                      (equal method "add-context"))))))
     ('text-wanted
-     (contexture-live--give (plist-get params :question) (plist-get params :path)))))
-
-(defun contexture-live--give (question path)
-  "Send the changes to the server, and answer its QUESTION.
-Add the unsaved text of the file at PATH, if PATH is non-nil and there is
-such a text."
-  (contexture-live--push)
-  (let ((contexture--own-call t))
-    (contexture-request-async
-     'give-text (list :question question
-                      :content (and path (contexture-live--unsaved path))))))
+     (let ((path (plist-get params :path)))
+       (contexture-live--push)
+       (let ((contexture--own-call t))
+         (contexture-request-async
+          'give-text (list :question (plist-get params :question)
+                           :content (and path (contexture-live--unsaved path)))))))))
 
 (defun contexture-live--unsaved (path)
   "Return the text of the modified buffer that visits the file at PATH, or nil.

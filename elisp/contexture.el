@@ -528,6 +528,12 @@ Use `contexture-watch' to add one: it also subscribes to notifications.")
   "Return the sum of the numbers that the plists ENTRIES have for KEY."
   (cl-loop for entry in entries sum (or (plist-get entry key) 0)))
 
+(defun contexture--tokens-to-send (items)
+  "Return the number of tokens of ITEMS that are sent.
+A covered item is sent as a part of another one."
+  (contexture--sum :tokens (cl-remove-if (lambda (item) (plist-get item :covered-by))
+                                         items)))
+
 ;;;; Words
 
 (defconst contexture--waiting

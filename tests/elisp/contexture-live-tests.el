@@ -105,7 +105,7 @@
 (ert-deftest contexture-live-items-follow-with-and-without-the-mode ()
   (contexture-live-tests--with-file
     (contexture-live-tests--add 3 4)
-    (should (= (length (contexture-live--item-ids)) 1))
+    (should (= (length (contexture-test-item-ids)) 1))
     (contexture-mode)
     (contexture-test-settle)
     (contexture-ert-wait-for (get-char-property (contexture--line-position 3) 'help-echo))
@@ -168,7 +168,7 @@
     (contexture-request 'clear-manager '(:manager "a.txt"))
     (revert-buffer t t)
     (contexture-test-message "^Added" (contexture-add-file file))
-    (contexture-ert-wait-for (contexture-live--item-ids))
+    (contexture-ert-wait-for (contexture-test-item-ids))
     (insert "zeroth\n")
     (contexture-live-tests--check (buffer-string))))
 
@@ -245,7 +245,7 @@
     (contexture-live-tests--add 3 4)
     (kill-buffer)
     (with-current-buffer (find-file-noselect file)
-      (contexture-ert-wait-for (contexture-live--item-ids))
+      (contexture-ert-wait-for (contexture-test-item-ids))
       (contexture-live-tests--line 4)
       (insert "new ")
       (contexture-live-tests--check "third\nnew fourth\n" '(3 4)))))
@@ -255,10 +255,10 @@
     (contexture-live-tests--visiting
       (contexture-live-tests--add 3 4)
       (contexture-disconnect)
-      (should-not (contexture-live--item-ids))
+      (should-not (contexture-test-item-ids))
       (should-not (memq #'contexture-live--opened (default-value 'find-file-hook)))
       (contexture-request 'ping)
-      (contexture-ert-wait-for (contexture-live--item-ids))
+      (contexture-ert-wait-for (contexture-test-item-ids))
       (contexture-live-tests--line 3)
       (insert "new ")
       (contexture-live-tests--check "new third\nfourth\n"))))
@@ -273,7 +273,7 @@
       (contexture-request 'ping)
       (contexture-test-settle)
       (contexture-live-tests--check "third\nfourth\n")
-      (should-not (contexture-live--item-ids)))))
+      (should-not (contexture-test-item-ids)))))
 
 (ert-deftest contexture-live-unsaved-text-survives-the-death-of-the-server ()
   (contexture-test-with-state
@@ -298,7 +298,7 @@
     (revert-buffer t t)
     (contexture-live-tests--check "third\nfourth\n" '(4 5))
     (contexture-test-settle)
-    (contexture-ert-wait-for (contexture-live--item-ids))
+    (contexture-ert-wait-for (contexture-test-item-ids))
     (contexture-live-tests--line 4)
     (insert "x")
     (contexture-live-tests--check "xthird\nfourth\n" '(4 5))))
@@ -360,7 +360,7 @@
     (contexture-live-tests--add 3 4)
     (kill-buffer)
     (with-current-buffer (find-file-noselect file)
-      (contexture-ert-wait-for (contexture-live--item-ids))
+      (contexture-ert-wait-for (contexture-test-item-ids))
       (contexture-live-tests--line 3)
       (insert "x")
       (save-buffer)
@@ -384,20 +384,20 @@
     (contexture-live-tests--check "only in the copy third\nfourth\n")
     (write-file (expand-file-name "b.txt"))
     (contexture-live-tests--check "third\nfourth\n")
-    (should-not (contexture-live--item-ids))))
+    (should-not (contexture-test-item-ids))))
 
 (ert-deftest contexture-live-items-are-one-with-what-others-add ()
   (contexture-live-tests--with-file
     (contexture-request 'ping)
     (contexture-request 'add-file (list :path file :start-line 2 :end-line 3 :live t
                                         :manager "of another"))
-    (contexture-ert-wait-for (contexture-live--item-ids))
+    (contexture-ert-wait-for (contexture-test-item-ids))
     (contexture-live-tests--line 2)
     (insert "x")
     (should (equal (plist-get (contexture-test-only-item "of another") :content)
                    "xsecond\nthird\n"))
     (contexture-request 'clear-manager '(:manager "of another"))
-    (contexture-ert-wait-for (null (contexture-live--item-ids)))))
+    (contexture-ert-wait-for (null (contexture-test-item-ids)))))
 
 (ert-deftest contexture-live-changes-of-which-an-answer-told-are-not-asked-about ()
   (let ((contexture-live--claimed (make-hash-table :test #'equal))
@@ -427,14 +427,14 @@
     (contexture-live-tests--line 3)
     (contexture-test-message "^Frozen: .*a.txt:3-4"
       (call-interactively #'contexture-freeze))
-    (contexture-ert-wait-for (null (contexture-live--item-ids)))
+    (contexture-ert-wait-for (null (contexture-test-item-ids)))
     (insert "not sent ")
     (should (equal (plist-get (contexture-live-tests--item) :content) "third\nfourth\n"))
     (should (string-match-p "\\[as of 20" (plist-get (contexture--rendered "a.txt") :text)))
     (delete-region (point) (line-beginning-position))
     (contexture-test-message "^Following again: .*a.txt:3-4"
       (let ((current-prefix-arg '(4))) (call-interactively #'contexture-freeze)))
-    (contexture-ert-wait-for (contexture-live--item-ids))
+    (contexture-ert-wait-for (contexture-test-item-ids))
     (insert "sent ")
     (contexture-live-tests--check "sent third\nfourth\n")))
 
@@ -471,7 +471,7 @@
     (contexture-live-tests--add 1 2)
     (contexture-live-tests--add 4 5)
     (contexture-test-message "it joins 2 items" (contexture-live-tests--add 2 4))
-    (should (= (length (contexture-live--item-ids)) 1))
+    (should (= (length (contexture-test-item-ids)) 1))
     (contexture-live-tests--line 5)
     (insert "x")
     (contexture-live-tests--check "first\nsecond\nthird\nfourth\nxfifth\n" '(1 5))))
@@ -485,6 +485,21 @@
     (should (equal (mapcar #'contexture-list--state (contexture-test-items "a.txt"))
                    '("covered" "fresh" "covered")))
     (should (= 2 (length (split-string (plist-get (contexture--rendered "a.txt") :text) "^third$"))))))
+
+(ert-deftest contexture-live-covered-parts-count-no-tokens-in-totals ()
+  (contexture-live-tests--with-file
+    (contexture-mode)
+    (contexture-live-tests--add 3 4)
+    (contexture-add-file file)
+    (contexture-test-settle)
+    (let* ((items (contexture-test-items "a.txt"))
+           (whole (plist-get (cl-find-if-not (lambda (item) (plist-get item :covered-by)) items)
+                             :tokens)))
+      (should (> (contexture--sum :tokens items) whole))
+      (should (= (contexture--tokens-to-send items) whole))
+      (should (string-search (format "2 items, %d tokens" whole)
+                             (contexture-list--header "a.txt" items nil 2 nil)))
+      (contexture-ert-wait-for (equal (contexture--lighter) (format " ctx:2/%d" whole))))))
 
 ;;;; What is shown
 

@@ -436,7 +436,7 @@
       (should-not (contexture-marks--overlays))
       ;; What follows the text is the item's, and goes with that.
       (contexture-clear)
-      (contexture-ert-wait-for (null (contexture-live--item-ids)))
+      (contexture-ert-wait-for (null (contexture-test-item-ids)))
       (contexture-test-settle)
       (cl-loop for (key value) on (contexture-marks-tests--state) by #'cddr
                do (should (equal (list key value)
@@ -454,7 +454,7 @@
       (should-not (contexture-marks--overlays))
       ;; What follows the text is the item's, and goes with that.
       (contexture-clear)
-      (contexture-ert-wait-for (null (contexture-live--item-ids)))
+      (contexture-ert-wait-for (null (contexture-test-item-ids)))
       (contexture-test-settle)
       (cl-loop for (key value) on (contexture-marks-tests--state) by #'cddr
                do (should (equal (list key value)

@@ -79,6 +79,11 @@ Its clock goes.  It keeps nothing, unless STATE is `:state'."
   (contexture-ert-write-file
    name (mapconcat (lambda (line) (concat line "\n")) lines "")))
 
+(defun contexture-test-item-ids ()
+  "Return the ids of the items that have a place in this buffer."
+  (mapcar #'contexture-live--item-id
+          (contexture-live--in-order contexture-live--items)))
+
 (defmacro contexture-test-visiting (file &rest body)
   "Run BODY in a buffer that visits FILE."
   (declare (indent 1) (debug t))
