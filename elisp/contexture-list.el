@@ -41,12 +41,6 @@
 ;; waits for a count: after a change or a pause in typing it asks, and
 ;; until the answer is there, the text says that the count is an old one.
 
-(defconst contexture-count--typing-pause 0.4
-  "Number of seconds without typing after which the server counts.")
-
-(defconst contexture-count--pause 0.05
-  "Number of seconds after another change until the server counts.")
-
 (cl-defstruct contexture-count--entry
   "The count of what a session would send, and how current it is."
   count    ; last answer of `count-window'
@@ -128,7 +122,11 @@ is called without arguments, in that buffer, whenever the text changes."
                         (contexture-count--entry-places entry)))
     (contexture-count--unfollow place)
     (when (= 0 (hash-table-count contexture-count--entries))
-      (contexture-count--watch))
+      ;; That file loads this one, through the list.
+      (require 'contexture-session)
+      (contexture-watch #'contexture-count--told contexture-session--topics)
+      (add-hook 'contexture-connected-hook #'contexture-count--all-changed)
+      (add-hook 'contexture-disconnected-hook #'contexture-count--all-changed))
     (let ((entry (or (gethash id contexture-count--entries)
                      (puthash id (make-contexture-count--entry)
                               contexture-count--entries))))
@@ -153,14 +151,6 @@ is called without arguments, in that buffer, whenever the text changes."
     (remove-hook 'contexture-connected-hook #'contexture-count--all-changed)
     (remove-hook 'contexture-disconnected-hook #'contexture-count--all-changed)))
 
-(defun contexture-count--watch ()
-  "Begin to follow the server."
-  ;; That file loads this one, through the list.
-  (require 'contexture-session)
-  (contexture-watch #'contexture-count--told contexture-session--topics)
-  (add-hook 'contexture-connected-hook #'contexture-count--all-changed)
-  (add-hook 'contexture-disconnected-hook #'contexture-count--all-changed))
-
 (defun contexture-count--told (method params)
   "Count again what a notification of METHOD with PARAMS concerns."
   (cond ((memq method '(context-changed providers-changed))
@@ -179,7 +169,7 @@ is called without arguments, in that buffer, whenever the text changes."
   "Note a change of what the session ID would send.
 The server counts again soon, or after a pause if TYPING."
   (when-let* ((entry (gethash id contexture-count--entries)))
-    (let ((pause (if typing contexture-count--typing-pause contexture-count--pause))
+    (let ((pause (if typing 0.4 0.05))
           (was-stale (contexture-count--entry-stale entry)))
       (setf (contexture-count--entry-stale entry) t
             (contexture-count--entry-due entry) (+ (float-time) pause))
@@ -212,19 +202,12 @@ The server counts again soon, or after a pause if TYPING."
 (defun contexture-count--params (id)
   "Return the parameters for counting the session ID.
 What is typed and chosen in its conversation is part of them."
-  (let ((buffer (contexture-count--conversation id)))
-    (if buffer
-        (with-current-buffer buffer (contexture-repl--count-params))
-      (list :session id))))
-
-(defun contexture-count--conversation (id)
-  "Return the buffer of the conversation in the session ID, or nil."
-  (cl-find-if (lambda (buffer)
-                (and (eq (buffer-local-value 'major-mode buffer) 'contexture-repl-mode)
-                     (equal id (plist-get (buffer-local-value 'contexture-repl--session
-                                                              buffer)
-                                          :id))))
-              (buffer-list)))
+  (or (cl-loop for buffer in (buffer-list)
+               when (with-current-buffer buffer
+                      (and (eq major-mode 'contexture-repl-mode)
+                           (equal id (plist-get contexture-repl--session :id))))
+               return (with-current-buffer buffer (contexture-repl--count-params)))
+      (list :session id)))
 
 (defun contexture-count--conversation-of (context)
   "Return the conversation that sends CONTEXT, as (ID . NAME), or nil.
@@ -307,11 +290,12 @@ if non-nil, is a table of what agents have, for a column of its own."
          (source (contexture-list--source metadata)))
     (list (plist-get item :id)
           (vconcat
-           (list (contexture-list--pin-mark item)
+           (list (propertize (if (plist-get item :pinned) "*" "")
+                             'face 'contexture-list-pinned)
                  (contexture-list--kind item)
                  (if face (propertize source 'face face) source)
                  (contexture-list--lines metadata)
-                 (contexture-list--tokens (plist-get item :tokens))
+                 (format "%s" (or (plist-get item :tokens) "?"))
                  (contexture-list--age
                   (- now (or (plist-get item :timestamp) now))))
            (and sent (list (contexture-list--sent-cell
@@ -387,10 +371,6 @@ snapshot whose source still has the same text."
   (and (plist-get item :as-of)
        (member (contexture-list--state item) '("stale" "missing" "frozen"))))
 
-(defun contexture-list--pin-mark (item)
-  "Return the mark that shows whether ITEM is pinned."
-  (if (plist-get item :pinned) (propertize "*" 'face 'contexture-list-pinned) ""))
-
 (defun contexture-list--kind (item)
   "Return a phrase for ITEM's type and how it was taken."
   (contexture--visible (string-join (contexture-list--kinds item) " ")))
@@ -418,10 +398,6 @@ A symbol comes first, since a narrow column may cut the rest."
     (cond ((null start) "")
           ((or (null end) (eql start end)) (number-to-string start))
           (t (format "%d-%d" start end)))))
-
-(defun contexture-list--tokens (tokens)
-  "Return the number TOKENS as text."
-  (if tokens (number-to-string tokens) "?"))
 
 (defun contexture-list--age (seconds)
   "Return SECONDS as a short text."
@@ -519,13 +495,6 @@ SORT-KEY is as in the variable `tabulated-list-sort-key'."
                               'keymap contexture-list--heading-map)))
     (if right (concat padding label) (concat label padding))))
 
-(defun contexture-list--column-at (column columns)
-  "Return the name of the one of COLUMNS at screen column COLUMN, or nil."
-  (let ((start 2))
-    (cl-loop for (name width sortable) across columns
-             do (setq start (+ start width 1))
-             when (< column start) return (and sortable name))))
-
 ;;;; Order
 
 (defun contexture-list--sort (items sort-key)
@@ -533,17 +502,12 @@ SORT-KEY is as in the variable `tabulated-list-sort-key'."
 SORT-KEY is as in the variable `tabulated-list-sort-key'."
   (if (null sort-key)
       items
-    (let* ((key (contexture-list--sort-value (car sort-key)))
-           (less (if (cdr sort-key)
-                     (lambda (a b) (contexture-list--less-p (car b) (car a)))
-                   (lambda (a b) (contexture-list--less-p (car a) (car b))))))
-      (mapcar #'cdr (sort (mapcar (lambda (item) (cons (funcall key item) item))
-                                  items)
-                          less)))))
-
-(defun contexture-list--less-p (a b)
-  "Return non-nil if A, a number or string, comes before B, of the same type."
-  (if (numberp a) (< a b) (string-lessp a b)))
+    (let ((key (contexture-list--sort-value (car sort-key)))
+          (less (lambda (a b) (if (numberp a) (< a b) (string-lessp a b)))))
+      (mapcar #'cdr (cl-stable-sort
+                     (mapcar (lambda (item) (cons (funcall key item) item)) items)
+                     (if (cdr sort-key) (lambda (a b) (funcall less b a)) less)
+                     :key #'car)))))
 
 (defun contexture-list--sort-value (column)
   "Return a function from an item to its sort key in COLUMN, a name."
@@ -589,11 +553,19 @@ Case matters only if REGEXP has capital letters."
   "Return the header line for MANAGER with ITEMS, of at most CAPACITY.
 SHOWN is the number of items that pass FILTERS."
   (contexture-list--header-line
-   (concat (format " %s: %s%s, %s" (contexture-list--header-label manager items)
+   (concat (format " %s: %s%s, %s"
+                   (if (and (listp manager)
+                            (cdr (delete-dups (contexture--pluck :manager items))))
+                       "All layers"
+                     (contexture--capitalized (contexture--label manager)))
                    (contexture--count (length items) "item")
                    (if capacity (format " of at most %d" capacity) "")
                    (contexture--count (contexture--tokens-to-send items) "token"))
-           (contexture-list--count-text)
+           (pcase contexture-list--conversation
+             ('nil "")
+             (`(,id . ,name)
+              (let ((text (contexture-count--text id)))
+                (if (equal text "") "" (format "; %s would send %s" name text)))))
            (when filters
              (propertize (format "; %d shown: %s" shown
                                  (mapconcat (pcase-lambda (`(,kind . ,value))
@@ -601,26 +573,9 @@ SHOWN is the number of items that pass FILTERS."
                                             (reverse filters) ", "))
                          'face 'bold)))))
 
-(defun contexture-list--header-label (manager items)
-  "Return the words for MANAGER, whose items are ITEMS, in the header line.
-Items of several layers are not those of one."
-  (if (and (listp manager)
-           (cdr (delete-dups (contexture--pluck :manager items))))
-      "All layers"
-    (contexture--capitalized (contexture--label manager))))
-
-(defun contexture-list--count-text ()
-  "Return what the conversation with this context would send now.
-Without such a conversation, return the empty string."
-  (pcase contexture-list--conversation
-    ('nil "")
-    (`(,id . ,name)
-     (let ((text (contexture-count--text id)))
-       (if (equal text "") "" (format "; %s would send %s" name text))))))
-
 (defun contexture-list--header-line (text)
   "Return TEXT quoted for a header line."
-  (replace-regexp-in-string "%" "%%" (contexture--visible text)))
+  (string-replace "%" "%%" (contexture--visible text)))
 
 ;;; Draw a list of items
 
@@ -711,11 +666,9 @@ It is the value of `contexture-agents--table'.")
 (defun contexture-list--shown-items ()
   "Return the items to show, in display order."
   (contexture-list--sort
-   (if (null contexture-list--filters)
-       contexture-list--items
-     (cl-remove-if-not (lambda (item)
-                         (contexture-list--passes-p item contexture-list--filters))
-                       contexture-list--items))
+   (cl-remove-if-not (lambda (item)
+                       (contexture-list--passes-p item contexture-list--filters))
+                     contexture-list--items)
    tabulated-list-sort-key))
 
 (defun contexture-list--make-rows (items)
@@ -781,7 +734,11 @@ removes them)"))
   "Draw the column headings on the first line, if they changed."
   (let ((width (window-width (get-buffer-window nil t)))
         (dated (and (cl-some #'contexture-list--dated-p contexture-list--items) t))
-        (sent (contexture-list--sent-table)))
+        (sent (and contexture-agents--table
+                   (cl-some (lambda (item)
+                              (gethash (plist-get item :id) contexture-agents--table))
+                            contexture-list--items)
+                   contexture-agents--table)))
     (unless (and (eql width contexture-list--width)
                  (eq dated contexture-list--dated)
                  (eq (null sent) (null contexture-list--sent)))
@@ -804,14 +761,6 @@ removes them)"))
     (when new
       (setq contexture-list--rows nil)
       (goto-char (point-max)))))
-
-(defun contexture-list--sent-table ()
-  "Return what agents have, if they have any of the items, or nil."
-  (and contexture-agents--table
-       (cl-some (lambda (item)
-                  (gethash (plist-get item :id) contexture-agents--table))
-                contexture-list--items)
-       contexture-agents--table))
 
 (defun contexture-list--draw-rows (rows)
   "Replace the lines below the heading with those of ROWS.
@@ -1142,34 +1091,29 @@ Do not show them if the list is already newer."
            (other (and manager (not (equal manager contexture-manager)))))
       (setq contexture-list--updating nil)
       (unless (or (null manager) other (eq state 'outdated))
-        (setq contexture-list--items (contexture-list--keep-same items)
+        (setq contexture-list--items
+              ;; Lines of reused objects need not be made again.  Items of
+              ;; unsaved text are not reused, since their lines depend on the
+              ;; file too.
+              (let ((known (make-hash-table :test #'equal)))
+                (dolist (item contexture-list--items)
+                  (puthash (plist-get item :id) item known))
+                (mapcar (lambda (item)
+                          (let ((old (gethash (plist-get item :id) known)))
+                            (if (and (equal item old)
+                                     (not (plist-get (plist-get item :metadata) :modified)))
+                                old
+                              item)))
+                        items))
               contexture-list--loaded t)
         (contexture-list--draw)
-        (when new (contexture-list--to-first)))
+        (when new
+          (when-let* ((place (next-single-property-change (point-min) 'tabulated-list-id)))
+            (goto-char place)
+            (dolist (window (get-buffer-window-list nil nil t))
+              (set-window-point window place)))))
       (when (or other (memq state '(again outdated)))
         (contexture-list--update)))))
-
-(defun contexture-list--to-first ()
-  "Put point on the first item, below the headings, in each window."
-  (when-let* ((place (next-single-property-change (point-min) 'tabulated-list-id)))
-    (goto-char place)
-    (dolist (window (get-buffer-window-list nil nil t))
-      (set-window-point window place))))
-
-(defun contexture-list--keep-same (items)
-  "Return ITEMS, reusing the old objects of unchanged items.
-Lines of reused objects need not be made again.  Items of unsaved text are
-not reused, since their lines depend on the file too."
-  (let ((known (make-hash-table :test #'equal)))
-    (dolist (item contexture-list--items)
-      (puthash (plist-get item :id) item known))
-    (mapcar (lambda (item)
-              (let ((old (gethash (plist-get item :id) known)))
-                (if (and (equal item old)
-                         (not (plist-get (plist-get item :metadata) :modified)))
-                    old
-                  item)))
-            items)))
 
 (defun contexture-list--draw-ahead (items)
   "Show ITEMS, which are newer than the answer to a running update."
@@ -1235,8 +1179,7 @@ TELL is called with the result in the list's buffer."
 
 (defun contexture-list--item ()
   "Return the item at point."
-  (or (when-let* ((id (tabulated-list-get-id)))
-        (contexture-list--item-with id))
+  (or (contexture-list--item-with (tabulated-list-get-id))
       (user-error "There is no item here")))
 
 (defun contexture-list--item-with (id)
@@ -1283,9 +1226,9 @@ are shown as missing."
 (defun contexture-list--tell-refreshed (result)
   "Show a message about RESULT of `refresh-items'."
   (let* ((items (plist-get result :items))
-         (stale (cl-count :stale items :key (lambda (it) (plist-get it :outcome))))
-         (missing (cl-count :missing items
-                            :key (lambda (it) (plist-get it :outcome)))))
+         (outcomes (contexture--pluck :outcome items))
+         (stale (cl-count :stale outcomes))
+         (missing (cl-count :missing outcomes)))
     (contexture--message "Read %s again%s%s%s"
              (contexture--count (plist-get result :updated) "item")
              (contexture-list--changed-text items)
@@ -1381,9 +1324,8 @@ Their lines vanish when the server has answered."
      (contexture-list--draw-ahead
       (cl-remove-if (lambda (item) (member (plist-get item :id) ids))
                     contexture-list--items))
-     (contexture--message "Removed %s; %s undoes it"
-              (contexture--count (plist-get result :removed) "item")
-              (substitute-command-keys "\\[contexture-undo]")))))
+     (contexture-sets--tell "Removed %s"
+                            (contexture--count (plist-get result :removed) "item")))))
 
 (defun contexture-list-pin ()
   "Pin the items in the region, else the marked ones, else the one at point.
@@ -1435,11 +1377,9 @@ It runs in this buffer.  Items that left the context are skipped."
 
 (defun contexture-list-item--join (texts)
   "Return TEXTS joined, each on a new line."
-  (let ((result (car texts)))
-    (dolist (text (cdr texts) result)
-      (setq result (concat result
-                           (if (string-suffix-p "\n" result) "" "\n")
-                           text)))))
+  (cl-reduce (lambda (whole text)
+               (concat whole (unless (string-suffix-p "\n" whole) "\n") text))
+             texts))
 
 ;;;; Visiting and showing
 
@@ -1499,9 +1439,8 @@ If its source is gone, show the item's text."
       (ignore-errors (font-lock-ensure))
       (contexture--show-hidden))
     (setq header-line-format (contexture-list-item--header
-                              (concat
-                               (contexture--description (plist-get item :metadata))
-                               (contexture-list-item--age item))))
+                              (contexture--description (plist-get item :metadata))
+                              (contexture-list-item--age item)))
     (setq-local view-inhibit-help-message t)
     (view-mode-enter nil #'ignore)
     (display-buffer (current-buffer))))
@@ -1523,27 +1462,24 @@ If its source is gone, show the item's text."
                               (plist-get item :metadata))))
   (set-buffer-modified-p nil))
 
-(defun contexture-list-item--header (text)
-  "Return a header line that shows TEXT."
-  (replace-regexp-in-string "%" "%%" (concat " " text)))
+(defun contexture-list-item--header (&rest texts)
+  "Return a header line that shows TEXTS."
+  (string-replace "%" "%%" (apply #'concat " " texts)))
 
 (defun contexture-list-item--mode (metadata)
   "Return the major mode for text with METADATA, if it is a safe one.
 Else return `fundamental-mode'."
-  (let* ((names (list (plist-get metadata :mode)
-                      (plist-get metadata :language)
-                      (contexture--file-mode
-                       (or (plist-get metadata :filename) ""))))
-         (modes (mapcar (lambda (name) (and (stringp name) (intern-soft name)))
-                        names)))
-    (or (cl-find-if (lambda (mode)
-                      (and mode (fboundp mode)
-                           ;; Emacs 30 wants several modes as a list, and 28 takes none.
-                           (cl-some (lambda (parent)
-                                      (provided-mode-derived-p mode parent))
-                                    '(prog-mode text-mode conf-mode))))
-                    modes)
-        #'fundamental-mode)))
+  (or (cl-loop for name in (list (plist-get metadata :mode)
+                                 (plist-get metadata :language)
+                                 (contexture--file-mode
+                                  (or (plist-get metadata :filename) "")))
+               for mode = (and (stringp name) (intern-soft name))
+               when (and (fboundp mode)
+                         ;; Emacs 30 wants several modes as a list, and 28 takes none.
+                         (cl-some (apply-partially #'provided-mode-derived-p mode)
+                                  '(prog-mode text-mode conf-mode)))
+               return mode)
+      #'fundamental-mode))
 
 ;;;; Editing
 
@@ -1611,11 +1547,11 @@ Select it unless the user went elsewhere meanwhile."
             contexture-list-item--edited item
             header-line-format
             (contexture-list-item--header
-             (concat (format "Editing %s" source)
-                     (substitute-command-keys
-                      "\\<contexture-list-edit-mode-map>: \
+             "Editing " source
+             (substitute-command-keys
+              "\\<contexture-list-edit-mode-map>: \
 \\[contexture-list-edit-finish] saves the change, \
-\\[contexture-list-edit-abort] discards it"))))
+\\[contexture-list-edit-abort] discards it")))
       (contexture-list-edit-mode)
       (current-buffer))))
 
@@ -1726,7 +1662,10 @@ its own order; \\<contexture-list-mode-map>\\[contexture-list-unsort] shows that
   (or (get-text-property (point) 'contexture-list-column)
       (and (or (mouse-event-p event)
                (and (tabulated-list-get-id) (> (current-column) 3)))
-           (contexture-list--column-at (current-column) tabulated-list-format))
+           (let ((start 2))
+             (cl-loop for (name width sortable) across tabulated-list-format
+                      do (setq start (+ start width 1))
+                      when (< (current-column) start) return (and sortable name))))
       (let ((completion-ignore-case t))
         (completing-read "Sort by: " (cl-loop for (name _ sortable)
                                               across tabulated-list-format
@@ -1773,19 +1712,14 @@ The list does not wait for the server, so you can type keys fast."
                    (if (< step 0) "\\[contexture-list-to-general]"
                      "\\[contexture-list-to-special]"))))
     (contexture-list--draw-ahead
-     (contexture-list-order--put item neighbour (> step 0)
-                                 contexture-list--items))
+     (cl-loop for each in contexture-list--items
+              if (eq each neighbour)
+              append (if (> step 0) (list neighbour item) (list item neighbour))
+              else unless (eq each item) collect each))
     (contexture-list--change 'move-item
                              (list :id (plist-get item :id)
                                    (if (> step 0) :after :before)
                                    (plist-get neighbour :id)))))
-
-(defun contexture-list-order--put (item neighbour after items)
-  "Return ITEMS with ITEM before NEIGHBOUR, or after it if AFTER is non-nil."
-  (cl-loop for each in items
-           if (eq each neighbour)
-           append (if after (list neighbour item) (list item neighbour))
-           else unless (eq each item) collect each))
 
 ;;;; Moving to another layer
 
@@ -1817,9 +1751,8 @@ Without any, move the item at point."
      'transfer-items (list :ids ids :into into)
      (lambda (_)
        (setq contexture--last-changed into)
-       (contexture--message "Moved %s to %s; %s undoes it"
-                (contexture--count (length ids) "item") (contexture--label into)
-                (substitute-command-keys "\\[contexture-undo]"))))
+       (contexture-sets--tell "Moved %s to %s" (contexture--count (length ids) "item")
+                              (contexture--label into))))
     (setq deactivate-mark t)))
 
 ;;;; Filtering
@@ -1916,6 +1849,11 @@ DESCRIBE is called with the value of the name in ALIST."
 
 ;;;; Removing and undoing
 
+(defun contexture-sets--tell (string &rest arguments)
+  "Show STRING with ARGUMENTS, and how to undo what was done."
+  (contexture--message "%s; %s undoes it" (apply #'contexture--format string arguments)
+                       (substitute-command-keys "\\[contexture-undo]")))
+
 ;;;###autoload
 (defun contexture-remove (ids &optional name manager)
   "Remove the items IDS, a list, from the context MANAGER.
@@ -1932,11 +1870,10 @@ the message; MANAGER is by default the one to which this buffer adds."
     (contexture--request-patiently
      'remove-items (list :manager manager :ids ids)
      :success (lambda (result)
-                (contexture--message "Removed %s from %s; %s undoes it"
-                         (or name
-                             (contexture--count (plist-get result :removed) "item"))
-                         (contexture--label manager)
-                         (substitute-command-keys "\\[contexture-undo]"))))))
+                (contexture-sets--tell
+                 "Removed %s from %s"
+                 (or name (contexture--count (plist-get result :removed) "item"))
+                 (contexture--label manager))))))
 
 (defun contexture-sets--read-item (prompt ask)
   "Return the item at point; choose with PROMPT if that is unclear, or if ASK.
@@ -1948,15 +1885,14 @@ An item of lines around point is preferred to one of the whole file."
                     (contexture--user-error "%s has no items" (contexture--capitalized
                                                    (contexture--label manager)))))
          (whole (cl-remove-if-not #'contexture-sets--here-p items))
-         (here (or (cl-remove-if-not #'contexture-sets--lines-p whole) whole)))
+         (here (or (cl-remove-if-not
+                    (lambda (item) (plist-get (plist-get item :metadata) :start-line))
+                    whole)
+                   whole)))
     (if (and here (null (cdr here)) (not ask))
         (car here)
       (contexture-sets--choose-item
        prompt (if ask items (or here items)) (car (last here))))))
-
-(defun contexture-sets--lines-p (item)
-  "Return non-nil if ITEM is of certain lines, not of a whole file or buffer."
-  (plist-get (plist-get item :metadata) :start-line))
 
 (defun contexture-sets--here-p (item)
   "Return non-nil if ITEM is from this buffer or its file, at point's line."
@@ -1980,7 +1916,11 @@ An item of lines around point is preferred to one of the whole file."
                 (format-prompt prompt (contexture--visible default))
                 (contexture--table
                  (mapcar #'car alist) 'contexture-item
-                 (contexture-sets--annotate alist #'contexture-sets--item-text))
+                 (contexture-sets--annotate
+                  alist (lambda (item)
+                          (format "%s, %s, %s" (contexture-list--kind item)
+                                  (contexture--count (or (plist-get item :tokens) 0) "token")
+                                  (contexture-sets--age (plist-get item :timestamp))))))
                 nil t nil nil default)))
     (or (cdr (assoc name alist))
         (user-error "No item was chosen"))))
@@ -1990,17 +1930,9 @@ An item of lines around point is preferred to one of the whole file."
   (let (alist)
     (dolist (item items (nreverse alist))
       (let ((name (contexture--description (plist-get item :metadata))))
-        (push (cons (if (assoc name alist)
-                        (format "%s <%s>" name (plist-get item :id))
-                      name)
-                    item)
-              alist)))))
-
-(defun contexture-sets--item-text (item)
-  "Return the annotation of ITEM."
-  (format "%s, %s, %s" (contexture-list--kind item)
-          (contexture--count (or (plist-get item :tokens) 0) "token")
-          (contexture-sets--age (plist-get item :timestamp))))
+        (when (assoc name alist)
+          (setq name (format "%s <%s>" name (plist-get item :id))))
+        (push (cons name item) alist)))))
 
 ;;;###autoload
 (defun contexture-freeze (item &optional follow)
@@ -2037,10 +1969,9 @@ several, choose one."
      (lambda (result)
        (let ((removed (or (plist-get result :removed) 0)))
          (if (> removed 0)
-             (contexture--message "Removed %s from %s; %s undoes it"
-                      (contexture--count removed "item")
-                      (contexture--label manager)
-                      (substitute-command-keys "\\[contexture-undo]"))
+             (contexture-sets--tell "Removed %s from %s"
+                                    (contexture--count removed "item")
+                                    (contexture--label manager))
            (contexture--message "%s has no items" (contexture--capitalized
                                   (contexture--label manager)))))))))
 
@@ -2148,13 +2079,11 @@ its file stays as it is and is shown as stale."
 (defun contexture-sets--refreshed-text (manager result)
   "Return the message for RESULT of refreshing MANAGER."
   (let* ((outcomes (contexture--pluck :outcome (plist-get result :items)))
-         (count (lambda (&rest kinds)
-                  (cl-count-if (lambda (outcome) (memq outcome kinds)) outcomes)))
-         (parts (cl-loop for (words . kinds) in '(("changed" :updated)
-                                                  ("moved within the file" :moved)
-                                                  ("no longer found in the file" :stale)
-                                                  ("whose file is gone" :missing))
-                         for number = (apply count kinds)
+         (parts (cl-loop for (words . kind) in '(("changed" . :updated)
+                                                 ("moved within the file" . :moved)
+                                                 ("no longer found in the file" . :stale)
+                                                 ("whose file is gone" . :missing))
+                         for number = (cl-count kind outcomes)
                          when (> number 0) collect (format "%d %s" number words))))
     (format "Read the files of %s again: %s" (contexture--label manager)
             (if parts (string-join parts ", ") "nothing has changed"))))
@@ -2202,8 +2131,12 @@ If it holds more, the oldest items that are not pinned leave it;
   "Save a copy of this buffer's context as the set called NAME.
 This replaces a set of that name; `contexture-undo' brings it back."
   (interactive
-   (progn (contexture-sets--check-not-empty)
-          (list (contexture-sets--read-set "Save as set" nil))))
+   (let ((manager (contexture-current-manager)))
+     (when (eql 0 (plist-get (contexture--ask 'count-items (list :manager manager))
+                             :count))
+       (contexture--user-error "%s has no items to save"
+                               (contexture--capitalized (contexture--label manager))))
+     (list (contexture-sets--read-set "Save as set" nil))))
   (let ((manager (contexture-current-manager)))
     (contexture--request-patiently
      'save-set (list :manager manager :name name)
@@ -2230,13 +2163,13 @@ With APPEND, the prefix argument, add them to the context instead.
                      :mode (if append :append :replace))
      :success (lambda (result)
                 (let ((left (length (plist-get result :left))))
-                  (contexture--message "Loaded %s of the set %s into %s%s; %s undoes it"
-                           (contexture--count (length (plist-get result :ids)) "item")
-                           name (contexture--label manager)
-                           (if (> left 0)
-                               (format ", which lost %s" (contexture--count left "item"))
-                             "")
-                           (substitute-command-keys "\\[contexture-undo]")))))))
+                  (contexture-sets--tell
+                   "Loaded %s of the set %s into %s%s"
+                   (contexture--count (length (plist-get result :ids)) "item")
+                   name (contexture--label manager)
+                   (if (> left 0)
+                       (format ", which lost %s" (contexture--count left "item"))
+                     "")))))))
 
 ;;;###autoload
 (defun contexture-drop-set (name)
@@ -2244,18 +2177,7 @@ With APPEND, the prefix argument, add them to the context instead.
   (interactive (list (contexture-sets--read-set "Drop set" t)))
   (contexture--request-patiently
    'drop-set (list :manager (contexture-current-manager) :name name)
-   :success (lambda (_)
-              (contexture--message "Dropped the set %s; %s undoes it" name
-                       (substitute-command-keys "\\[contexture-undo]")))))
-
-(defun contexture-sets--check-not-empty ()
-  "Signal an error if this buffer's context has nothing to save."
-  (let ((manager (contexture-current-manager)))
-    (when (eql 0 (plist-get (contexture--ask 'count-items
-                                             (list :manager manager))
-                            :count))
-      (contexture--user-error "%s has no items to save"
-                  (contexture--capitalized (contexture--label manager))))))
+   :success (lambda (_) (contexture-sets--tell "Dropped the set %s" name))))
 
 (defun contexture-sets--read-set (prompt existing)
   "Read the name of a set with PROMPT; of one that exists if EXISTING."
@@ -2269,7 +2191,11 @@ With APPEND, the prefix argument, add them to the context instead.
                    (concat prompt ": ")
                    (contexture--table
                     (mapcar #'car alist) 'contexture-set
-                    (contexture-sets--annotate alist #'contexture-sets--set-text))
+                    (contexture-sets--annotate
+                     alist (lambda (set)
+                             (format "%s, %s" (contexture--size (plist-get set :count)
+                                                                (plist-get set :tokens))
+                                     (contexture-sets--age (plist-get set :created))))))
                    nil existing nil 'contexture-set-history))))
       (if (string-blank-p name)
           (user-error "No name was given")
@@ -2283,12 +2209,6 @@ They may be part of names, which complete with TAB."
      (define-key map " " #'self-insert-command)
      (define-key map "?" #'self-insert-command)
      (make-composed-keymap map (current-local-map)))))
-
-(defun contexture-sets--set-text (set)
-  "Return the annotation of SET."
-  (format "%s, %s" (contexture--size (plist-get set :count)
-                                     (plist-get set :tokens))
-          (contexture-sets--age (plist-get set :created))))
 
 ;;;; Which context
 
@@ -2338,24 +2258,21 @@ or a prefix argument, `contexture-scope' decides again."
 Contexts of sessions, which may be empty, have the session's name too."
   (let ((managers (contexture--note-labels (contexture--ask 'list-managers nil))))
     (dolist (session (contexture--ask 'list-sessions nil) managers)
-      (let* ((name (plist-get session :manager))
-             (manager (contexture--entry :manager name managers)))
-        (if manager
-            (nconc manager (list :session (plist-get session :session)))
+      (let ((name (plist-get session :manager))
+            (label (list :session (plist-get session :session))))
+        (if-let* ((manager (contexture--entry :manager name managers)))
+            (nconc manager label)
           (setq managers
-                (nconc managers
-                       (list (list :manager name :count 0 :tokens 0
-                                   :session (plist-get session :session))))))))))
+                (append managers
+                        `((:manager ,name :count 0 :tokens 0 ,@label)))))))))
 
 (defun contexture-sets--manager-text (entry)
   "Return the annotation of ENTRY, one of `contexture-sets--managers'."
-  (concat (if-let* ((session (plist-get entry :session)))
-              (format "session %s, " session)
-            "")
+  (concat (when-let* ((session (plist-get entry :session)))
+            (format "session %s, " session))
           (contexture--size (plist-get entry :count) (plist-get entry :tokens))
-          (if-let* ((newest (plist-get entry :newest)))
-              (concat ", " (contexture-sets--age newest))
-            "")))
+          (when-let* ((newest (plist-get entry :newest)))
+            (concat ", " (contexture-sets--age newest)))))
 
 ;;; What the model will see
 
@@ -2422,7 +2339,7 @@ a context.  If this buffer's context is empty, another one is offered.
     (goto-char (contexture--line-position line))
     (set-buffer-modified-p nil)
     (setq header-line-format
-          (replace-regexp-in-string
+          (string-replace
            "%" "%%" (format " %s, %s"
                             (contexture--capitalized (contexture--label contexture-manager))
                             (contexture--rendered-size rendered))))))
@@ -2435,14 +2352,10 @@ a context.  If this buffer's context is empty, another one is offered.
       (when (contexture--of-context-p (plist-get params :manager) manager)
         (contexture-request-async
          'render-items (contexture--render-params manager)
-         :success (apply-partially #'contexture-preview--update buffer manager))))))
-
-(defun contexture-preview--update (buffer manager rendered)
-  "Show RENDERED in BUFFER if that still shows MANAGER."
-  (when (and (buffer-live-p buffer)
-             (equal manager (buffer-local-value 'contexture-manager buffer)))
-    (with-current-buffer buffer
-      (contexture-preview--show rendered))))
+         :success (lambda (rendered)
+                    (contexture--with-live-buffer buffer
+                      (when (equal manager contexture-manager)
+                        (contexture-preview--show rendered)))))))))
 
 (defun contexture-preview--unwatch ()
   "Clean up when the preview is killed."
