@@ -62,9 +62,6 @@
 (defvar contexture-install--place (expand-file-name "bin/contexture" contexture--directory)
   "File name of the program that is installed.")
 
-(defvar contexture-install--patience 10
-  "Number of seconds that a new program has to tell its version.")
-
 (defvar contexture-install--download nil
   "Buffer of the download that is under way, or nil.")
 
@@ -129,7 +126,7 @@ STATUS is that of `url-retrieve'."
         (contexture-install--fail problem)
       (let ((new (contexture-install--new)))
         (contexture--probe-program
-         (list new "--version") contexture-install--patience
+         (list new "--version") 10
          (lambda (status output)
            (if (and (eq status 0) (string-prefix-p "contexture " output))
                (contexture-install--put new)
@@ -145,18 +142,14 @@ STATUS is that of `url-retrieve'."
          (format "The download failed: %s"
                  (if (and url-http-response-status (>= url-http-response-status 400))
                      (format "the web server answered %s" url-http-response-status)
-                   (contexture-install--reason (plist-get status :error)))))
+                   (pcase (plist-get status :error)
+                     (`(error connection-failed ,reason . ,_) (string-trim reason))
+                     (problem (error-message-string problem))))))
         ((not url-http-end-of-headers) "The download failed: the answer was cut off")
         ((not (equal checksum
                      (secure-hash 'sha256 (current-buffer)
                                   (contexture-install--body) (point-max))))
          "The downloaded file is damaged or altered: its checksum is wrong")))
-
-(defun contexture-install--reason (problem)
-  "Return a phrase for PROBLEM, an error of `url-retrieve'."
-  (pcase problem
-    (`(error connection-failed ,reason . ,_) (string-trim reason))
-    (_ (error-message-string problem))))
 
 (defun contexture-install--body ()
   "Return the position after the headers of an answer."
@@ -275,7 +268,7 @@ If its key must be looked up first, the entry is sent after that."
 (defun contexture-provider--params (entry)
   "Return the parameters of `configure-provider' for ENTRY, without a key."
   (pcase-let ((`(,name . ,plist) entry))
-    (unless (and (stringp name) (contexture-provider--plist-p plist))
+    (unless (and (stringp name) (proper-list-p plist) (cl-evenp (length plist)))
       (user-error "An entry of `contexture-providers' must be (NAME . PLIST)"))
     (cl-loop for key in plist by #'cddr
              unless (memq key contexture-provider--keys)
@@ -287,10 +280,6 @@ If its key must be looked up first, the entry is sent after that."
                          unless (or (null value) (eq key :auth-source))
                          nconc (list key (if (eq key :kind) (contexture--name value)
                                            value)))))))
-
-(defun contexture-provider--plist-p (value)
-  "Return non-nil if VALUE is a property list."
-  (and (proper-list-p value) (cl-evenp (length value))))
 
 (defun contexture-provider--send (connection name params secret)
   "Send the provider NAME with PARAMS to CONNECTION's server.
@@ -474,7 +463,10 @@ Also clear what auth-source remembers about the host of PLACE."
                     (user-error "A provider needs a model"))))
     (list name
           (append (list :kind kind :model model)
-                  (and (equal kind "ollama") (contexture-provider--read-context))
+                  ;; Ollama's default is often so small that it cuts the request.
+                  (and (equal kind "ollama")
+                       (list :context (truncate (read-number "Context length in tokens: "
+                                                             16384))))
                   (and script (list :script script))
                   (and url (not (equal url usual)) (list :base-url url))
                   (unless (member kind '("ollama" "scripted"))
@@ -494,11 +486,6 @@ An address or a command may hold a secret, so no history keeps the text."
       (contexture--user-error "%s is no file with answers" (abbreviate-file-name file)))
     file))
 
-(defun contexture-provider--read-context ()
-  "Ask for Ollama's context length; return it as a setting.
-Ollama's default is often so small that it cuts the request."
-  (list :context (truncate (read-number "Context length in tokens: " 16384))))
-
 (defun contexture-provider--read-key ()
   "Ask for the place of a provider's key; return it as settings.
 No history keeps the answer, which may be the key by mistake."
@@ -516,23 +503,17 @@ No history keeps the answer, which may be the key by mistake."
 ;; `contexture-providers' that could not be sent to the server.  No key is
 ;; shown.
 
-(defun contexture-doctor--finding (status text &optional advice &rest actions)
-  "Return a finding of STATUS that says TEXT, with ADVICE and ACTIONS."
-  (list :status status :text text :advice advice :actions actions))
-
 (defun contexture-doctor--check-models (then)
   "Check all models, and call THEN with the findings."
   (if (or (not (contexture-running-p)) (bound-and-true-p contexture-doctor--address))
-      (funcall then (list (contexture-doctor--finding
-                           'note "Models are checked once Emacs is connected")))
+      (funcall then (list (list 'note "Models are checked once Emacs is connected")))
     (contexture--probe-call
      'list-providers nil contexture-doctor-timeout
      (lambda (outcome providers)
        (if (eq outcome 'answered)
            (contexture-doctor--ask-models providers then)
-         (funcall then (list (contexture-doctor--finding
-                              'warn "The server does not list its models"
-                              (and (stringp providers) providers)))))))))
+         (funcall then (list (list 'warn "The server does not list its models"
+                                   (and (stringp providers) providers)))))))))
 
 (defun contexture-doctor--ask-models (providers then)
   "Ask each of PROVIDERS for its models, and call THEN with the findings."
@@ -561,32 +542,27 @@ No history keeps the answer, which may be the key by mistake."
                        (if (plist-get provider :default) ", the default" "")))
          (models (and (eq outcome 'answered) (plist-get value :models))))
     (cond ((eq outcome 'silent)
-           (contexture-doctor--finding
-            'warn (format "%s; it does not answer" said)
-            (format "Check that you can reach %s."
-                    (or (plist-get provider :base-url) "its address"))))
-          ((eq outcome 'refused) (contexture-doctor--finding 'warn said value))
+           (list 'warn (format "%s; it does not answer" said)
+                 (format "Check that you can reach %s."
+                         (or (plist-get provider :base-url) "its address"))))
+          ((eq outcome 'refused) (list 'warn said value))
           ((or (null models) (cl-some (lambda (it) (string-prefix-p model it)) models))
-           (contexture-doctor--finding 'ok said))
-          (t (contexture-doctor--finding
-              'warn (format "%s; its list of models does not have this one" said)
-              (format "It has %s."
-                      (mapconcat #'identity (seq-take models 8) ", ")))))))
+           (list 'ok said))
+          (t (list 'warn (format "%s; its list of models does not have this one" said)
+                   (format "It has %s." (string-join (seq-take models 8) ", ")))))))
 
 (defun contexture-doctor--untold ()
   "Return findings on the `contexture-providers' that the server lacks."
   (cl-loop for (name . problem) in contexture-provider--problems
            when (assoc name contexture-providers)
-           collect (contexture-doctor--finding
-                    'fail (format "%s: the server does not know it" name) problem)))
+           collect (list 'fail (format "%s: the server does not know it" name) problem)))
 
 (defun contexture-doctor--no-provider ()
   "Return the finding that no model is set up."
-  (contexture-doctor--finding
-   'note "No model is set up; you need one only to talk with it"
-   "Set one up here, or with a [[providers]] table in the server's configuration file."
-   (cons "Set up a model"
-         (lambda () (call-interactively #'contexture-configure-provider)))))
+  (list 'note "No model is set up; you need one only to talk with it"
+        "Set one up here, or with a [[providers]] table in the server's configuration file."
+        (cons "Set up a model"
+              (lambda () (call-interactively #'contexture-configure-provider)))))
 
 (defun contexture-doctor--judge-state (info)
   "Return findings from INFO on writing the state and on backups."
@@ -595,16 +571,13 @@ No history keeps the answer, which may be the key by mistake."
     (delq nil
           (list
            (and why
-                (contexture-doctor--finding
-                 'fail (format "Changes cannot be saved now: %s" why)
-                 "Make room on the disk, or make the state folder writable; then repeat
+                (list 'fail (format "Changes cannot be saved now: %s" why)
+                      "Make room on the disk, or make the state folder writable; then repeat
 the change.  You need not restart anything."))
            (and backup
-                (contexture-doctor--finding
-                 'ok (format "The last backup is from %s: %s"
-                             (format-time-string
-                              "%F %R" (seconds-to-time (plist-get backup :at)))
-                             (abbreviate-file-name (plist-get backup :path)))))))))
+                (list 'ok (format "The last backup is from %s: %s"
+                                  (format-time-string "%F %R" (plist-get backup :at))
+                                  (abbreviate-file-name (plist-get backup :path)))))))))
 
 ;;; Trust the templates of a project
 
@@ -616,9 +589,6 @@ the change.  You need not restart anything."))
 
 (defconst contexture-trust-buffer "*contexture: templates*"
   "Name of the buffer that shows a project's templates.")
-
-(defconst contexture-trust--longest 20000
-  "Maximum number of bytes of a template to show.")
 
 (defvar contexture-trust--asked nil
   "Projects about which the user was asked in this Emacs.")
@@ -723,7 +693,7 @@ Trust them? " (contexture--visible (abbreviate-file-name project))))
         (insert (propertize (format "%s\n" (contexture--visible (file-truename file))) 'face 'bold))
         (if (not (file-regular-p file)) (insert "This is not a regular file.\n")
           (goto-char (+ (point) (cadr (insert-file-contents
-                                       file nil 0 contexture-trust--longest))))
+                                       file nil 0 20000))))
           (unless (bolp) (insert "\n")))
         (insert "\n"))
       (contexture--show-hidden)
@@ -735,19 +705,16 @@ Trust them? " (contexture--visible (abbreviate-file-name project))))
 (defun contexture-doctor--check-trust (then)
   "Call THEN with the findings on trusted projects."
   (if (or (not (contexture-running-p)) (bound-and-true-p contexture-doctor--address))
-      (funcall then (list (contexture-doctor--finding
-                           'note "Trust is checked once Emacs is connected")))
+      (funcall then (list (list 'note "Trust is checked once Emacs is connected")))
     (contexture--probe-call
      'list-trusted-projects nil contexture-doctor-timeout
      (lambda (outcome projects)
        (funcall then
                 (cond ((not (eq outcome 'answered))
-                       (list (contexture-doctor--finding
-                              'note "The server does not list trusted projects"
-                              (and (stringp projects) projects))))
+                       (list (list 'note "The server does not list trusted projects"
+                                   (and (stringp projects) projects))))
                       ((null projects)
-                       (list (contexture-doctor--finding
-                              'ok "No project is trusted; templates of projects are not used")))
+                       (list (list 'ok "No project is trusted; templates of projects are not used")))
                       (t (mapcar #'contexture-trust--finding projects))))))))
 
 (defun contexture-trust--finding (trusted)
@@ -760,14 +727,11 @@ Trust them? " (contexture--visible (abbreviate-file-name project))))
          (revoke (cons "Stop trusting it"
                        (lambda () (contexture-distrust-project project)))))
     (pcase (contexture--name (plist-get trusted :standing))
-      ("same" (contexture-doctor--finding
-               'ok (format "%s is trusted; its templates are used" name) nil revoke))
-      ("other" (contexture-doctor--finding
-                'note (format "%s was trusted, but something else is there now; trust it again"
-                              name)
-                nil revoke))
-      (_ (contexture-doctor--finding
-          'note (format "%s was trusted, but is gone" name) nil revoke)))))
+      ("same" (list 'ok (format "%s is trusted; its templates are used" name) nil revoke))
+      ("other" (list 'note (format "%s was trusted, but something else is there now; trust it again"
+                                   name)
+                     nil revoke))
+      (_ (list 'note (format "%s was trusted, but is gone" name) nil revoke)))))
 
 ;;; Find what is wrong with the set-up
 
@@ -776,8 +740,8 @@ Trust them? " (contexture--visible (abbreviate-file-name project))))
 ;; the background, each with a time limit; so the program's own check,
 ;; which holds the state folder for a moment, never hinders a server.
 ;;
-;; A finding is a property list: `:status', one of `ok', `note', `warn'
-;; and `fail'; `:text'; `:advice', what to do, or nil; and `:actions', an
+;; A finding is a list (STATUS TEXT ADVICE . ACTIONS).  STATUS is one of `ok',
+;; `note', `warn' and `fail', ADVICE is what to do, or nil, and ACTIONS is an
 ;; alist of buttons and functions.  The checks change nothing, though one
 ;; may start a server; only buttons change something.
 
@@ -894,11 +858,8 @@ socket or HOST:PORT, instead of the one that Emacs would use."
 (defun contexture-doctor--summary ()
   "Return a phrase for the number of problems."
   (let* ((all (contexture-doctor--findings))
-         (count (lambda (status)
-                  (cl-count status all
-                            :key (lambda (one) (plist-get one :status)))))
-         (problems (funcall count 'fail))
-         (warnings (funcall count 'warn)))
+         (problems (cl-count 'fail all :key #'car))
+         (warnings (cl-count 'warn all :key #'car)))
     (if (= 0 problems warnings)
         "everything is in order"
       (string-join
@@ -912,7 +873,7 @@ socket or HOST:PORT, instead of the one that Emacs would use."
   "Show the findings so far, those that need action first."
   (let ((inhibit-read-only t)
         (line (line-number-at-pos))
-        (bad (lambda (one) (memq (plist-get one :status) '(fail warn)))))
+        (bad (lambda (finding) (memq (car finding) '(fail warn)))))
     (erase-buffer)
     (insert (propertize "Contexture's set-up" 'face 'bold)
             (if contexture-doctor--waiting
@@ -938,7 +899,7 @@ socket or HOST:PORT, instead of the one that Emacs would use."
 
 (defun contexture-doctor--insert (finding)
   "Insert FINDING, its advice and its buttons."
-  (let ((status (plist-get finding :status)))
+  (pcase-let ((`(,status ,text . ,more) finding))
     (insert (propertize
              (format "  %s  %s\n"
                      (propertize (format "%-4s" status)
@@ -947,13 +908,12 @@ socket or HOST:PORT, instead of the one that Emacs would use."
                                          ('note 'shadow)
                                          ('warn 'warning)
                                          (_ 'error)))
-                     (contexture--visible (plist-get finding :text)))
+                     (contexture--visible text))
              'wrap-prefix (make-string 8 ?\s)))
-    (when-let* ((advice (plist-get finding :advice)))
-      (dolist (line (split-string advice "\n"))
-        (insert (propertize (contexture--format "        %s\n" line)
-                            'wrap-prefix (make-string 8 ?\s)))))
-    (pcase-dolist (`(,label . ,function) (plist-get finding :actions))
+    (dolist (line (and (car more) (split-string (car more) "\n")))
+      (insert (propertize (contexture--format "        %s\n" line)
+                          'wrap-prefix (make-string 8 ?\s))))
+    (pcase-dolist (`(,label . ,function) (cdr more))
       (insert "        ")
       (insert-text-button (format "[%s]" label) 'action (lambda (_) (funcall function))
                           'follow-link t)
@@ -964,10 +924,9 @@ socket or HOST:PORT, instead of the one that Emacs would use."
 (defun contexture-doctor--check-emacs (then)
   "Call THEN with the findings on Emacs."
   (funcall then
-           (list (contexture-doctor--finding
-                  'ok (format "Emacs %s, the package %s in %s" emacs-version
-                              contexture--version
-                              (abbreviate-file-name contexture--directory))))))
+           (list (list 'ok (format "Emacs %s, the package %s in %s" emacs-version
+                                   contexture--version
+                                   (abbreviate-file-name contexture--directory))))))
 
 (defun contexture-doctor--check-program (then)
   "Check that the program exists and has the right version; then call THEN."
@@ -978,7 +937,7 @@ socket or HOST:PORT, instead of the one that Emacs would use."
        (append command '("--version")) contexture-doctor-timeout
        (lambda (status output)
          (funcall then (list (contexture-doctor--judge-program
-                              (car command) status output))))))))
+                              (abbreviate-file-name (car command)) status output))))))))
 
 (defun contexture-doctor--command ()
   "Return the server's program and its arguments, or nil if it is missing."
@@ -993,46 +952,41 @@ socket or HOST:PORT, instead of the one that Emacs would use."
                          (lambda () (customize-variable 'contexture-server-command))))
         (name (car (ensure-list contexture-server-command))))
     (cond ((null name)
-           (contexture-doctor--finding
-            'fail "The server's program is not installed"
-            (format "Install it: M-x contexture-install-server, or make install in the sources.
+           (list 'fail "The server's program is not installed"
+                 (format "Install it: M-x contexture-install-server, or make install in the sources.
 If it is installed already, set contexture-server-command to its file name.
 Emacs looked in the folders of exec-path, and here:\n%s"
-                    (mapconcat (lambda (place)
-                                 (concat "  " (abbreviate-file-name place)))
-                               (contexture--server-in
-                                (append contexture--places-beside
-                                        contexture--places-at-home))
-                               "\n"))
-            (cons "Install it" #'contexture-install-server)
-            customize))
+                         (mapconcat (lambda (place)
+                                      (concat "  " (abbreviate-file-name place)))
+                                    (contexture--server-in
+                                     (append contexture--places-beside
+                                             contexture--places-at-home))
+                                    "\n"))
+                 (cons "Install it" #'contexture-install-server)
+                 customize))
           ((and (file-exists-p name) (not (file-directory-p name)))
-           (contexture-doctor--finding
-            'fail (format "%s is not executable" name)
-            (format "Make it executable: chmod u+x %s" (shell-quote-argument name))))
+           (list 'fail (format "%s is not executable" (abbreviate-file-name name))
+                 (format "Make it executable: chmod u+x %s" (shell-quote-argument name))))
           (t
-           (contexture-doctor--finding
-            'fail (format "The program %s does not exist" name)
-            "contexture-server-command names it.
+           (list 'fail (format "The program %s does not exist" (abbreviate-file-name name))
+                 "contexture-server-command names it.
 Correct that option, or set it to nil so that Emacs finds the program."
-            customize)))))
+                 customize)))))
 
 (defun contexture-doctor--judge-program (program status output)
   "Return the finding on PROGRAM, which ended with STATUS and printed OUTPUT."
   (cond ((eq status 'silent)
-         (contexture-doctor--finding
-          'fail (format "%s does not answer" program)
-          "It should print its version and end.  Check that it is the right program."))
+         (list 'fail (format "%s does not answer" program)
+               "It should print its version and end.  Check that it is the right program."))
         ((and (eq status 0)
               (string-match "\\`contexture \\([0-9]+\\(?:\\.[0-9]+\\)*\\)" output))
          (contexture-doctor--judge-version (match-string 1 output) program
                                            "Install it again: \
 M-x contexture-install-server, or make install in the sources of this package."))
         (t
-         (contexture-doctor--finding
-          'fail (format "%s is not Contexture's server; asked for its version, it printed: %s"
-                        program (contexture-doctor--first-line output status))
-          "Set contexture-server-command to the right program, or to nil so that \
+         (list 'fail (format "%s is not Contexture's server; asked for its version, it printed: %s"
+                             program (contexture-doctor--first-line output status))
+               "Set contexture-server-command to the right program, or to nil so that \
 Emacs finds it."))))
 
 (defun contexture-doctor--first-line (output status)
@@ -1046,15 +1000,13 @@ Emacs finds it."))))
   "Return a finding on VERSION of WHAT; ADVICE is for an old version."
   (let ((said (format "%s is version %s" what version)))
     (cond ((equal version contexture--version)
-           (contexture-doctor--finding 'ok said))
+           (list 'ok said))
           ((version< version contexture--version)
-           (contexture-doctor--finding
-            'fail (format "%s, older than the package (%s)" said contexture--version)
-            advice))
+           (list 'fail (format "%s, older than the package (%s)" said contexture--version)
+                 advice))
           (t
-           (contexture-doctor--finding
-            'warn (format "%s, newer than the package (%s)" said contexture--version)
-            "Update the Emacs package to the same version.")))))
+           (list 'warn (format "%s, newer than the package (%s)" said contexture--version)
+                 "Update the Emacs package to the same version.")))))
 
 (defun contexture-doctor--check-itself (then)
   "Call THEN with the findings of `contexture doctor'."
@@ -1070,7 +1022,7 @@ Emacs finds it."))))
 
 (defun contexture-doctor--failed-p ()
   "Return non-nil if a check has failed already."
-  (contexture--entry :status 'fail (contexture-doctor--findings)))
+  (assq 'fail (contexture-doctor--findings)))
 
 (defun contexture-doctor--own-arguments ()
   "Return `contexture-server-args' without those that only `serve' takes."
@@ -1090,28 +1042,38 @@ Emacs finds it."))))
                          ;; A later check here looks more closely at the server.
                          (not (string-match-p "\\`ok  .*server \\(?:is running\\|runs\\)"
                                               line)))
-               collect (contexture-doctor--finding
-                        (if (equal (match-string 1 line) "BAD") 'fail 'ok)
-                        (match-string 2 line)))
+               collect (list (if (equal (match-string 1 line) "BAD") 'fail 'ok)
+                             (contexture-doctor--readable (match-string 2 line))))
       (when (eq status 'silent)
-        (list (contexture-doctor--finding
-               'warn (format "`contexture doctor' does not answer within %s s"
-                             (+ contexture-doctor-timeout 5))
-               "Try again when the machine is less busy, or set contexture-doctor-timeout.")))
-      (list (contexture-doctor--finding
-             'fail (format "`contexture doctor' could not check: %s"
-                           (contexture-doctor--first-line output status))
-             "Check contexture-server-args."
-             (cons "Customize contexture-server-args"
-                   (lambda () (customize-variable 'contexture-server-args)))))))
+        (list (list 'warn (format "`contexture doctor' does not answer within %s s"
+                                  (+ contexture-doctor-timeout 5))
+                    "Try again when the machine is less busy, or set contexture-doctor-timeout.")))
+      (list (list 'fail (format "`contexture doctor' could not check: %s"
+                                (contexture-doctor--first-line output status))
+                  "Check contexture-server-args."
+                  (cons "Customize contexture-server-args"
+                        (lambda () (customize-variable 'contexture-server-args)))))))
+
+(defun contexture-doctor--readable (text)
+  "Return TEXT, of the program, with sizes and file names for human readers."
+  (let ((sized (replace-regexp-in-string
+                "\\b[0-9]+ bytes\\b"
+                (lambda (size)
+                  (file-size-human-readable (string-to-number size) 'si " " "B"))
+                text t t)))
+    (replace-regexp-in-string "\\(?:\\`\\|[ (`]\\)\\(/[^ ,;]+\\)"
+                              (lambda (match)
+                                (save-match-data
+                                  (abbreviate-file-name (string-trim-left match "[ (`]"))))
+                              sized t t 1)))
 
 ;;;; The state folder
 
 (defun contexture-doctor--check-state (then)
   "Check that the state folder is usable and private; then call THEN."
+  ;; The state folder of a server that was started elsewhere is unknown.
   (funcall then
-           (if (contexture-doctor--remote-p)
-               nil
+           (unless (keywordp (car (contexture-doctor--target)))
              (list (contexture-doctor--judge-folder
                     (contexture-doctor--state-folder))))))
 
@@ -1121,11 +1083,6 @@ Emacs finds it."))))
          (contexture--parse-address contexture-doctor--address))
         (contexture--connection (oref contexture--connection target))
         (t (ignore-errors (contexture--server-command)))))
-
-(defun contexture-doctor--remote-p ()
-  "Return non-nil if the server to check was started elsewhere.
-Its state folder is then unknown."
-  (keywordp (car (contexture-doctor--target))))
 
 (defun contexture-doctor--state-folder ()
   "Return the folder in which the server would keep its state, or nil."
@@ -1145,27 +1102,22 @@ Its state folder is then unknown."
          (shown (and folder (abbreviate-file-name folder)))
          (quoted (and folder (shell-quote-argument (expand-file-name folder)))))
     (cond ((null folder)
-           (contexture-doctor--finding
-            'warn "Nothing is saved: contexture-server-args has --ephemeral"))
+           (list 'warn "Nothing is saved: contexture-server-args has --ephemeral"))
           ((null attributes)
-           (contexture-doctor--finding 'ok (format "%s will be created" shown)))
+           (list 'ok (format "%s will be created" shown)))
           ((not (file-directory-p folder))
-           (contexture-doctor--finding
-            'fail (format "%s is not a folder" shown)
-            "Move it away, or name another folder with --state in contexture-server-args."))
+           (list 'fail (format "%s is not a folder" shown)
+                 "Move it away, or name another folder with --state in contexture-server-args."))
           ((/= (file-attribute-user-id attributes) (user-uid))
-           (contexture-doctor--finding
-            'fail (format "%s belongs to another user" shown)
-            (format "Make it yours: sudo chown -R %s %s" (user-login-name) quoted)))
+           (list 'fail (format "%s belongs to another user" shown)
+                 (format "Make it yours: sudo chown -R %s %s" (user-login-name) quoted)))
           ((not (and (file-accessible-directory-p folder) (file-writable-p folder)))
-           (contexture-doctor--finding
-            'fail (format "You have no access to %s" shown)
-            (format "Allow it: chmod u+rwx %s" quoted)))
+           (list 'fail (format "You have no access to %s" shown)
+                 (format "Allow it: chmod u+rwx %s" quoted)))
           ((/= 0 (logand #o077 (file-modes folder)))
-           (contexture-doctor--finding
-            'warn (format "%s is open to other users" shown)
-            (format "Close it: chmod 700 %s" quoted)))
-          (t (contexture-doctor--finding 'ok (format "%s is yours alone" shown))))))
+           (list 'warn (format "%s is open to other users" shown)
+                 (format "Close it: chmod 700 %s" quoted)))
+          (t (list 'ok (format "%s is yours alone" shown))))))
 
 ;;;; The server
 
@@ -1187,20 +1139,18 @@ Its state folder is then unknown."
 
 (defun contexture-doctor--judge-socket (path)
   "Return a finding if no server is reachable at the socket PATH, else nil."
-  (let ((attributes (file-attributes path)))
+  (let ((attributes (file-attributes path))
+        (shown (abbreviate-file-name path)))
     (cond ((null attributes)
-           (contexture-doctor--finding
-            'fail (format "The socket %s does not exist" path)
-            (format "Start a server there: contexture serve --unix %s
+           (list 'fail (format "The socket %s does not exist" shown)
+                 (format "Start a server there: contexture serve --unix %s
 Or let Emacs start one of its own: M-x contexture-disconnect" path)))
           ((not (string-prefix-p "s" (file-attribute-modes attributes)))
-           (contexture-doctor--finding
-            'fail (format "%s is not a socket" path)
-            "Give the path that the server was started with (--unix)."))
+           (list 'fail (format "%s is not a socket" shown)
+                 "Give the path that the server was started with (--unix)."))
           ((not (and (file-readable-p path) (file-writable-p path)))
-           (contexture-doctor--finding
-            'fail (format "You have no access to the socket %s" path)
-            "A server accepts only the user who started it.")))))
+           (list 'fail (format "You have no access to the socket %s" shown)
+                 "A server accepts only the user who started it.")))))
 
 (defun contexture-doctor--judge-server (target outcome value)
   "Return findings on the server at TARGET, whose check ended with OUTCOME.
@@ -1209,11 +1159,10 @@ VALUE is its answer or the reason for none; see `contexture-probe'."
     ('answered (contexture-doctor--judge-answer value))
     ('silent (list (contexture-doctor--silent target)))
     ('stranger
-     (list (contexture-doctor--finding
-            'fail (format "The program that listens at %s is not Contexture's server; it said: %s"
-                          (contexture--target-name target)
-                          (truncate-string-to-width value 60 nil nil t))
-            "Connect to the right address: M-x contexture-connect")))
+     (list (list 'fail (format "The program that listens at %s is not Contexture's server; it said: %s"
+                               (contexture--target-name target)
+                               (truncate-string-to-width value 60 nil nil t))
+                 "Connect to the right address: M-x contexture-connect")))
     (_ (list (contexture-doctor--refused target value)))))
 
 (defun contexture-doctor--judge-answer (info)
@@ -1222,36 +1171,34 @@ VALUE is its answer or the reason for none; see `contexture-probe'."
       (or (plist-get info :version) "0") "It answers; it"
       "End it, so that the new one starts: M-x contexture-disconnect
 in each Emacs that uses it.")
-    ,@(mapcar (lambda (notice) (contexture-doctor--finding 'warn notice))
+    ,@(mapcar (lambda (notice) (list 'warn (contexture-doctor--readable notice)))
               (plist-get info :notices))
     ,@(contexture-doctor--judge-state info)
-    ,(contexture-doctor--finding
-      'note (cond (contexture-doctor--address
-                   "This is the one that you named; to join it, M-x contexture-connect")
-                  ((contexture-running-p) "This Emacs is connected to it")
-                  (t "This Emacs is not connected; the first command connects it")))))
+    ,(list 'note (cond (contexture-doctor--address
+                        "This is the one that you named; to join it, M-x contexture-connect")
+                       ((contexture-running-p) "This Emacs is connected to it")
+                       (t "This Emacs is not connected; the first command connects it")))))
 
 (defun contexture-doctor--silent (target)
   "Return the finding that the server at TARGET does not answer."
   (let* ((pid (contexture-doctor--pid target))
          (stopped (and pid (equal "T" (alist-get 'state (process-attributes pid))))))
-    (apply #'contexture-doctor--finding
-           'fail
-           (if stopped
-               (format "The server (process %d) is stopped" pid)
-             (format "The server%s does not answer within %s s"
-                     (if pid (format " (process %d)" pid) "")
-                     contexture-doctor-timeout))
-           (format "%s
+    `(fail
+      ,(if stopped
+           (format "The server (process %d) is stopped" pid)
+         (format "The server%s does not answer within %s s"
+                 (if pid (format " (process %d)" pid) "")
+                 contexture-doctor-timeout))
+      ,(format "%s
 Emacs keeps what you add and sends it when the server answers.  Everything
 the server acknowledged is saved, so you may end it: the next call starts
 another one.%s"
-                   (if stopped (format "Resume it: kill -CONT %d" pid)
-                     "It may be busy: wait and check again.")
-                   (if pid (format "\nEnd it: kill -KILL %d" pid) ""))
-           (and stopped
-                (list (cons (format "Resume process %d" pid)
-                            (lambda () (signal-process pid 'SIGCONT))))))))
+               (if stopped (format "Resume it: kill -CONT %d" pid)
+                 "It may be busy: wait and check again.")
+               (if pid (format "\nEnd it: kill -KILL %d" pid) ""))
+      ,@(when stopped
+          (list (cons (format "Resume process %d" pid)
+                      (lambda () (signal-process pid 'SIGCONT))))))))
 
 (defun contexture-doctor--pid (target)
   "Return the process id of the server at TARGET, or nil.
@@ -1269,23 +1216,20 @@ It comes from the server's answer, else from its note in the state folder."
   (let ((text (format "Cannot reach %s: %s" (contexture--target-name target) reason)))
     (pcase target
       (`(:unix ,path)
-       (contexture-doctor--finding
-        'fail text
-        (format "The server that created this socket has ended.
+       (list 'fail text
+             (format "The server that created this socket has ended.
 Start one again: contexture serve --unix %s
 Or let Emacs start one of its own: M-x contexture-disconnect" path)))
       (`(:tcp . ,_)
-       (contexture-doctor--finding
-        'fail text
-        (format "Check that a server runs there (contexture serve --tcp HOST:PORT).
+       (list 'fail text
+             (format "Check that a server runs there (contexture serve --tcp HOST:PORT).
 A server on another machine needs the secret, which Emacs reads from %s."
-                contexture-secret-file)))
+                     (abbreviate-file-name contexture-secret-file))))
       (_
-       (contexture-doctor--finding
-        'fail text "The server's log may tell more."
-        (cons "Show the server's log"
-              (lambda () (pop-to-buffer
-                          (get-buffer-create contexture--log-buffer)))))))))
+       (list 'fail text "The server's log may tell more."
+             (cons "Show the server's log"
+                   (lambda () (pop-to-buffer
+                               (get-buffer-create contexture--log-buffer)))))))))
 
 ;;;; What is around
 
@@ -1294,15 +1238,13 @@ A server on another machine needs the secret, which Emacs reads from %s."
   (funcall
    then
    (contexture--with-live-buffer contexture-doctor--origin
-     (list (contexture-doctor--finding
-            'ok (format "In buffer %s, commands work on the context of %s (%s)"
-                        (buffer-name)
-                        (contexture--label (contexture--known-context))
-                        (if contexture-manager "chosen with contexture-switch"
-                          (format "contexture-scope is %s" contexture-scope))))
-           (contexture-doctor--finding
-            'note (format "contexture-mode, which marks what is in the context, is %s there"
-                          (if (bound-and-true-p contexture-mode) "on" "off")))))))
+     (list (list 'ok (format "In buffer %s, commands work on the context of %s (%s)"
+                             (buffer-name)
+                             (contexture--label (contexture--known-context))
+                             (if contexture-manager "chosen with contexture-switch"
+                               (format "contexture-scope is %s" contexture-scope))))
+           (list 'note (format "contexture-mode, which marks what is in the context, is %s there"
+                               (if (bound-and-true-p contexture-mode) "on" "off")))))))
 
 (defun contexture-doctor--check-keys (then)
   "Check that the commands are bound to a key; then call THEN."
@@ -1315,29 +1257,25 @@ A server on another machine needs the secret, which Emacs reads from %s."
                           '(contexture-add-dwim contexture-list contexture-menu)))))
     (funcall
      then
-     (list (cond (found (contexture-doctor--finding
-                         'ok (format "%s is on %s" (car found) (cdr found))))
-                 (t (contexture-doctor--finding
-                     'note "The commands are not bound to a key"
-                     "The package binds no key by itself.  In your init file, write:
-(global-set-key (kbd \"C-c x\") 'contexture-command-map)")))))))
+     (list (if found (list 'ok (format "%s is on %s" (car found) (cdr found)))
+             (list 'note "The commands are not bound to a key"
+                   "The package binds no key by itself.  In your init file, write:
+(global-set-key (kbd \"C-c x\") 'contexture-command-map)"))))))
 
 (defun contexture-doctor--check-gptel (then)
   "Check whether gptel is installed and sends the context; then call THEN."
   (funcall
    then
    (list (cond ((bound-and-true-p contexture-gptel-mode)
-                (contexture-doctor--finding
-                 'ok (if (featurep 'gptel) "gptel sends the context"
-                       "gptel will send the context once it is loaded")))
+                (list 'ok (if (featurep 'gptel) "gptel sends the context"
+                            "gptel will send the context once it is loaded")))
                ((locate-library "gptel")
-                (contexture-doctor--finding
-                 'note "gptel is installed but does not send the context"
-                 "To send the context, turn on contexture-gptel-mode."
-                 (cons "Turn on contexture-gptel-mode"
-                       (lambda () (contexture-gptel-mode 1)
-                         (revert-buffer)))))
-               (t (contexture-doctor--finding 'note "gptel is not installed"))))))
+                (list 'note "gptel is installed but does not send the context"
+                      "To send the context, turn on contexture-gptel-mode."
+                      (cons "Turn on contexture-gptel-mode"
+                            (lambda () (contexture-gptel-mode 1)
+                              (revert-buffer)))))
+               (t (list 'note "gptel is not installed"))))))
 
 ;;; Show the server in use
 
@@ -1633,8 +1571,7 @@ as the commentary above says."
             (concat (when-let* ((secret (contexture--secret target)))
                       (concat secret "\n"))
                     "(:id 1 :method \"server-info\")\n")))))
-    (error (funcall function 'refused
-                    (contexture--without-arguments problem)))))
+    (error (funcall function 'refused (contexture--open-problem problem)))))
 
 (defun contexture--judge-probe (heard process function)
   "Call FUNCTION with the outcome of HEARD, the output of PROCESS.
@@ -1708,16 +1645,11 @@ seconds.  BEGIN is called with PROCESS once it is open."
   (unwind-protect (funcall end (and ended process))
     (contexture--end-process process)))
 
-(defun contexture--without-arguments (problem)
-  "Return the message of PROBLEM, a condition, without process arguments."
-  (replace-regexp-in-string ", :name, .*\\'" "" (error-message-string problem)))
-
 (defun contexture--target-name (target)
   "Return a name for the server at TARGET."
   (pcase target
-    (`(:unix ,path) path)
     (`(:tcp ,host ,port) (format "%s:%d" host port))
-    (_ (abbreviate-file-name (car target)))))
+    ((or `(:unix ,file) `(,file . ,_)) (abbreviate-file-name file))))
 
 (provide 'contexture-doctor)
 ;;; contexture-doctor.el ends here

@@ -400,11 +400,7 @@ connects.  DEATHS counts how often the server died during the call."
         (oset connection process process)
         (when (memq (process-status process) '(run open))
           (contexture--greet connection)))
-    (error (contexture--went-down
-            connection
-            ;; Leave out the arguments of `make-network-process'.
-            (replace-regexp-in-string ", :name, .*\\'" ""
-                                      (error-message-string problem))))))
+    (error (contexture--went-down connection (contexture--open-problem problem)))))
 
 (defun contexture--open (target)
   "Return a new process for TARGET, a slot of the connection."
@@ -428,6 +424,11 @@ connects.  DEATHS counts how often the server died during the call."
                           :noquery t :stderr log)))
            (process-put process 'contexture-log log)
            process))))))
+
+(defun contexture--open-problem (problem)
+  "Return the message of PROBLEM, a condition of the function `contexture--open'."
+  ;; Leave out the arguments of `make-network-process'.
+  (replace-regexp-in-string ", :name, .*\\'" "" (error-message-string problem)))
 
 (defconst contexture--outliving
   "exec 3<&0; \"$@\" 3<&-; status=$?

@@ -354,6 +354,17 @@
        (contexture-info-test-run) "The server does not answer")
       (contexture-ert-continue-server))))
 
+;;;; Sizes and names
+
+(ert-deftest contexture-doctor-shortens-sizes-and-names-of-the-program ()
+  (let ((home (directory-file-name (expand-file-name "~/"))))
+    (should
+     (equal (contexture-doctor--judge-itself
+             0 (format "ok  the state is kept in %s/state\nok  all 2 backups take 3200000 bytes\n\
+BAD (%s/a b) is 0 bytes\nsettings in effect:\n  max-file-bytes = 10 (default)\n" home home))
+            '((ok "the state is kept in ~/state") (ok "all 2 backups take 3.2 MB")
+              (fail "(~/a b) is 0 B"))))))
+
 ;;;; A busy machine
 
 (ert-deftest contexture-doctor-blames-no-setting-for-a-slow-answer ()

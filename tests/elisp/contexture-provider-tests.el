@@ -398,8 +398,7 @@
   (let (findings)
     (contexture-doctor--check-models (lambda (them) (setq findings them)))
     (contexture-ert-wait-for findings)
-    (mapcar (lambda (it) (list (plist-get it :status) (plist-get it :text)
-                               (or (plist-get it :advice) "")))
+    (mapcar (lambda (it) (list (car it) (nth 1 it) (or (nth 2 it) "")))
             findings)))
 
 (ert-deftest contexture-provider-doctor-asks-each ()
@@ -422,9 +421,8 @@
 
 (ert-deftest contexture-provider-doctor-knows-which-models-there-are ()
   (let ((judge (lambda (model outcome value)
-                 (plist-get (contexture-doctor--judge-provider
-                             (list :name "x" :model model) outcome value)
-                            :status))))
+                 (car (contexture-doctor--judge-provider
+                       (list :name "x" :model model) outcome value)))))
     (should (eq (funcall judge "llama" 'answered '(:models ("llama:latest"))) 'ok))
     (should (eq (funcall judge "llama" 'answered '(:models ("qwen"))) 'warn))
     (should (eq (funcall judge "llama" 'answered '(:models nil)) 'ok))
@@ -437,7 +435,7 @@
           '(("gone" :kind ollama :model "llama" :base-url "http://localhost:1")))
     (contexture-provider-tests--names)
     (let ((row (car (contexture-request 'list-providers))))
-      (should (equal (plist-get (contexture-doctor--judge-provider row 'silent nil) :advice)
+      (should (equal (nth 2 (contexture-doctor--judge-provider row 'silent nil))
                      "Check that you can reach http://localhost:1.")))))
 
 (provide 'contexture-provider-tests)

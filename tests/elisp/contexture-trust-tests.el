@@ -94,15 +94,15 @@ ANSWERS, a form, are the keys that are pressed in turn."
     (let (found)
       (contexture-doctor--check-trust (lambda (findings) (setq found findings)))
       (contexture-ert-wait-for found)
-      (should (string-search "No project is trusted" (plist-get (car found) :text)))
+      (should (string-search "No project is trusted" (nth 1 (car found))))
       (contexture-test-message "its templates explain, goal-oriented, ours are used"
         (contexture-trust-project project))
       (setq found nil)
       (contexture-doctor--check-trust (lambda (findings) (setq found findings)))
       (contexture-ert-wait-for found)
       (should (string-match-p "theirs is trusted; its templates are used\\'"
-                              (plist-get (car found) :text)))
-      (funcall (cdar (plist-get (car found) :actions)))
+                              (nth 1 (car found))))
+      (funcall (cdar (nthcdr 3 (car found))))
       (contexture-ert-wait-for (null (contexture-trust-test-projects))))))
 
 (provide 'contexture-trust-tests)
