@@ -43,7 +43,7 @@
   (concat "\n" (propertize text 'face 'contexture-session-heading
                            'contexture-section (intern text)
                            'keymap contexture-dashboard-heading-map)
-          (if more (concat "  " (apply #'concat more)) "") "\n"))
+          (and more "  ") (apply #'concat more) "\n"))
 
 (defun contexture-dashboard--section-at (position)
   "Return (NAME . START) of the section at POSITION; NAME is nil before the first."
@@ -117,12 +117,6 @@ heading of the section."
   "Face of buttons in the dashboard."
   :group 'contexture-session)
 
-(defconst contexture-dashboard--bar-width 40
-  "Width, in columns, of the bar that shows how full a session is.")
-
-(defconst contexture-dashboard--parts 5
-  "Maximum number of a section's parts to show; the largest are shown.")
-
 ;;;; Words
 
 (defun contexture-dashboard--header (data stale)
@@ -137,7 +131,7 @@ STALE, if non-nil, says why DATA may be out of date."
             ((null data) "Asking the server...")
             ((plist-get data :gone) "This session is deleted")
             (t "No session is open"))
-      (if stale (format "  (%s)" stale) "")))))
+      (when stale (format "  (%s)" stale))))))
 
 (defun contexture-dashboard--button (name label action help)
   "Return a button that shows LABEL and calls ACTION, a command.
@@ -222,41 +216,36 @@ NAME tells it apart from others; HELP says what it does."
 
 (defun contexture-dashboard--managers (items session)
   "Return the names of the contexts that hold ITEMS, by default SESSION's own."
-  (mapconcat #'contexture-dashboard--manager
-             (or (delete-dups
-                  (delq nil (contexture--pluck :manager items)))
+  (mapconcat (lambda (name)
+               (if (string-prefix-p "*session " name) "the session's own context"
+                 (contexture--label name)))
+             (or (delete-dups (delq nil (contexture--pluck :manager items)))
                  (list (plist-get session :manager)))
              " and "))
 
-(defun contexture-dashboard--manager (name)
-  "Return a name for the context NAME of a session."
-  (if (string-prefix-p "*session " name) "the session's own context"
-    (contexture--label name)))
-
 (defun contexture-dashboard--whereabouts (stats)
   "Return a phrase that says where the messages counted in STATS are."
-  (let ((parts (cl-loop for (number . words)
-                        in `((,(plist-get stats :pruned) . "pruned")
-                             (,(plist-get stats :summarized) . "in a summary")
-                             (,(contexture-dashboard--rolled-back stats) . "rolled back")
-                             (,(plist-get stats :pinned) . "pinned"))
-                        when (> (or number 0) 0)
-                        collect (format "%s %s" (contexture--number number)
-                                        words))))
-    (if (eql (plist-get stats :items) (plist-get stats :log))
-        (string-join (cons "all in view" parts) ", ")
-      (string-join (cons "in view" parts) ", "))))
+  (let* ((rolled-back (apply #'- (plist-get stats :log)
+                             (mapcar (lambda (key) (or (plist-get stats key) 0))
+                                     '(:items :pruned :summarized))))
+         (parts (cl-loop for (number . words)
+                         in `((,(plist-get stats :pruned) . "pruned")
+                              (,(plist-get stats :summarized) . "in a summary")
+                              (,rolled-back . "rolled back")
+                              (,(plist-get stats :pinned) . "pinned"))
+                         when (> (or number 0) 0)
+                         collect (format "%s %s" (contexture--number number)
+                                         words))))
+    (string-join (cons (if (eql (plist-get stats :items) (plist-get stats :log))
+                           "all in view"
+                         "in view")
+                       parts)
+                 ", ")))
 
-(defun contexture-dashboard--rolled-back (stats)
-  "Return the number of messages in STATS that are not in the conversation."
-  (apply #'- (plist-get stats :log)
-         (mapcar (lambda (key) (or (plist-get stats key) 0))
-                 '(:items :pruned :summarized))))
-
-(defun contexture-dashboard--row (name value more)
+(defun contexture-dashboard--row (name value &optional more)
   "Return a line that shows NAME with VALUE, and the phrase MORE."
   (concat (propertize (format "%-11s" name) 'face 'bold)
-          (string-join (delete "" (list value (propertize more 'face 'shadow))) "  ")
+          (string-join (delete "" (list value (propertize (or more "") 'face 'shadow))) "  ")
           "\n"))
 
 ;;;; How full it is
@@ -283,34 +272,29 @@ Without a known limit there is no bar."
                                 (contexture--number (plist-get count :max-tokens))))
                    (and count (not (plist-get count :exact)) "estimated")))
        ", "))
-     (if limit
-         (contexture-dashboard--row
-          "Used" (concat (contexture-dashboard--bar percent face)
-                         (propertize (format " %.1f %%" percent) 'face face))
-          "")
-       ""))))
+     (when limit
+       (contexture-dashboard--row
+        "Used" (concat (contexture-dashboard--bar percent face)
+                       (propertize (format " %.1f %%" percent) 'face face)))))))
 
 (defun contexture-dashboard--warning (stats)
   "Return a warning if STATS say that the window is nearly full.
 If nobody knows the model, name the limit that is assumed."
-  (cond ((not (plist-get stats :needs-pruning)) "")
-        ((plist-get stats :model-known)
-         (propertize (format "\n! More than 80 %% is used by the whole history (%s of %s \
+  (if (not (plist-get stats :needs-pruning)) ""
+    (propertize (format (if (plist-get stats :model-known)
+                            "\n! More than 80 %% is used by the whole history (%s of %s \
 tokens): prune or\n  summarize before the model's window is full.\n"
-                             (contexture--number (plist-get stats :tokens))
-                             (contexture--number (plist-get stats :limit)))
-                     'face 'contexture-session-warning))
-        (t (propertize (format "\n! The history has %s tokens, more than 80 %% of %s, the \
+                          "\n! The history has %s tokens, more than 80 %% of %s, the \
 limit assumed because\n  the model is unknown: prune or summarize the history, or choose \
-the model (C).\n"
-                               (contexture--number (plist-get stats :tokens))
-                               (contexture--number (plist-get stats :limit)))
-                       'face 'contexture-session-warning))))
+the model (C).\n")
+                        (contexture--number (plist-get stats :tokens))
+                        (contexture--number (plist-get stats :limit)))
+                'face 'contexture-session-warning)))
 
 (defun contexture-dashboard--bar (percent face)
   "Return a bar in FACE that is filled to PERCENT percent.
 It is drawn with letters where the display has no block characters."
-  (let* ((width contexture-dashboard--bar-width)
+  (let* ((width 40)
          (filled (min width (max (if (> percent 0) 1 0)
                                  (round (* width (/ percent 100.0))))))
          (blocks (char-displayable-p ?█)))
@@ -412,9 +396,11 @@ It is drawn with letters where the display has no block characters."
   (let* ((name (plist-get section :section))
          (parts (if (eq name :context-items)
                     (mapcar #'contexture-dashboard--item-part items)
-                  (cl-remove-if-not (lambda (part) (eq name (plist-get part :section)))
-                                    (plist-get report :parts))))
-         (largest (contexture-dashboard--largest parts))
+                  (contexture-dashboard--parts name report)))
+         (chosen (seq-take (cl-sort (copy-sequence parts) #'>
+                                    :key (lambda (part) (plist-get part :before)))
+                           5))
+         (largest (cl-remove-if-not (lambda (part) (memq part chosen)) parts))
          (rest (- (length parts) (length largest))))
     (concat
      (contexture-dashboard--counts
@@ -426,24 +412,20 @@ It is drawn with letters where the display has no block characters."
                      4 (plist-get part :what) (plist-get part :before)
                      (plist-get part :after) (plist-get part :reason)))
                   largest ""))
-     (if (> rest 0)
-         (propertize (format "    and %s\n" (contexture--count rest "smaller one"))
-                     'face 'shadow)
-       ""))))
+     (when (> rest 0)
+       (propertize (format "    and %s\n" (contexture--count rest "smaller one"))
+                   'face 'shadow)))))
+
+(defun contexture-dashboard--parts (name report)
+  "Return the parts of REPORT that belong to its section NAME."
+  (cl-remove-if-not (lambda (part) (eq name (plist-get part :section)))
+                    (plist-get report :parts)))
 
 (defun contexture-dashboard--item-part (item)
   "Return ITEM of a context in the form of a part of a window."
   (list :what (contexture--description (plist-get item :metadata))
         :before (or (plist-get item :tokens) 0)
         :reason (if (plist-get item :pinned) "an item, pinned" "an item")))
-
-(defun contexture-dashboard--largest (parts)
-  "Return the largest of PARTS, in the order of PARTS."
-  (let ((chosen (seq-take
-                 (sort (copy-sequence parts)
-                       (lambda (a b) (> (plist-get a :before) (plist-get b :before))))
-                 contexture-dashboard--parts)))
-    (cl-remove-if-not (lambda (part) (memq part chosen)) parts)))
 
 (defun contexture-dashboard--counts (indent name before after reason)
   "Return a line that shows NAME, indented by INDENT, with its tokens.
@@ -455,7 +437,7 @@ REASON."
                   (cond ((null after) "")
                         ((= after 0) "-")
                         (t (contexture--number after))))
-          (if (string-empty-p reason) ""
+          (unless (string-empty-p reason)
             (concat "  " (propertize reason 'face 'shadow)))
           "\n"))
 
@@ -478,9 +460,8 @@ REASON."
                         (contexture-session--time (plist-get checkpoint :created))
                         (plist-get checkpoint :message)))))
     (seq-take (reverse checkpoints) 8) "")
-   (if (nthcdr 8 checkpoints)
-       (propertize (format "  and %d older\n" (- (length checkpoints) 8)) 'face 'shadow)
-     "")))
+   (when (nthcdr 8 checkpoints)
+     (propertize (format "  and %d older\n" (- (length checkpoints) 8)) 'face 'shadow))))
 
 (defun contexture-dashboard--managing (data)
   "Return the section on the notes in DATA, or \"\" if there are none."
@@ -545,19 +526,16 @@ It is empty if no agent has ever connected."
     (if (not (or sessions connected waiting)) ""
       (concat
        (contexture-dashboard--heading "Agents")
-       (if connected
-           (format "  Connected: %s\n"
-                   (mapconcat #'contexture-dashboard--connected-agent connected ", "))
-         "")
-       (if waiting
-           (format "  With the next prompt: %s\n"
-                   (contexture--count (length waiting) "item"))
-         "")
-       (if sessions
-           (propertize (format "  %-12s %-16s %-16s %-16s %6s %8s\n" "Agent" "Session"
-                               "Project" "Given" "Items" "Tokens")
-                       'face 'shadow)
-         "")
+       (when connected
+         (format "  Connected: %s\n"
+                 (mapconcat #'contexture-dashboard--connected-agent connected ", ")))
+       (when waiting
+         (format "  With the next prompt: %s\n"
+                 (contexture--count (length waiting) "item")))
+       (when sessions
+         (propertize (format "  %-12s %-16s %-16s %-16s %6s %8s\n" "Agent" "Session"
+                             "Project" "Given" "Items" "Tokens")
+                     'face 'shadow))
        (mapconcat #'contexture-dashboard--agent-session sessions "")))))
 
 (defun contexture-dashboard--connected-agent (agent)
@@ -565,8 +543,8 @@ It is empty if no agent has ever connected."
   (let ((version (plist-get agent :version))
         (project (plist-get agent :project)))
     (concat (plist-get agent :name)
-            (if (equal version "") "" (concat " " version))
-            (if (equal project "") ""
+            (unless (equal version "") (concat " " version))
+            (unless (equal project "")
               (format " (%s)" (contexture-dashboard--folder project))))))
 
 (defun contexture-dashboard--agent-session (session)
@@ -725,12 +703,11 @@ that session."
   (remove-hook 'contexture-connected-hook #'contexture-dashboard--connected)
   (remove-hook 'contexture-disconnected-hook #'contexture-dashboard--disconnected)
   (remove-hook 'window-state-change-hook #'contexture-dashboard--windows-changed)
-  (when-let* ((buffer (get-buffer contexture-dashboard-buffer)))
-    (with-current-buffer buffer
-      (contexture-count--unfollow buffer)
-      (when contexture-dashboard--timer
-        (cancel-timer contexture-dashboard--timer)
-        (setq contexture-dashboard--timer nil)))))
+  (contexture--with-live-buffer (get-buffer contexture-dashboard-buffer)
+    (contexture-count--unfollow (current-buffer))
+    (when contexture-dashboard--timer
+      (cancel-timer contexture-dashboard--timer)
+      (setq contexture-dashboard--timer nil))))
 
 (defun contexture-dashboard--following-p ()
   "Return non-nil if the dashboard follows changes."
@@ -798,7 +775,9 @@ During an update, or just after it, a change is only noted."
   (cond (contexture-dashboard--updating
          (setq contexture-dashboard--updating 'again))
         (contexture-dashboard--timer)
-        ((contexture-dashboard--early-p)
+        ((and contexture-dashboard--updated
+              (< 0 (- (float-time) contexture-dashboard--updated)
+                 contexture-dashboard--pause))
          (setq contexture-dashboard--timer
                (run-at-time contexture-dashboard--pause nil
                             #'contexture-dashboard--pause-over (current-buffer))))
@@ -808,12 +787,6 @@ During an update, or just after it, a change is only noted."
          (unless contexture-dashboard--data
            (contexture-dashboard--draw))
          (contexture-dashboard--ask-session (current-buffer)))))
-
-(defun contexture-dashboard--early-p ()
-  "Return non-nil if the last update began a moment ago."
-  (and contexture-dashboard--updated
-       (< 0 (- (float-time) contexture-dashboard--updated)
-          contexture-dashboard--pause)))
 
 (defun contexture-dashboard--pause-over (buffer)
   "Update BUFFER now that its pause is over."
@@ -900,15 +873,13 @@ During an update, or just after it, a change is only noted."
           contexture-dashboard--stale nil)
     (unless contexture-dashboard--fixed
       (setq contexture-session--shown (plist-get (plist-get data :session) :id)))
-    (contexture-dashboard--count (plist-get (plist-get data :session) :id))
+    (let ((id (plist-get (plist-get data :session) :id)))
+      ;; What it would send is counted while the dashboard is shown.
+      (if (and id (contexture-dashboard--following-p))
+          (contexture-count--follow id (current-buffer) #'contexture-dashboard--draw)
+        (contexture-count--unfollow (current-buffer))))
     (contexture-dashboard--draw)
     (contexture-dashboard--settle)))
-
-(defun contexture-dashboard--count (id)
-  "Have what the session ID would send counted while the dashboard is shown."
-  (if (and id (contexture-dashboard--following-p))
-      (contexture-count--follow id (current-buffer) #'contexture-dashboard--draw)
-    (contexture-count--unfollow (current-buffer))))
 
 (defun contexture-dashboard--fail (buffer problem)
   "Show in BUFFER that PROBLEM prevented its update."
@@ -1009,9 +980,6 @@ CHECKPOINT, an id, is the default."
 (defconst contexture-explain-buffer "*contexture: explain*"
   "Name of the buffer that shows why a window is as it is.")
 
-(defconst contexture-explain--most 200
-  "Maximum number of messages of one line that are shown with their text.")
-
 (defvar-local contexture-explain--back 1
   "Number of the window that is shown; 1 is the last one.")
 
@@ -1098,7 +1066,11 @@ started; ask something first"))
           contexture-session--shown session
           header-line-format
           (contexture-session--header
-           (format "%s of session %s, %s" (contexture-explain--which back)
+           (format "%s of session %s, %s"
+                   (pcase back
+                     (1 "The last window")
+                     (2 "The window before the last")
+                     (_ (format "The window %d before the last" (1- back))))
                    (plist-get report :session)
                    (contexture-session--time (plist-get report :at)))))
     (contexture-dashboard--replace
@@ -1109,46 +1081,33 @@ started; ask something first"))
                               (plist-get report :sections)))
                 ""))))
 
-(defun contexture-explain--which (back)
-  "Return the name of the window BACK."
-  (pcase back
-    (1 "The last window")
-    (2 "The window before the last")
-    (_ (format "The window %d before the last" (1- back)))))
-
 ;;;; The report
 
 (defun contexture-explain--summary (report)
   "Return the summary of the window of REPORT."
   (concat
-   (contexture-explain--row
+   (contexture-dashboard--row
     "Tokens" (format "%s of %s allowed, %s were offered%s"
                      (contexture--number (plist-get report :tokens-after))
                      (contexture--number (plist-get report :max-tokens))
                      (contexture--number (plist-get report :tokens-before))
                      (if (plist-get report :exact) "" " (estimated)")))
-   (contexture-explain--row
+   (contexture-dashboard--row
     "Chosen by" (format "%s%s" (contexture--name (plist-get report :strategy))
                         (if-let* ((phase (plist-get report :phase)))
                             (format ", for the phase %s" (contexture--name phase))
                           "")))
-   (contexture-explain--row
+   (contexture-dashboard--row
     "Stable" (contexture-explain--stable (plist-get report :stable)))
-   (if-let* ((missing (plist-get report :missing)))
-       (contexture-explain--row
-        "Missing" (format "%s, which the phase requires"
-                          (mapconcat #'contexture--name missing ", ")))
-     "")
-   (contexture-explain--row "Left out" (contexture-explain--first-out report))
-   (if-let* ((items (contexture-explain--items report)))
-       (contexture-explain--row "Items" items)
-     "")
+   (when-let* ((missing (plist-get report :missing)))
+     (contexture-dashboard--row
+      "Missing" (format "%s, which the phase requires"
+                        (mapconcat #'contexture--name missing ", "))))
+   (contexture-dashboard--row "Left out" (contexture-explain--first-out report))
+   (when-let* ((items (contexture-explain--items report)))
+     (contexture-dashboard--row "Items" items))
    (propertize (format "\n  %-18s %13s %11s  %s\n" "Part" "Tokens" "Score" "Why")
                'face 'shadow)))
-
-(defun contexture-explain--row (name text)
-  "Return a line with TEXT under NAME."
-  (concat (propertize (format "%-11s" name) 'face 'bold) text "\n"))
 
 (defun contexture-explain--stable (stable)
   "Return a phrase for STABLE, the start that a window shares with the last one."
@@ -1172,14 +1131,13 @@ If the strategy scores, the parts with the lowest scores come first."
                                 (plist-get report :parts)))
          (score (lambda (part) (or (plist-get part :lowest-score) 0)))
          (sorted (cl-stable-sort (copy-sequence out) #'< :key score))
-         (units (apply #'+ (mapcar (lambda (part) (or (plist-get part :units) 1)) out))))
+         (units (cl-loop for part in out sum (or (plist-get part :units) 1))))
     (if (null out) "nothing"
       (format "%s; first %s%s" (contexture--count units "part")
               (mapconcat (lambda (part)
                            (concat (plist-get part :what)
-                                   (if-let* ((lowest (plist-get part :lowest-score)))
-                                       (format " (%s)" (contexture-explain--score lowest))
-                                     "")))
+                                   (when-let* ((lowest (plist-get part :lowest-score)))
+                                     (format " (%s)" (contexture-explain--score lowest)))))
                          (seq-take sorted 3) ", ")
               (if (nthcdr 3 sorted) ", ..." "")))))
 
@@ -1208,23 +1166,26 @@ If the strategy scores, the parts with the lowest scores come first."
       (contexture--name name)
       (contexture-session--many-of (plist-get section :before) (plist-get section :after)))
      (mapconcat #'contexture-explain--line
-                (cl-remove-if-not (lambda (part) (eq name (plist-get part :section)))
-                                  (plist-get report :parts))
-                ""))))
+                (contexture-dashboard--parts name report) ""))))
 
 (defun contexture-explain--line (part)
   "Return the line of PART, neighbours with the same outcome."
-  (propertize
-   (concat (contexture-explain--mark part) " "
-           (contexture-session--fit (plist-get part :what) 18) " "
-           (format "%13s " (contexture-explain--tokens part))
-           (propertize (format "%11s  " (contexture-explain--scores part))
-                       'face 'shadow)
-           (plist-get part :reason)
-           "\n")
-   'contexture-explain-part part
-   'mouse-face 'highlight
-   'help-echo "TAB: open it; RET: show its text"))
+  (let ((scores (delq nil (list (plist-get part :lowest-score)
+                                (plist-get part :highest-score)))))
+    (propertize
+     (concat (contexture-explain--mark part) " "
+             (contexture-session--fit (plist-get part :what) 18) " "
+             (format "%13s " (contexture-explain--tokens part))
+             (propertize (format "%11s  "
+                                 (string-join (delete-dups (mapcar #'contexture-explain--score
+                                                                   scores))
+                                              "–"))
+                         'face 'shadow)
+             (plist-get part :reason)
+             "\n")
+     'contexture-explain-part part
+     'mouse-face 'highlight
+     'help-echo "TAB: open it; RET: show its text")))
 
 (defun contexture-explain--mark (part)
   "Return the mark for the outcome of PART."
@@ -1241,14 +1202,6 @@ If the strategy scores, the parts with the lowest scores come first."
         (contexture--number before)
       (format "%s → %s" (contexture--number before)
               (contexture--number after)))))
-
-(defun contexture-explain--scores (part)
-  "Return the scores of PART, or the empty string if there are none."
-  (if (null (plist-get part :lowest-score)) ""
-    (let ((lowest (contexture-explain--score (plist-get part :lowest-score)))
-          (highest (contexture-explain--score (plist-get part :highest-score))))
-      (if (equal lowest highest) lowest
-        (concat lowest "–" highest)))))
 
 ;;;; Moving
 
@@ -1348,32 +1301,24 @@ Return nil if that line is not open."
   "Fetch the messages of PART and their scores; show them below its line."
   (let* ((buffer (current-buffer))
          (report (nth (1- contexture-explain--back) contexture-explain--reports))
-         (session (contexture--plist :session (plist-get report :session))))
+         (session (contexture--plist :session (plist-get report :session)))
+         (messages (contexture-explain--messages part))
+         (keys '(:at :strategy :max-tokens :tokens-before :tokens-after :sections)))
+    (when (> (or (plist-get part :units) 1) 200)
+      ;; So many texts would be too much to read.
+      (setq messages (list :ids (list (plist-get messages :from)))))
     (contexture-session--call
      'explain-window (append session (list :limit contexture-explain--back :explain t))
-     (lambda (whole)
-       (let ((units (contexture-explain--units
-                     part report (cl-find-if
-                                  (lambda (it) (contexture-explain--same-p it report))
-                                  whole))))
+     (lambda (reports)
+       (let* ((same (lambda (it) (cl-every (lambda (key) (equal (plist-get it key)
+                                                                (plist-get report key)))
+                                           keys)))
+              (units (contexture-explain--units part report (cl-find-if same reports))))
          (contexture-session--call
-          'get-messages
-          (append session '(:view :log) (contexture-explain--first-messages part))
+          'get-messages (append session '(:view :log) messages)
           (lambda (messages)
             (contexture--with-live-buffer buffer
               (contexture-explain--insert part units messages)))))))))
-
-(defun contexture-explain--first-messages (part)
-  "Return parameters that choose the messages of PART; if too many, the first."
-  (let ((params (contexture-explain--messages part)))
-    (if (> (or (plist-get part :units) 1) contexture-explain--most)
-        (list :ids (list (plist-get params :from)))
-      params)))
-
-(defun contexture-explain--same-p (a b)
-  "Return non-nil if A and B are reports of the same window."
-  (cl-every (lambda (key) (equal (plist-get a key) (plist-get b key)))
-            '(:at :strategy :max-tokens :tokens-before :tokens-after :sections)))
 
 (defun contexture-explain--units (part report whole)
   "Return the parts of WHOLE, the full form of REPORT, that PART stands for.
@@ -1411,15 +1356,19 @@ KNOWN is a hash table from ids to messages."
     "    " (contexture-explain--mark unit) " "
     (contexture-session--fit (plist-get unit :what) 14) " "
     (format "%13s\n" (contexture-explain--tokens unit))
-    (contexture-explain--score-parts (plist-get unit :score))
+    (when-let* ((score (plist-get unit :score)))
+      (format "      score %.3g = %s\n" (plist-get score :total)
+              (mapconcat (pcase-lambda (`(,name ,value))
+                           (format "%s %.3g" (contexture--name name) value))
+                         (seq-partition (plist-get score :parts) 2)
+                         " + ")))
     (mapconcat
      (lambda (id)
-       (if-let* ((message (gethash id known)))
-           (format "      %s: %s\n"
-                   (propertize (contexture--name (plist-get message :role))
-                               'face 'contexture-session-role)
-                   (contexture-explain--words message))
-         ""))
+       (when-let* ((message (gethash id known)))
+         (format "      %s: %s\n"
+                 (propertize (contexture--name (plist-get message :role))
+                             'face 'contexture-session-role)
+                 (contexture-explain--words message))))
      (plist-get unit :ids) ""))
    'contexture-explain-part unit
    'mouse-face 'highlight))
@@ -1437,15 +1386,6 @@ KNOWN is a hash table from ids to messages."
                      (plist-get message :tool-calls) " ")
         text))
      72 nil nil t)))
-
-(defun contexture-explain--score-parts (score)
-  "Return SCORE with its parts, as text."
-  (if (null score) ""
-    (format "      score %.3g = %s\n" (plist-get score :total)
-            (mapconcat (pcase-lambda (`(,name ,value))
-                         (format "%s %.3g" (contexture--name name) value))
-                       (seq-partition (plist-get score :parts) 2)
-                       " + "))))
 
 (provide 'contexture-dashboard)
 ;;; contexture-dashboard.el ends here
