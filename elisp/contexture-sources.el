@@ -57,7 +57,8 @@
 (declare-function xref-location-group "xref" (location))
 (declare-function xref-location-line "xref" (location))
 (declare-function xref-location-marker "xref" (location))
-(declare-function xref-matches-in-files "xref" (regexp files))
+(declare-function xref-make "xref" (summary location))
+(declare-function xref-make-file-location "xref" (file line column))
 (defvar compilation-skip-threshold)
 (defvar flymake-mode)
 (defvar vc-git-program)
@@ -957,17 +958,50 @@ Python's entries are \"helper (def)\" and \"Big (class)...\", and
   "Return a marker where a file of the project defines NAME, or nil.
 This finds what no backend knows: without a tags table or a language
 server, and in files that are neither open nor loaded."
+  (when-let* ((root (contexture--project-root))
+              (found (contexture-symbol--grep name (project-files (project-current)))))
+    (contexture-symbol--marker (contexture-symbol--choose found))))
+
+(defun contexture-symbol--grep (name files)
+  "Return an xref item for each line of FILES that defines NAME.
+Another process reads the files.  Timers and other processes run
+meanwhile, and quitting ends the search."
   (require 'xref)
   (require 'contexture-code)
-  (when-let* ((root (contexture--project-root))
-              (matches (ignore-errors
-                         (xref-matches-in-files (regexp-quote name)
-                                                (project-files (project-current)))))
-              (found (cl-remove-if-not
-                      (lambda (match)
-                        (contexture-defun--defines-p (xref-item-summary match) name))
-                      matches)))
-    (contexture-symbol--marker (contexture-symbol--choose found))))
+  (let* ((unread "")
+         (lines nil)
+         (process (make-process
+                   :name "contexture grep" :noquery t :connection-type 'pipe
+                   :command (list "xargs" "-0" "grep" "-snHIF" "--null" "-e" name)
+                   :filter (lambda (_ text)
+                             (let ((parts (split-string (concat unread text) "\n")))
+                               (setq unread (car (last parts))
+                                     lines (nconc lines (butlast parts)))))
+                   :sentinel #'ignore))
+         (message-log-max nil))
+    (contexture--message "Looking for %s in %s of the project (%s stops)" name
+                         (contexture--count (length files) "file")
+                         (substitute-command-keys "\\[keyboard-quit]"))
+    (unwind-protect
+        (progn
+          (process-send-string process (mapconcat #'expand-file-name files "\0"))
+          (process-send-eof process)
+          (while (accept-process-output process))
+          (cl-loop for line in lines
+                   for item = (contexture-symbol--match name line)
+                   when item collect item
+                   ;; Let a key that quits take effect between two lines.
+                   do (accept-process-output nil 0)))
+      (delete-process process)
+      (message nil))))
+
+(defun contexture-symbol--match (name line)
+  "Return an xref item if LINE, of the output of grep, defines NAME, else nil."
+  (pcase (split-string line "[\0]")
+    (`(,file ,(rx (let number (+ digit)) ":" (let text (* nonl))))
+     (when (contexture-defun--defines-p text name)
+       (xref-make text (xref-make-file-location file (string-to-number number)
+                                                (string-search name text)))))))
 
 (provide 'contexture-sources)
 ;;; contexture-sources.el ends here

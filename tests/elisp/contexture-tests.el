@@ -430,6 +430,24 @@
         (contexture-test-user-error "No definition" (contexture-add-symbol "total"))
         (should-not (find-buffer-visiting "lib/a.el"))))))
 
+(ert-deftest contexture-add-symbol-searches-files-without-blocking-emacs ()
+  (skip-unless (executable-find "mkfifo"))
+  (contexture-test-in-directory
+   (lambda ()
+     (let ((stuck (expand-file-name "stuck"))
+           said)
+       (call-process "mkfifo" nil nil nil stuck)
+       (cl-letf (((symbol-function 'message)
+                  (lambda (format &rest args)
+                    (when format (push (apply #'format format args) said)))))
+         ;; The time-out comes from a timer: Emacs runs it while grep waits.
+         (should (eq 'ended (with-timeout (0.3 'ended)
+                              (contexture-symbol--grep "total" (list stuck))))))
+       (should (string-match-p "\\`Looking for total in 1 file of the project" (car said)))
+       (should-not (cl-find-if (lambda (process)
+                                 (string-prefix-p "contexture grep" (process-name process)))
+                               (process-list)))))))
+
 (ert-deftest contexture-add-symbol-offers-the-one-at-point ()
   (contexture-tests--with-elisp
     (goto-char (point-max))
