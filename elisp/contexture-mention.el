@@ -743,19 +743,47 @@ project around this buffer.  Files on other machines are not looked up."
     (while (string-match regexp string from)
       (let* ((start (match-beginning 1))
              (quoted (match-string 2 string))
-             (name (or quoted (contexture-mention--strip (match-string 3 string))))
-             (end (if quoted (match-end 0) (+ start 1 (length name)))))
+             (end (match-end 0))
+             (name (or quoted
+                       ;; Punctuation at its end belongs to the sentence.
+                       (string-trim-right (match-string 3 string) "[.:!?]+"))))
+        (unless quoted (setq end (+ start 1 (length name))))
         (setq from (max (1+ start) end))
         (unless (string-empty-p name)
           (push `(,start ,end ,@(contexture-mention--target name root quoted))
                 mentions))))
     (nreverse mentions)))
 
-(defun contexture-mention--strip (name)
-  "Return NAME without the punctuation that belongs to the sentence."
-  (if (string-match "[.:!?]+\\'" name)
-      (substring name 0 (match-beginning 0))
-    name))
+(defvar-local contexture-mention--told nil
+  "Mentions in this buffer that the user was told match nothing.")
+
+(defun contexture-mention--tell-unknown (string)
+  "Say which mentions in STRING, which is about to be sent, match nothing.
+Each is named once in this buffer."
+  (when-let* ((unknown
+               (cl-loop for (start end . target) in (contexture-mention-in-string string)
+                        for mention = (substring string start end)
+                        unless (or (member mention contexture-mention--told)
+                                   (contexture-mention--known-p target))
+                        collect mention)))
+    (setq contexture-mention--told (append unknown contexture-mention--told))
+    (contexture--message "Contexture: no file, item or symbol matches %s; it is only text"
+                         (string-join (delete-dups unknown) ", "))))
+
+(defun contexture-mention--known-p (target)
+  "Return non-nil if TARGET, (KIND NAME . LINES) of a mention, is known here.
+So are items while the context is not known, and files on other machines."
+  (pcase target
+    (`(file ,file . ,_) (or (file-remote-p file) (file-exists-p file)))
+    (`(item ,id)
+     (pcase (gethash (contexture--known-context) contexture-mention--items)
+       (`(,_ known . ,items) (contexture--entry :id id items))
+       (_ t)))
+    (`(symbol ,name)
+     (or (when-let* ((symbol (intern-soft name)))
+           (or (fboundp symbol) (boundp symbol)))
+         (member name (contexture-mention--symbols))))
+    (_ t)))
 
 (defun contexture-mention--target (name root quoted)
   "Return (KIND TARGET . LINES) for NAME, relative to ROOT.

@@ -81,6 +81,7 @@
 (autoload 'contexture-lisp-connected-p "contexture-lisp")
 (autoload 'contexture-mention-at-point "contexture-mention")
 (autoload 'contexture-mention-in-string "contexture-mention")
+(autoload 'contexture-mention--tell-unknown "contexture-mention")
 (autoload 'contexture-live--added "contexture-marks")
 (autoload 'contexture-live--captured "contexture-marks")
 (autoload 'contexture-live--connected "contexture-marks")

@@ -273,6 +273,21 @@
     (should (equal (contexture-mention-in-string "@main.rs" "src")
                    `((0 8 file ,(expand-file-name "src/main.rs")))))))
 
+(ert-deftest contexture-mention-tells-once-what-matches-nothing ()
+  (contexture-mention-tests--in-project
+    (let ((said (lambda (text)
+                  (cl-letf* ((messages nil)
+                             ((symbol-function 'message)
+                              (lambda (format &rest args)
+                                (push (apply #'format format args) messages))))
+                    (contexture-mention--tell-unknown text)
+                    messages))))
+      (should-not (funcall said "See @src/main.rs, @src, @car and me@nowhere.de"))
+      (should (equal (funcall said "What do @no-such-name and @\"not there\" do, @no-such-name?")
+                     (list (concat "Contexture: no file, item or symbol matches @no-such-name, "
+                                   "@\"not there\"; it is only text"))))
+      (should-not (funcall said "And @no-such-name again?")))))
+
 (ert-deftest contexture-mention-looks-at-no-other-machine ()
   (cl-letf* ((refusing (lambda (look)
                          ;; Emacs itself looks at files here when it compiles.
