@@ -21,7 +21,6 @@
 (eval-when-compile (require 'subr-x))
 
 (declare-function contexture-repl--trust-changed "contexture-repl" (project))
-(declare-function project-root "project" (project))
 (declare-function auth-source-search "auth-source" (&rest spec))
 (declare-function auth-source-forget+ "auth-source" (&rest spec))
 (declare-function custom-file "cus-edit" (&optional no-error))
@@ -33,7 +32,6 @@
 (defvar contexture-repl--session)
 (defvar contexture-gptel-mode)
 (defvar contexture-mode)
-(defvar jsonrpc-default-request-timeout)
 (defvar url-http-response-status)
 (defvar url-http-end-of-headers)
 
@@ -84,7 +82,11 @@ Cargo."
           ((y-or-n-p (format "Download %s, check it, and install it as %s? "
                              (contexture-install--address system)
                              (abbreviate-file-name contexture-install--place)))
-           (contexture-install--fetch system checksum)))))
+           (contexture-install--stop)
+           (contexture--message "Downloading Contexture's server…")
+           (setq contexture-install--download
+                 (url-retrieve (contexture-install--address system)
+                               #'contexture-install--fetched (list checksum) t t))))))
 
 (defun contexture-install--system (configuration)
   "Return the name of the system that CONFIGURATION describes, or nil."
@@ -98,14 +100,6 @@ Cargo."
 
 ;;;; Downloading
 
-(defun contexture-install--fetch (system checksum)
-  "Download the program for SYSTEM; install it if it has CHECKSUM."
-  (contexture-install--stop)
-  (contexture--message "Downloading Contexture's server…")
-  (setq contexture-install--download
-        (url-retrieve (contexture-install--address system)
-                      #'contexture-install--fetched (list checksum) t t)))
-
 (defun contexture-install--stop ()
   "Stop the download that is under way, if there is one."
   (when (buffer-live-p contexture-install--download)
@@ -118,9 +112,8 @@ Cargo."
 (defun contexture-install--fetched (status checksum)
   "Install what this buffer has if it has CHECKSUM.
 STATUS is that of `url-retrieve'."
-  (let ((problem (contexture-install--problem status checksum)))
-    (unless problem
-      (setq problem (contexture-install--write (contexture-install--body) (point-max))))
+  (let ((problem (or (contexture-install--problem status checksum)
+                     (contexture-install--write (contexture-install--body) (point-max)))))
     (contexture-install--stop)
     (if problem
         (contexture-install--fail problem)
@@ -381,8 +374,7 @@ USER nil means any user."
 (defun contexture-provider--go-on ()
   "Call the functions that waited for keys, in order.
 Report an error in one and go on with the others."
-  (dolist (function (nreverse (prog1 contexture-provider--waiting
-                                (setq contexture-provider--waiting nil))))
+  (dolist (function (nreverse (cl-shiftf contexture-provider--waiting nil)))
     (condition-case problem
         (funcall function)
       (error (contexture--message "Contexture: %s" (contexture--problem-text problem))))))
@@ -429,7 +421,11 @@ key, never for the key itself.  This adds SETTINGS to
           (append (cl-remove name contexture-providers :key #'car :test #'equal)
                   (list entry)))
     (when save (customize-save-variable 'contexture-providers contexture-providers))
-    (contexture-provider--forget-key (contexture-provider--place entry))
+    ;; Let the key be looked up again.
+    (when-let* ((place (contexture-provider--place entry)))
+      (require 'auth-source)
+      (remhash place contexture-provider--secrets)
+      (auth-source-forget+ :host (car place)))
     (setf (alist-get name contexture-provider--awaited nil nil #'equal)
           (concat (format "(model %s)" (plist-get settings :model))
                   (if (and save (null (custom-file t)))
@@ -438,14 +434,6 @@ key, never for the key itself.  This adds SETTINGS to
     (if (contexture-running-p)
         (contexture-provider--tell contexture--connection entry)
       (contexture-request-async 'ping))))
-
-(defun contexture-provider--forget-key (place)
-  "Forget the key at PLACE, which may be nil, so that it is looked up again.
-Also clear what auth-source remembers about the host of PLACE."
-  (when place
-    (require 'auth-source)
-    (remhash place contexture-provider--secrets)
-    (auth-source-forget+ :host (car place))))
 
 (defun contexture-provider--read ()
   "Ask for a provider; return a list of its name, its settings, and SAVE."
@@ -505,25 +493,33 @@ No history keeps the answer, which may be the key by mistake."
 
 (defun contexture-doctor--check-models (then)
   "Check all models, and call THEN with the findings."
+  (contexture-doctor--ask then "Models are" 'list-providers
+                          '(warn "The server does not list its models")
+                          (lambda (providers)
+                            (contexture-doctor--ask-models providers then))))
+
+(defun contexture-doctor--ask (then subject method refused function)
+  "Call FUNCTION with the result of METHOD, a list.
+If there is none, call THEN with the finding REFUSED, completed by the
+reason, or with one that SUBJECT is checked later."
   (if (or (not (contexture-running-p)) (bound-and-true-p contexture-doctor--address))
-      (funcall then (list (list 'note "Models are checked once Emacs is connected")))
+      (funcall then `((note ,(concat subject " checked once Emacs is connected"))))
     (contexture--probe-call
-     'list-providers nil contexture-doctor-timeout
-     (lambda (outcome providers)
+     method nil contexture-doctor-timeout
+     (lambda (outcome value)
        (if (eq outcome 'answered)
-           (contexture-doctor--ask-models providers then)
-         (funcall then (list (list 'warn "The server does not list its models"
-                                   (and (stringp providers) providers)))))))))
+           (funcall function value)
+         (funcall then `((,@refused ,(and (stringp value) value)))))))))
 
 (defun contexture-doctor--ask-models (providers then)
   "Ask each of PROVIDERS for its models, and call THEN with the findings."
   (let* ((left (length providers))
          (found (make-vector left nil))
          (end (lambda ()
-                (funcall then (append (contexture-doctor--untold)
-                                      (append found nil)
-                                      (unless providers
-                                        (list (contexture-doctor--no-provider))))))))
+                (funcall then `(,@(contexture-doctor--untold)
+                                ,@(append found nil)
+                                ,@(unless providers
+                                    (list (contexture-doctor--no-provider))))))))
     (if (= left 0) (funcall end)
       (dotimes (place left)
         (let ((provider (nth place providers)))
@@ -566,18 +562,14 @@ No history keeps the answer, which may be the key by mistake."
 
 (defun contexture-doctor--judge-state (info)
   "Return findings from INFO on writing the state and on backups."
-  (let ((why (plist-get info :read-only))
-        (backup (plist-get info :backup)))
-    (delq nil
-          (list
-           (and why
-                (list 'fail (format "Changes cannot be saved now: %s" why)
-                      "Make room on the disk, or make the state folder writable; then repeat
-the change.  You need not restart anything."))
-           (and backup
-                (list 'ok (format "The last backup is from %s: %s"
-                                  (format-time-string "%F %R" (plist-get backup :at))
-                                  (abbreviate-file-name (plist-get backup :path)))))))))
+  `(,@(when-let* ((why (plist-get info :read-only)))
+        `((fail ,(format "Changes cannot be saved now: %s" why)
+                "Make room on the disk, or make the state folder writable; then repeat
+the change.  You need not restart anything.")))
+    ,@(when-let* ((backup (plist-get info :backup)))
+        `((ok ,(format "The last backup is from %s: %s"
+                       (format-time-string "%F %R" (plist-get backup :at))
+                       (abbreviate-file-name (plist-get backup :path))))))))
 
 ;;; Trust the templates of a project
 
@@ -704,18 +696,13 @@ Trust them? " (contexture--visible (abbreviate-file-name project))))
 
 (defun contexture-doctor--check-trust (then)
   "Call THEN with the findings on trusted projects."
-  (if (or (not (contexture-running-p)) (bound-and-true-p contexture-doctor--address))
-      (funcall then (list (list 'note "Trust is checked once Emacs is connected")))
-    (contexture--probe-call
-     'list-trusted-projects nil contexture-doctor-timeout
-     (lambda (outcome projects)
-       (funcall then
-                (cond ((not (eq outcome 'answered))
-                       (list (list 'note "The server does not list trusted projects"
-                                   (and (stringp projects) projects))))
-                      ((null projects)
-                       (list (list 'ok "No project is trusted; templates of projects are not used")))
-                      (t (mapcar #'contexture-trust--finding projects))))))))
+  (contexture-doctor--ask
+   then "Trust is" 'list-trusted-projects
+   '(note "The server does not list trusted projects")
+   (lambda (projects)
+     (funcall then
+              (if projects (mapcar #'contexture-trust--finding projects)
+                '((ok "No project is trusted; templates of projects are not used")))))))
 
 (defun contexture-trust--finding (trusted)
   "Return the finding on TRUSTED, a project."
@@ -1089,10 +1076,8 @@ Emacs finds it."))))
   (let ((args contexture-server-args))
     (cond ((member "--ephemeral" args) nil)
           ((cadr (member "--state" args)))
-          ((cl-some (lambda (argument)
-                      (and (string-prefix-p "--state=" argument)
-                           (substring argument (length "--state="))))
-                    args))
+          ((when-let* ((argument (cl-find "--state=" args :test #'string-prefix-p)))
+             (string-remove-prefix "--state=" argument)))
           ((getenv "CONTEXTURE_STATE"))
           (t (contexture--usual-state-folder)))))
 
@@ -1130,7 +1115,7 @@ Emacs finds it."))))
                   (funcall then (contexture-doctor--judge-server
                                  target outcome value)))))
     (cond ((and (contexture-running-p) (not contexture-doctor--address))
-           (contexture--probe-connection contexture-doctor-timeout judge))
+           (contexture--probe-call 'server-info nil contexture-doctor-timeout judge))
           (wrong (funcall then (list wrong)))
           ((or (null target)
                (and (not (keywordp (car target))) (contexture-doctor--failed-p)))
@@ -1317,8 +1302,8 @@ A server on another machine needs the secret, which Emacs reads from %s."
     (if (not (contexture-running-p))
         (contexture-info--show (contexture-info--unconnected))
       (contexture-info--show "Asking the server...\n")
-      (contexture--probe-connection
-       contexture-doctor-timeout
+      (contexture--probe-call
+       'server-info nil contexture-doctor-timeout
        (lambda (outcome value)
          (if (eq outcome 'answered)
              (contexture-request-async
@@ -1385,7 +1370,9 @@ and sessions"
                               (plist-get (plist-get info :limits) :max-items)
                               "item")
                              contexture--max-items))
-      ("Contexts" . ,(contexture-info--sums managers)))))
+      ("Contexts" . ,(format "%d with %s" (length managers)
+                             (contexture--size (contexture--sum :count managers)
+                                               (contexture--sum :tokens managers)))))))
 
 (defun contexture-info--transport (pid)
   "Return a phrase for the connection to the server with process PID."
@@ -1406,24 +1393,17 @@ and sessions"
                             (alist-get 'etime (process-attributes pid)))))
     (format-seconds "%dd %hh %mm %z%ss" elapsed)))
 
-(defun contexture-info--sums (managers)
-  "Return a phrase for the total size of MANAGERS."
-  (format "%d with %s" (length managers)
-          (contexture--size (contexture--sum :count managers)
-                            (contexture--sum :tokens managers))))
-
 (defun contexture-info--managers (managers)
   "Return a table of MANAGERS, the newest first."
-  (let ((sorted (sort (copy-sequence managers)
-                      (lambda (a b) (> (or (plist-get a :newest) 0)
-                                       (or (plist-get b :newest) 0))))))
-    (mapconcat
-     (lambda (entry)
-       (format "%5d of %-4d %8d tokens  %s\n"
-               (plist-get entry :count) (plist-get entry :max-items)
-               (or (plist-get entry :tokens) 0)
-               (contexture--label (plist-get entry :manager))))
-     sorted "")))
+  (mapconcat
+   (lambda (entry)
+     (format "%5d of %-4d %8d tokens  %s\n"
+             (plist-get entry :count) (plist-get entry :max-items)
+             (or (plist-get entry :tokens) 0)
+             (contexture--label (plist-get entry :manager))))
+   (cl-sort (copy-sequence managers) #'>
+            :key (lambda (entry) (or (plist-get entry :newest) 0)))
+   ""))
 
 ;;; Set up coding agents
 
@@ -1447,14 +1427,9 @@ and sessions"
   (let* ((names (mapcar #'car contexture-setup--names))
          (project (when-let* ((project (project-current)))
                     (expand-file-name (project-root project))))
-         (choice (completing-read
-                  prompt
-                  (append names
-                          (and project
-                               (mapcar (lambda (name)
-                                         (concat name contexture-setup--here))
-                                       names)))
-                  nil t))
+         (here (and project (mapcar (lambda (name) (concat name contexture-setup--here))
+                                    names)))
+         (choice (completing-read prompt (append names here) nil t))
          (name (string-remove-suffix contexture-setup--here choice)))
     (when (string-empty-p choice)
       (user-error "No agent was chosen"))
@@ -1587,11 +1562,6 @@ PROCESS is nil if it did not answer in time."
                       (or (contexture--last-words process)
                           "it closed the connection without an answer"))))))
 
-(defun contexture--probe-connection (timeout function)
-  "Ask the server in use for `server-info', within TIMEOUT seconds.
-FUNCTION is called as the commentary above says."
-  (contexture--probe-call 'server-info nil timeout function))
-
 (defun contexture--probe-call (method params timeout function)
   "Call METHOD with PARAMS of the server in use, within TIMEOUT seconds.
 FUNCTION is called as the commentary above says, with the result
@@ -1624,8 +1594,10 @@ seconds.  BEGIN is called with PROCESS once it is open."
                      (cancel-timer timer)
                      (setq contexture--probes
                            (delq timer (delq process contexture--probes)))
-                     (contexture--later #'contexture--finish-probe
-                                        process ended end)))))
+                     (contexture--later
+                      (lambda ()
+                        (unwind-protect (funcall end (and ended process))
+                          (contexture--end-process process))))))))
     (set-process-filter process (lambda (process text)
                                   (when (funcall filter process text)
                                     (funcall finish t))))
@@ -1639,11 +1611,6 @@ seconds.  BEGIN is called with PROCESS once it is open."
     (setq contexture--probes (cons timer (cons process contexture--probes)))
     (when (and begin (memq (process-status process) '(run open)))
       (funcall begin process))))
-
-(defun contexture--finish-probe (process ended end)
-  "Call END with PROCESS, or with nil unless ENDED; then end PROCESS."
-  (unwind-protect (funcall end (and ended process))
-    (contexture--end-process process)))
 
 (defun contexture--target-name (target)
   "Return a name for the server at TARGET."

@@ -43,6 +43,9 @@ the context, and a message says so."
 (defvar contexture-gptel--told nil
   "Names of the empty contexts that the user was told about.")
 
+(defconst contexture-gptel--key "-x"
+  "Key of the context in gptel's menu.")
+
 ;;;###autoload
 (define-minor-mode contexture-gptel-mode
   "Send the context of the buffer with each request of gptel.
@@ -57,7 +60,10 @@ its chats show what the context has and when it was sent."
   :global t
   :group 'contexture
   (setq contexture-gptel--told nil)
-  (contexture-gptel--leave-menu)
+  (remove-hook 'after-load-functions #'contexture-gptel--join-menu)
+  (when (featurep 'gptel-transient)
+    (ignore-errors
+      (transient-remove-suffix 'gptel-menu contexture-gptel--key)))
   (if contexture-gptel-mode
       (contexture-gptel--turn-on)
     (remove-hook 'after-load-functions #'contexture-gptel--loaded)
@@ -98,9 +104,6 @@ get the context")))))
 (defvar-local contexture-gptel--sent nil
   "When the context was last sent from this buffer, as text.")
 
-(defconst contexture-gptel--key "-x"
-  "Key of the context in gptel's menu.")
-
 (defconst contexture-gptel--header '(:eval (concat "  " (contexture-gptel--describe)))
   "Part of a chat's header line.")
 
@@ -113,13 +116,6 @@ get the context")))))
       (transient-append-suffix 'gptel-menu '(0 1 -1)
         `(,contexture-gptel--key contexture-list
                                  :description contexture-gptel--describe)))))
-
-(defun contexture-gptel--leave-menu ()
-  "Show nothing in gptel's menu."
-  (remove-hook 'after-load-functions #'contexture-gptel--join-menu)
-  (when (featurep 'gptel-transient)
-    (ignore-errors
-      (transient-remove-suffix 'gptel-menu contexture-gptel--key))))
 
 (defun contexture-gptel--describe ()
   "Return what the context of this buffer has, and when it was sent."
@@ -193,21 +189,15 @@ the problem or nil."
              (lambda ()
                (when call
                  (setq context (contexture-current-context))
-                 (setcar asked (contexture-gptel--render context finish refused))))
+                 (setcar asked (contexture-request-async
+                                'render-items (contexture--render-params context)
+                                :success (lambda (rendered) (funcall finish rendered nil))
+                                :error refused))))
              refused))
           (setq timer (run-at-time contexture-gptel-timeout nil
                                    #'contexture-gptel--give-up
                                    (contexture-current-connection) asked finish)))
       (error (funcall finish nil (contexture--problem-text problem))))))
-
-(defun contexture-gptel--render (context finish refused)
-  "Ask for CONTEXT within the budget; return the id of the call.
-FINISH is called with the answer and nil, REFUSED with a problem."
-  (contexture-request-async
-   'render-items
-   (contexture--render-params context)
-   :success (lambda (rendered) (funcall finish rendered nil))
-   :error refused))
 
 (defun contexture-gptel--give-up (connection asked finish)
   "Forget the call of CONNECTION whose id is in the list ASKED.
@@ -229,7 +219,14 @@ context."
         (t
          (with-current-buffer prompt
            (contexture-gptel--insert (string-trim-right (plist-get rendered :text))))
-         (contexture-gptel--tell-sent manager rendered))))
+         (contexture--message "Contexture: sent the context of %s with gptel (%s, %s)"
+                              (contexture--label manager)
+                              (contexture--count
+                               (length (remq :dropped
+                                             (contexture--pluck
+                                              :fate (plist-get rendered :report))))
+                               "item")
+                              (contexture--rendered-size rendered)))))
 
 (defun contexture-gptel--tell-empty (manager)
   "Tell the user once that the context named MANAGER is empty."
@@ -242,17 +239,6 @@ context."
                          (gethash contexture--last-manager contexture--labels
                                   contexture--last-manager))
                ""))))
-
-(defun contexture-gptel--tell-sent (manager rendered)
-  "Tell the user that RENDERED, the context named MANAGER, is sent."
-  (contexture--message "Contexture: sent the context of %s with gptel (%s, %s)"
-                       (contexture--label manager)
-                       (contexture--count
-                        (cl-count :dropped (plist-get rendered :report)
-                                  :key (lambda (item) (plist-get item :fate))
-                                  :test-not #'eq)
-                        "item")
-                       (contexture--rendered-size rendered)))
 
 ;;;; Where in the request
 

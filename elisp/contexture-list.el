@@ -216,10 +216,9 @@ CONTEXT is a manager or layers.  Of several, it is the one shown last."
    (lambda (buffer)
      (when (eq (buffer-local-value 'major-mode buffer) 'contexture-repl-mode)
        (let ((session (buffer-local-value 'contexture-repl--session buffer))
-             (managers (contexture--managers
-                        (buffer-local-value 'contexture-manager buffer))))
+             (managers (ensure-list (buffer-local-value 'contexture-manager buffer))))
          (and (plist-get session :id)
-              (cl-subsetp (contexture--managers context) managers :test #'equal)
+              (cl-subsetp (ensure-list context) managers :test #'equal)
               (cons (plist-get session :id) (plist-get session :session))))))
    (buffer-list)))
 
@@ -553,7 +552,7 @@ Case matters only if REGEXP has capital letters."
   "Return the header line for MANAGER with ITEMS, of at most CAPACITY.
 SHOWN is the number of items that pass FILTERS."
   (contexture-list--header-line
-   (concat (format " %s: %s%s, %s"
+   (concat (format "%s: %s%s, %s"
                    (if (and (listp manager)
                             (cdr (delete-dups (contexture--pluck :manager items))))
                        "All layers"
@@ -573,9 +572,9 @@ SHOWN is the number of items that pass FILTERS."
                                             (reverse filters) ", "))
                          'face 'bold)))))
 
-(defun contexture-list--header-line (text)
-  "Return TEXT quoted for a header line."
-  (string-replace "%" "%%" (contexture--visible text)))
+(defun contexture-list--header-line (&rest texts)
+  "Return a header line that shows TEXTS."
+  (concat " " (string-replace "%" "%%" (contexture--visible (apply #'concat texts)))))
 
 ;;; Draw a list of items
 
@@ -660,8 +659,8 @@ It is the value of `contexture-agents--table'.")
                                      (length (contexture-list--shown-items))
                                      contexture-list--filters)
           (contexture-list--header-line
-           (format " %s: the server has not answered yet"
-                   (contexture--capitalized (contexture--label contexture-manager)))))))
+           (contexture--capitalized (contexture--label contexture-manager))
+           ": the server has not answered yet"))))
 
 (defun contexture-list--shown-items ()
   "Return the items to show, in display order."
@@ -890,14 +889,6 @@ or, if that item is gone, to the same line."
 
 (defconst contexture-list-buffer "*contexture: list*"
   "Name of the buffer that lists a context.")
-
-(dolist (command '(contexture-list-filter-type contexture-list-filter-state
-                   contexture-list-filter-name contexture-list-filter-contents
-                   contexture-list-unfilter contexture-list-sort
-                   contexture-list-unsort contexture-list-move-up
-                   contexture-list-move-down contexture-list-to-special
-                   contexture-list-to-general))
-  (autoload command "contexture-list" nil t))
 
 (defvar contexture-list-mode-map
   (let ((map (make-sparse-keymap)))
@@ -1438,7 +1429,7 @@ If its source is gone, show the item's text."
       (contexture-list-item--insert item)
       (ignore-errors (font-lock-ensure))
       (contexture--show-hidden))
-    (setq header-line-format (contexture-list-item--header
+    (setq header-line-format (contexture-list--header-line
                               (contexture--description (plist-get item :metadata))
                               (contexture-list-item--age item)))
     (setq-local view-inhibit-help-message t)
@@ -1461,10 +1452,6 @@ If its source is gone, show the item's text."
   (delay-mode-hooks (funcall (contexture-list-item--mode
                               (plist-get item :metadata))))
   (set-buffer-modified-p nil))
-
-(defun contexture-list-item--header (&rest texts)
-  "Return a header line that shows TEXTS."
-  (string-replace "%" "%%" (apply #'concat " " texts)))
 
 (defun contexture-list-item--mode (metadata)
   "Return the major mode for text with METADATA, if it is a safe one.
@@ -1546,7 +1533,7 @@ Select it unless the user went elsewhere meanwhile."
             contexture-manager manager
             contexture-list-item--edited item
             header-line-format
-            (contexture-list-item--header
+            (contexture-list--header-line
              "Editing " source
              (substitute-command-keys
               "\\<contexture-list-edit-mode-map>: \
@@ -1560,11 +1547,11 @@ Select it unless the user went elsewhere meanwhile."
 If the item was changed elsewhere meanwhile, nothing is overwritten: a
 message says so, and you can repeat the command to overwrite that change."
   (interactive)
-  (unless contexture-list-item--edited
-    (user-error "No item is edited here"))
-  (when contexture-list-item--saving
-    (user-error "The server has not answered yet"))
-  (cond ((not (buffer-modified-p))
+  (cond ((not contexture-list-item--edited)
+         (user-error "No item is edited here"))
+        (contexture-list-item--saving
+         (user-error "The server has not answered yet"))
+        ((not (buffer-modified-p))
          (message "Nothing was changed")
          (quit-window t))
         ((= (buffer-size) 0)
@@ -2071,7 +2058,7 @@ its file stays as it is and is shown as stale."
     (contexture--call-each
      'refresh-items
      (mapcar (lambda (manager) (list :manager manager))
-             (contexture--managers context))
+             (ensure-list context))
      (lambda (result)
        (contexture--message "%s" (contexture-sets--refreshed-text context result)))
      #'contexture-show-error)))
@@ -2339,10 +2326,9 @@ a context.  If this buffer's context is empty, another one is offered.
     (goto-char (contexture--line-position line))
     (set-buffer-modified-p nil)
     (setq header-line-format
-          (string-replace
-           "%" "%%" (format " %s, %s"
-                            (contexture--capitalized (contexture--label contexture-manager))
-                            (contexture--rendered-size rendered))))))
+          (contexture-list--header-line
+           (contexture--capitalized (contexture--label contexture-manager)) ", "
+           (contexture--rendered-size rendered)))))
 
 (defun contexture-preview--changed (method params)
   "Show the context again if METHOD with PARAMS says that it changed."

@@ -158,26 +158,6 @@ The value is a list of one list, which holds the former local value of
 
 ;;;; On and off
 
-(defun contexture-marks--turn-on ()
-  "Start to mark the items in this buffer."
-  (add-hook 'after-save-hook #'contexture-marks--fetch nil t)
-  (add-hook 'after-revert-hook #'contexture-marks--reverted nil t)
-  (add-hook 'eldoc-documentation-functions #'contexture-marks--eldoc 90 t)
-  (when (and global-eldoc-mode (not eldoc-mode))
-    (eldoc-mode 1)
-    (setq contexture-marks--eldoc-was-off t))
-  (contexture-marks--fetch))
-
-(defun contexture-marks--turn-off ()
-  "Remove the marks, and undo `contexture-marks--turn-on'."
-  (contexture-marks--clear)
-  (remove-hook 'after-save-hook #'contexture-marks--fetch t)
-  (remove-hook 'after-revert-hook #'contexture-marks--reverted t)
-  (remove-hook 'eldoc-documentation-functions #'contexture-marks--eldoc t)
-  (when contexture-marks--eldoc-was-off
-    (kill-local-variable 'contexture-marks--eldoc-was-off)
-    (eldoc-mode -1)))
-
 (defun contexture-marks--buffers (&optional context)
   "Return the buffers with the mode, only those with CONTEXT if non-nil."
   (cl-remove-if-not
@@ -481,7 +461,13 @@ the prefix to which you bound the variable `contexture-command-map':
   :group 'contexture
   (if contexture-mode
       (contexture--mode-on)
-    (contexture-marks--turn-off)
+    (contexture-marks--clear)
+    (remove-hook 'after-save-hook #'contexture-marks--fetch t)
+    (remove-hook 'after-revert-hook #'contexture-marks--reverted t)
+    (remove-hook 'eldoc-documentation-functions #'contexture-marks--eldoc t)
+    (when contexture-marks--eldoc-was-off
+      (kill-local-variable 'contexture-marks--eldoc-was-off)
+      (eldoc-mode -1))
     (kill-local-variable 'contexture--from-global-mode)
     (remove-hook 'context-menu-functions #'contexture--context-menu t)
     (remove-hook 'kill-buffer-hook #'contexture--mode-off t)
@@ -503,7 +489,13 @@ the prefix to which you bound the variable `contexture-command-map':
     (add-hook 'contexture-connected-hook #'contexture--mode-connected)
     (add-hook 'contexture-disconnected-hook #'contexture-marks--clear-all)
     (contexture--fetch-totals))
-  (contexture-marks--turn-on))
+  (add-hook 'after-save-hook #'contexture-marks--fetch nil t)
+  (add-hook 'after-revert-hook #'contexture-marks--reverted nil t)
+  (add-hook 'eldoc-documentation-functions #'contexture-marks--eldoc 90 t)
+  (when (and global-eldoc-mode (not eldoc-mode))
+    (eldoc-mode 1)
+    (setq contexture-marks--eldoc-was-off t))
+  (contexture-marks--fetch))
 
 (defun contexture--mode-off ()
   "Turn the mode off in a buffer that is going away."
@@ -567,7 +559,11 @@ the prefix to which you bound the variable `contexture-command-map':
                (name (contexture--lighter-name context))
                (text (cond ((null items) name)
                            (contexture-token-budget
-                            (contexture--budget-lighter name items sent))
+                            (let ((text (format "%d/%d" sent contexture-token-budget)))
+                              (list (format "%s:%d " name items)
+                                    (if (> (* 5 sent) (* 4 contexture-token-budget))
+                                        (propertize text 'face 'contexture-over-budget)
+                                      text))))
                            (t (format "%s:%d/%d" name items sent)))))
     (if (or (null items) (= stale 0)) text
       (append (ensure-list text)
@@ -588,15 +584,6 @@ The buffer's own layers need no name."
                               (file-name-nondirectory
                                (directory-file-name manager))))
                     16 nil nil t)))))
-
-(defun contexture--budget-lighter (name items tokens)
-  "Return the text for NAME and ITEMS with TOKENS, and the budget.
-The result is a list, since in the mode line each string has one face."
-  (let ((text (format "%d/%d" tokens contexture-token-budget)))
-    (list (format "%s:%d " name items)
-          (if (> (* 5 tokens) (* 4 contexture-token-budget))
-              (propertize text 'face 'contexture-over-budget)
-            text))))
 
 ;;;; Everywhere
 
@@ -848,8 +835,16 @@ HELD is non-nil if the file does not count."
     (let ((from (cons (point-min) 1)))
       (delq nil
             (mapcar (lambda (item)
-                      (contexture-live--change
-                       item (contexture-live--state item held from)))
+                      (let* ((state (contexture-live--state item held from))
+                             (told (contexture-live--item-told item)))
+                        (unless (equal told state)
+                          (setf (contexture-live--item-told item) state)
+                          (unless (or (nth 2 state) (nth 3 state))
+                            (setf (contexture-live--item-saved item) state))
+                          (contexture-live--update
+                           item state
+                           (not (and (equal (car told) (car state)) (equal (cddr told) (cddr state))))
+                           (and (null told) contexture-live--file)))))
                     (contexture-live--in-order items))))))
 
 (defun contexture-live--in-order (items)
@@ -860,19 +855,6 @@ HELD is non-nil if the file does not count."
     (sort (cl-remove 'none (copy-sequence items)
                      :key #'contexture-live--item-overlay)
           (lambda (a b) (< (start a) (start b))))))
-
-(defun contexture-live--change (item state)
-  "Return the update that gives ITEM the STATE, or nil if the server has it.
-The text is left out if only the lines differ."
-  (let ((told (contexture-live--item-told item)))
-    (unless (equal told state)
-      (setf (contexture-live--item-told item) state)
-      (unless (or (nth 2 state) (nth 3 state))
-        (setf (contexture-live--item-saved item) state))
-      (contexture-live--update
-       item state
-       (not (and (equal (car told) (car state)) (equal (cddr told) (cddr state))))
-       (and (null told) contexture-live--file)))))
 
 (defun contexture-live--update (item state whole &optional file)
   "Return the update that gives ITEM the STATE, with its text if WHOLE.

@@ -34,9 +34,6 @@
 ;; without ignored ones; find(1) lists all other folders.  Folders on other machines have no
 ;; list.  This file knows nothing of completion.
 
-(defconst contexture-files--most 100000
-  "Maximum number of files in a list; a home folder has more.")
-
 (defconst contexture-files--fresh 5
   "Number of seconds for which a list counts as up to date.")
 
@@ -63,7 +60,10 @@ ROOT.  Return nil if ROOT is on another machine."
                     (puthash root (contexture-files--make-list
                                    :root root :shallow shallow)
                              contexture-files--lists))))
-      (when (contexture-files--outdated-p list)
+      (when (and (null (contexture-files--list-process list))
+                 (or (null (contexture-files--list-time list))
+                     (> (float-time (time-subtract nil (contexture-files--list-time list)))
+                        contexture-files--fresh)))
         (contexture-files--begin
          list (or (contexture-files--git list) (contexture-files--find list))))
       list)))
@@ -76,13 +76,6 @@ ROOT.  Return nil if ROOT is on another machine."
                (delete-process process)))
            contexture-files--lists)
   (clrhash contexture-files--lists))
-
-(defun contexture-files--outdated-p (list)
-  "Return non-nil if LIST is out of date and not being renewed."
-  (and (null (contexture-files--list-process list))
-       (or (null (contexture-files--list-time list))
-           (> (float-time (time-subtract nil (contexture-files--list-time list)))
-              contexture-files--fresh))))
 
 ;;;; The programs
 
@@ -137,7 +130,8 @@ ROOT.  Return nil if ROOT is on another machine."
         (push (string-remove-prefix "./" name) (contexture-files--list-new list))))
     (unless (contexture-files--list-done list)
       (setf (contexture-files--list-names list) (contexture-files--list-new list)))
-    (when (> (length (contexture-files--list-new list)) contexture-files--most)
+    ;; A home folder has more.
+    (when (> (length (contexture-files--list-new list)) 100000)
       (delete-process process))))
 
 (defun contexture-files--sentinel (list command process _event)
@@ -195,12 +189,6 @@ Type more of the name to see others."
 
 (defvar contexture-mention--patience 0.03
   "Maximum number of seconds that the first completion waits for names.")
-
-(defconst contexture-mention--symbols-fresh 5
-  "Number of seconds for which the symbols of a buffer are cached.")
-
-(defconst contexture-mention--largest-buffer 300000
-  "Maximum size, in characters, of a buffer that is searched for symbols.")
 
 (defconst contexture-mention--plain "[^][ \t\r\n\"'`(){},;]"
   "Regexp for one character of a name that needs no quotes.")
@@ -351,16 +339,12 @@ This is a function for `completion-at-point-functions'."
       (cons start
             (if (eq (char-after start) ?\")
                 (+ (point) (if (eq (char-after) ?\") 1 0))
-              (contexture-mention--plain-end))))))
-
-(defun contexture-mention--plain-end ()
-  "Return the end of the name around point.
-Punctuation after it belongs to the sentence."
-  (save-excursion
-    (let ((point (point)))
-      (while (looking-at-p contexture-mention--plain) (forward-char))
-      (skip-chars-backward ".:!?" point)
-      (point))))
+              ;; Punctuation after it belongs to the sentence.
+              (save-excursion
+                (let ((point (point)))
+                  (while (looking-at-p contexture-mention--plain) (forward-char))
+                  (skip-chars-backward ".:!?" point)
+                  (point))))))))
 
 (defun contexture-mention--root ()
   "Return the folder to which file names are relative."
@@ -440,7 +424,9 @@ common prefix of the first ones must not be used."
   "Return all candidates of SESSION: items, symbols and files."
   (let* ((list (contexture-mention--session-files session))
          (files (and list (contexture-files--list-names list)))
-         (input (contexture-mention--symbol-prefix session))
+         (input (when (with-current-buffer (contexture-mention--session-buffer session)
+                        (derived-mode-p 'emacs-lisp-mode 'inferior-emacs-lisp-mode))
+                  (contexture-mention--input session)))
          (known (contexture-mention--session-table session)))
     (if (and known (eq (car known) files) (equal (cadr known) input))
         (cddr known)
@@ -578,19 +564,14 @@ A file's name is relative to ROOT; an item that is not simply a file is
 named by its id."
   (let ((table (make-hash-table :test #'equal)))
     (dolist (item items table)
-      (let ((name (contexture-mention--item-name root item)))
-        (puthash (if (gethash name table) (plist-get item :id) name)
+      (let* ((metadata (plist-get item :metadata))
+             (name (and (plist-get metadata :filename)
+                        (not (memq (plist-get metadata :origin)
+                                   '(:diff :diagnostic :compilation :tree :listing)))
+                        (contexture-mention--quote
+                         (contexture--source (append (list :project root) metadata))))))
+        (puthash (if (or (null name) (gethash name table)) (plist-get item :id) name)
                  item table)))))
-
-(defun contexture-mention--item-name (root item)
-  "Return the name for ITEM; a file's is relative to ROOT."
-  (let ((metadata (plist-get item :metadata)))
-    (or (and (plist-get metadata :filename)
-             (not (memq (plist-get metadata :origin)
-                        '(:diff :diagnostic :compilation :tree :listing)))
-             (contexture-mention--quote
-              (contexture--source (append (list :project root) metadata))))
-        (plist-get item :id))))
 
 ;;;; Symbols
 
@@ -598,9 +579,8 @@ named by its id."
   "Return the names of the symbols of this buffer, as cached."
   (pcase-let ((`(,time ,tick . ,names) contexture-mention--symbols))
     (if (or (equal tick (buffer-chars-modified-tick))
-            (and time (< (float-time (time-subtract nil time))
-                         contexture-mention--symbols-fresh))
-            (> (buffer-size) contexture-mention--largest-buffer))
+            (and time (< (float-time (time-subtract nil time)) 5))
+            (> (buffer-size) 300000))
         names
       (pcase (contexture-mention--giving-way
                (list (contexture-mention--find-symbols)))
@@ -629,19 +609,10 @@ named by its id."
            when (or (consp table) (obarrayp table))
            append (all-completions "" table)))
 
-(defun contexture-mention--symbol-prefix (session)
-  "Return the prefix to look up Emacs Lisp symbols with in SESSION, or nil.
-Return nil outside of Emacs Lisp, and for a single letter, which matches
-too many symbols."
-  (when (with-current-buffer (contexture-mention--session-buffer session)
-          (derived-mode-p 'emacs-lisp-mode 'inferior-emacs-lisp-mode))
-    (let ((input (contexture-mention--input session)))
-      (and (> (length input) 1) input))))
-
 (defun contexture-mention--lisp-symbols (session prefix)
   "Return the symbols of Emacs Lisp that begin with PREFIX; none if it is nil.
-Leave out those of SESSION's own buffer."
-  (when prefix
+Leave out those of SESSION's own buffer.  A single letter matches too many."
+  (when (> (length prefix) 1)
     (let ((own (contexture-mention--session-symbols session))
           (plain (concat "\\`" contexture-mention--plain "+\\'")))
       (cl-loop for name in (all-completions prefix obarray

@@ -229,16 +229,13 @@ longer than all the rest.  So they are something else meanwhile."
   (let ((context (contexture--known-context)))
     (format "Context of %s: %s" (contexture--label context)
             (pcase (contexture--totals-of context)
-              (`(,items . ,tokens) (contexture-menu--size items (or tokens 0)))
+              (`(,items . ,tokens)
+               (if contexture-token-budget
+                   (format "%s, %d of %s (%d %%)" (contexture--count items "item") tokens
+                           (contexture--count contexture-token-budget "token")
+                           (/ (* 100 tokens) (max 1 contexture-token-budget)))
+                 (contexture--size items tokens)))
               (_ "its size appears after the first command")))))
-
-(defun contexture-menu--size (items tokens)
-  "Return a phrase for ITEMS with TOKENS, and the budget if there is one."
-  (if contexture-token-budget
-      (format "%s, %d of %s (%d %%)" (contexture--count items "item") tokens
-              (contexture--count contexture-token-budget "token")
-              (/ (* 100 tokens) (max 1 contexture-token-budget)))
-    (contexture--size items tokens)))
 
 (defun contexture-menu--marks ()
   "Return the label for turning the marks of this buffer on or off."
@@ -270,7 +267,10 @@ Load nothing if neither is loaded."
 
 (defun contexture-menu--step-label (label name)
   "Return LABEL with NAME, the name of a change, or nil if there is none."
-  (let ((room (contexture-menu--label-room)))
+  (let ((room (- (frame-width) contexture-menu--label-column)))
+    ;; A name that can no longer be understood is not cut.
+    (setq room (min contexture-menu--label-length
+                    (if (< room 20) contexture-menu--label-length room)))
     (cond ((null name) label)
           ((<= (length name) room)
            (concat label ": " name))
@@ -278,13 +278,6 @@ Load nothing if neither is loaded."
            (let ((half (/ (1- room) 2)))
              (concat label ": " (substring name 0 half) "…"
                      (substring name (- half))))))))
-
-(defun contexture-menu--label-room ()
-  "Return how many characters the name of a change may have in this frame.
-Where too little room is left for a name to be understood, it is not cut."
-  (let ((room (- (frame-width) contexture-menu--label-column)))
-    (if (< room 20) contexture-menu--label-length
-      (min room contexture-menu--label-length))))
 
 (defun contexture-menu--change-label (label member)
   "Return LABEL with the change that MEMBER of the known changes names."
@@ -334,7 +327,7 @@ A menu comes up even if the server is slow: it then shows what is known."
   (setq contexture-menu--changes nil)
   (contexture-menu--ask
    (lambda ()
-     (let ((managers (contexture--managers (contexture-current-context))))
+     (let ((managers (ensure-list (contexture-current-context))))
        (pcase-let ((`(,changes . ,sizes)
                     (contexture-request-batch
                      `((next-changes :manager ,(contexture-sets--manager-to-undo))

@@ -82,8 +82,7 @@ METADATA is a plist of further facts."
 
 (defun contexture-sources--buffer-metadata (&rest keys)
   "Return the values of KEYS in this buffer's metadata, as a plist."
-  (cl-loop for (key value) on (contexture--buffer-metadata) by #'cddr
-           when (memq key keys) nconc (list key value)))
+  (contexture--select (contexture--buffer-metadata) keys))
 
 ;;;; Rectangles
 
@@ -216,19 +215,13 @@ REFUSALS are the error messages for items that were not added."
   "Add TEXT, the latest kill, to this buffer's context.
 With a prefix argument, choose one from the kill ring."
   (interactive
-   (list (if (contexture--own-prefix)
-             (progn (contexture-sources--check-kills)
-                    (read-from-kill-ring "Add kill: "))
-           (contexture-sources--check-kills))))
+   (let ((latest (condition-case nil
+                     (current-kill 0 t)
+                   (error (user-error "Kill ring is empty")))))
+     (list (if (contexture--own-prefix) (read-from-kill-ring "Add kill: ") latest))))
   (when (string-empty-p text)
     (user-error "The kill is empty"))
   (contexture--add (contexture-sources--params :text :kill text nil)))
-
-(defun contexture-sources--check-kills ()
-  "Return the latest kill, or signal an error if there is none."
-  (condition-case nil
-      (current-kill 0 t)
-    (error (user-error "Kill ring is empty"))))
 
 ;;;; Diagnostics
 
@@ -396,7 +389,17 @@ ALL, the prefix argument, add all errors as one item."
   (contexture--widened
     (compilation--ensure-parse (point-max))
     (if all
-        (contexture-sources--add-errors)
+        (let ((texts (save-excursion
+                       (goto-char (point-min))
+                       (cl-loop while (not (eobp))
+                                when (contexture-sources--message-here)
+                                collect (contexture-sources--error-text (point))
+                                do (forward-line)))))
+          (unless texts
+            (user-error "This buffer has no errors"))
+          (contexture--add
+           (contexture-sources--params
+            :error :compilation (apply #'concat texts) (contexture-sources--error-metadata))))
       (contexture--add
        (contexture-sources--error-params
         (or (contexture-sources--error-position)
@@ -417,20 +420,6 @@ METADATA is the value of `contexture-sources--error-metadata', if known."
   "Return the metadata that all errors of this buffer have."
   (append (contexture-sources--buffer-metadata :project :buffer :mode)
           '(:language "text")))
-
-(defun contexture-sources--add-errors ()
-  "Add all errors of this buffer as one item."
-  (let ((texts (save-excursion
-                 (goto-char (point-min))
-                 (cl-loop while (not (eobp))
-                          when (contexture-sources--message-here)
-                          collect (contexture-sources--error-text (point))
-                          do (forward-line)))))
-    (unless texts
-      (user-error "This buffer has no errors"))
-    (contexture--add
-     (contexture-sources--params
-      :error :compilation (apply #'concat texts) (contexture-sources--error-metadata)))))
 
 (defun contexture-sources--message-here ()
   "Return the compilation message that begins on this line, or nil.
@@ -524,9 +513,6 @@ Emacs no longer waits for an answer."
     map)
   "Keymap in force while a directory is being added.")
 
-(defconst contexture-tree--names 3
-  "Maximum number of files named for each reason to leave files out.")
-
 ;;;; Commands
 
 ;;;###autoload
@@ -609,7 +595,7 @@ Use it again to give up on a server that does not answer."
       (setq contexture-tree--release
             (set-transient-map contexture-tree--map
                                (lambda () contexture-tree--walks))))
-    (contexture-tree--show "%s" (contexture-tree--progress-text walk nil))))
+    (contexture-tree--show (contexture-tree--progress-text walk nil))))
 
 (defun contexture-tree--end (walk)
   "Record that WALK has ended."
@@ -656,11 +642,11 @@ The unanswered calls were just repeated."
 
 ;;;; Messages
 
-(defun contexture-tree--show (format &rest args)
-  "Show FORMAT with ARGS in the echo area, unless the user types there."
+(defun contexture-tree--show (text)
+  "Show TEXT in the echo area, unless the user types there."
   (unless (active-minibuffer-window)
     (let ((message-log-max nil))
-      (apply #'message format args))))
+      (message "%s" text))))
 
 (defun contexture-tree--progress (method params)
   "Show the progress of a walk if METHOD with PARAMS reports it."
@@ -668,8 +654,7 @@ The unanswered calls were just repeated."
     (when-let* ((walk (cl-find (plist-get params :id) contexture-tree--walks
                                :key #'contexture-tree--walk-id)))
       (unless (contexture-tree--walk-asked walk)
-        (contexture-tree--show
-         "%s" (contexture-tree--progress-text walk params))))))
+        (contexture-tree--show (contexture-tree--progress-text walk params))))))
 
 (defun contexture-tree--progress-text (walk params)
   "Return a phrase for the progress of WALK, from PARAMS or nil."
@@ -713,35 +698,28 @@ SUMMARY says what the context holds now."
                                (plist-get summary :tokens)))
      (contexture--evicted-text evicted)
      (contexture-tree--skipped-text (plist-get result :skipped))
-     (if (> unsaved 0)
-         (format "; unsaved edits of %s are not included"
-                 (contexture--count unsaved "file"))
-       ""))))
+     (when (> unsaved 0)
+       (format "; unsaved edits of %s are not included"
+               (contexture--count unsaved "file"))))))
 
 (defun contexture-tree--skipped-text (skipped)
   "Return a phrase for SKIPPED, the entries left out and the reasons."
-  (let ((total (plist-get skipped :total))
-        (named (plist-get skipped :named)))
-    (if (null total) ""
-      (format "; left out %s"
-              (mapconcat
-               (lambda (pair)
-                 (pcase-let ((`(,reason ,number) pair))
-                   (format "%d %s (%s)" number
-                           (string-replace "-" " " (contexture--name reason))
-                           (contexture-tree--names reason number named))))
-               (seq-partition total 2) ", ")))))
+  (when-let* ((total (plist-get skipped :total)))
+    (concat "; left out "
+            (mapconcat
+             (pcase-lambda (`(,reason ,number))
+               (format "%d %s (%s)" number
+                       (string-replace "-" " " (contexture--name reason))
+                       (contexture-tree--names reason number (plist-get skipped :named))))
+             (seq-partition total 2) ", "))))
 
 (defun contexture-tree--names (reason number named)
-  "Return some names, from NAMED, of the NUMBER entries left out for REASON."
+  "Return up to three names, from NAMED, of the NUMBER entries left out for REASON."
   (let ((names (cl-loop for entry in named
                         when (eq (plist-get entry :reason) reason)
-                        collect (plist-get entry :path))))
-    (mapconcat #'identity
-               (append (seq-take names contexture-tree--names)
-                       (and (> number (min (length names) contexture-tree--names))
-                            '("...")))
-               ", ")))
+                        collect (plist-get entry :path) into names
+                        finally return (seq-take names 3))))
+    (string-join (append names (and (> number (length names)) '("..."))) ", ")))
 
 (defun contexture-tree--refused (walk problem)
   "Say that nothing of WALK was added because of PROBLEM."
@@ -798,22 +776,22 @@ Interactively, that is the symbol at point, or one that you type."
   "Read a symbol's name, the one at point by default."
   (let ((default (thing-at-point 'symbol t)))
     (completing-read (format-prompt "Add symbol" (contexture--visible default))
-                     (contexture-symbol--completions)
+                     (or (when-let* ((backend (contexture-symbol--backend)))
+                           (ignore-errors (xref-backend-identifier-completion-table backend)))
+                         (mapcar #'car (contexture-symbol--imenu))
+                         obarray)
                      nil nil nil 'contexture-symbol-history default)))
-
-(defun contexture-symbol--completions ()
-  "Return a completion table of the symbols that this buffer knows."
-  (or (when-let* ((backend (contexture-symbol--backend)))
-        (ignore-errors (xref-backend-identifier-completion-table backend)))
-      (mapcar #'car (contexture-symbol--imenu))
-      obarray))
 
 (defun contexture-symbol--capture (name marker)
   "Return parameters that add the definition of NAME at MARKER."
   (let ((docstring (and (provided-mode-derived-p
                          (buffer-local-value 'major-mode (marker-buffer marker))
                          'emacs-lisp-mode)
-                        (contexture-symbol--docstring name))))
+                        (when-let* ((symbol (intern-soft name)))
+                          (ignore-errors
+                            (if (fboundp symbol)
+                                (documentation symbol t)
+                              (documentation-property symbol 'variable-documentation t)))))))
     (with-current-buffer (marker-buffer marker)
       (contexture--widened
         (goto-char marker)
@@ -832,14 +810,6 @@ Interactively, that is the symbol at point, or one that you type."
         ;; Its documentation is in Emacs's DOC file, and no Lisp file defines it.
         (and (integerp (get symbol 'variable-documentation))
              (null (symbol-file symbol 'defvar))))))
-
-(defun contexture-symbol--docstring (name)
-  "Return the documentation of the Emacs Lisp symbol NAME, or nil."
-  (when-let* ((symbol (intern-soft name)))
-    (ignore-errors
-      (if (fboundp symbol)
-          (documentation symbol t)
-        (documentation-property symbol 'variable-documentation t)))))
 
 (defun contexture-symbol--close-new (buffers)
   "Kill the buffers that visit files and are not among BUFFERS."

@@ -65,27 +65,9 @@
 (eval-when-compile (require 'subr-x))
 
 (declare-function project-root "project" (project))
-(autoload 'contexture-embark--offer "contexture-session")
-(autoload 'contexture-tools--changed "contexture-tools")
 (declare-function jsonrpc-running-p "jsonrpc" (connection))
-(autoload 'contexture-menu "contexture-menu" nil t)
-(autoload 'contexture-add-symbol "contexture-sources" nil t)
-(autoload 'contexture-defun-at-point "contexture-code")
-(autoload 'contexture-sources--block-selection "contexture-sources")
-(autoload 'contexture-sources--capture-rectangle "contexture-sources")
-(autoload 'contexture-list "contexture-list" nil t)
-(autoload 'contexture-preview "contexture-list" nil t)
 (autoload 'contexture-session-map "contexture-session" nil nil 'keymap)
 (autoload 'contexture-lisp-map "contexture-lisp" nil nil 'keymap)
-(autoload 'contexture-define-tool "contexture-tools")
-(autoload 'contexture-lisp-connected-p "contexture-lisp")
-(autoload 'contexture-mention-at-point "contexture-mention")
-(autoload 'contexture-mention-in-string "contexture-mention")
-(autoload 'contexture-mention--tell-unknown "contexture-mention")
-(autoload 'contexture-live--added "contexture-marks")
-(autoload 'contexture-live--captured "contexture-marks")
-(autoload 'contexture-live--connected "contexture-marks")
-(autoload 'contexture-live--held-p "contexture-marks")
 
 ;;; Where the commands are, and their keys
 
@@ -93,7 +75,8 @@
 
 (eval-and-compile
   (dolist (entry '(("contexture-sources"
-                    contexture-add-dwim contexture-add-kill contexture-add-diff
+                    contexture-add-dwim contexture-add-symbol
+                    contexture-add-kill contexture-add-diff
                     contexture-add-diagnostics contexture-add-compilation
                     contexture-add-directory contexture-add-project contexture-cancel)
                    ("contexture-menu"
@@ -139,21 +122,36 @@
                    ("contexture-mention"
                     contexture-mention-mode contexture-global-mention-mode)
                    ("contexture-list"
-                    contexture-remove contexture-freeze contexture-clear contexture-undo
-                    contexture-redo contexture-refresh contexture-set-capacity
+                    contexture-list contexture-preview contexture-remove
+                    contexture-freeze contexture-clear contexture-undo contexture-redo contexture-refresh contexture-set-capacity
                     contexture-switch contexture-save-set contexture-load-set
                     contexture-drop-set)))
     (dolist (command (cdr entry))
       (autoload command (car entry) nil t)))
   ;; The first call loads jsonrpc.el, which takes longer than all the rest.
-  (dolist (function '(contexture-request contexture-request-async
-                      contexture-request-batch contexture-request-batch-async
-                      contexture-request-pages contexture-notify
-                      contexture-current-connection
-                      contexture--request-patiently contexture--subscribe
-                      contexture--wait contexture--cancel contexture--make-request-key
-                      contexture--server-command contexture--find-server))
-    (autoload function "contexture-rpc")))
+  (dolist (entry '(("contexture-rpc"
+                    contexture-request contexture-request-async
+                    contexture-request-batch contexture-request-batch-async
+                    contexture-request-pages contexture-notify
+                    contexture-current-connection
+                    contexture--request-patiently contexture--subscribe
+                    contexture--wait contexture--cancel contexture--make-request-key
+                    contexture--server-command contexture--find-server)
+                   ("contexture-marks"
+                    contexture-live--added contexture-live--captured
+                    contexture-live--connected contexture-live--held-p)
+                   ("contexture-sources"
+                    contexture-sources--block-selection
+                    contexture-sources--capture-rectangle)
+                   ("contexture-mention"
+                    contexture-mention-at-point contexture-mention-in-string
+                    contexture-mention--tell-unknown)
+                   ("contexture-code" contexture-defun-at-point)
+                   ("contexture-lisp" contexture-lisp-connected-p)
+                   ("contexture-session" contexture-embark--offer)
+                   ("contexture-tools" contexture-define-tool contexture-tools--changed)))
+    (dolist (function (cdr entry))
+      (autoload function (car entry)))))
 
 ;;;; Keys
 
@@ -237,9 +235,6 @@ That is Default_Ignorable_Code_Point of Unicode's
 DerivedCoreProperties.txt, the separators of lines and paragraphs, and
 the marks of interlinear annotations.")
 
-(defconst contexture-visible--flags '("gbeng" "gbsct" "gbwls")
-  "Tag sequences after a black flag that make another flag.")
-
 (defconst contexture-visible--cursive
   '(arabic syriac nko mandaic mongolian phags-pa manichaean adlam hanifi-rohingya)
   "Scripts whose letters join.")
@@ -315,7 +310,7 @@ emoji."
                           [#xe007f]))
             (at (string-search tags text (max 0 (- index (length tags))))))
        (and at (< at index (+ at (length tags))))))
-   contexture-visible--flags))
+   '("gbeng" "gbsct" "gbwls")))
 
 ;;;; Texts
 
@@ -516,6 +511,11 @@ Use `contexture-watch' to add one: it also subscribes to notifications.")
   "Return PLIST without the keys whose value is nil."
   (cl-loop for (key value) on plist by #'cddr
            when value nconc (list key value)))
+
+(defun contexture--select (plist keys)
+  "Return PLIST with no other keys than KEYS."
+  (cl-loop for (key value) on plist by #'cddr
+           when (memq key keys) nconc (list key value)))
 
 (defun contexture--pluck (key entries)
   "Return the values that the plists ENTRIES have for KEY."
@@ -975,7 +975,16 @@ Return them."
     (let ((fixed (contexture--fixed-context)))
       (cond ((stringp fixed) fixed)
             ((contexture--asks-layer-p)
-             (contexture--choose-layer (contexture--layers)))
+             (let* ((layers (contexture--layers))
+                    (usual (contexture--layer-to-add layers))
+                    (names (mapcar (lambda (layer)
+                                     (cons (contexture--visible (plist-get layer :label))
+                                           (plist-get layer :manager)))
+                                   layers))
+                    (default (car (rassoc usual names)))
+                    (chosen (completing-read (format-prompt "Add to" default)
+                                             (mapcar #'car names) nil t nil nil default)))
+               (cdr (assoc chosen names))))
             ((eq contexture-scope 'shared) contexture--shared)
             (t (contexture--layer-to-add (contexture--layers)))))))
 
@@ -1007,10 +1016,6 @@ Return nil if the layers are not known yet."
   (contexture--in-asking-buffer
     (or (contexture--fixed-context)
         (contexture--pluck :manager (contexture--known-layers)))))
-
-(defun contexture--managers (context)
-  "Return the names in CONTEXT, one name or a list of them."
-  (ensure-list context))
 
 (defun contexture--context-params (context)
   "Return the parameters by which a method reads CONTEXT."
@@ -1174,26 +1179,17 @@ The server then also looks for the text within lines."
             (:inspector "what is in ")
             (:debugger (if (plist-get metadata :start-line) "the error at "
                          "the error of "))
-            (:compilation (contexture--compilation-phrase metadata)))
-          (contexture--named-source metadata)))
-
-(defun contexture--compilation-phrase (metadata)
-  "Return the words before the source of METADATA, of a compilation.
-Lines of a search are matches, not errors."
-  (let ((match (equal (plist-get metadata :mode) "grep-mode")))
-    (if (plist-get metadata :start-line)
-        (if match "the match at " "the error at ")
-      (if match "the matches of " "the errors of "))))
-
-(defun contexture--named-source (metadata)
-  "Return the source of a text with METADATA.
-A symbol that was added by name is shown by that name."
-  (let ((symbol (plist-get metadata :symbol))
-        (source (contexture--source metadata)))
-    (if (and symbol (eq (plist-get metadata :origin) :symbol)
-             (not (equal symbol source)))
-        (contexture--format "%s (%s)" symbol source)
-      source)))
+            (:compilation
+             (let ((match (equal (plist-get metadata :mode) "grep-mode")))
+               (if (plist-get metadata :start-line)
+                   (if match "the match at " "the error at ")
+                 (if match "the matches of " "the errors of ")))))
+          (let ((symbol (plist-get metadata :symbol))
+                (source (contexture--source metadata)))
+            (if (and symbol (eq (plist-get metadata :origin) :symbol)
+                     (not (equal symbol source)))
+                (contexture--format "%s (%s)" symbol source)
+              source))))
 
 (defun contexture--source (metadata)
   "Return the source of a text with METADATA, a plist."
@@ -1212,7 +1208,11 @@ A symbol that was added by name is shown by that name."
   "Return the file, or else the buffer, in METADATA, as text to show."
   (contexture--visible
    (if-let* ((file (plist-get metadata :filename)))
-       (contexture--short-name file (plist-get metadata :project))
+       (let* ((project (plist-get metadata :project))
+              (root (and project (file-name-as-directory project))))
+         (if (and root (string-prefix-p root file))
+             (substring file (length root))
+           (abbreviate-file-name file)))
      (or (plist-get metadata :buffer) (plist-get metadata :symbol)
          (if (eq (plist-get metadata :origin) :kill) "killed text" "text")))))
 
@@ -1220,18 +1220,11 @@ A symbol that was added by name is shown by that name."
   "Return NAME, a keyword, string or nil from the server, as text."
   (if name (string-trim-left (format "%s" name) ":") ""))
 
-(defun contexture--short-name (file project)
-  "Return FILE relative to the root PROJECT if it is inside, else abbreviated."
-  (let ((root (and project (file-name-as-directory project))))
-    (if (and root (string-prefix-p root file))
-        (substring file (length root))
-      (abbreviate-file-name file))))
-
 (defun contexture--item-state (state metadata timestamp)
   "Return the word for STATE of the item with METADATA, added at TIMESTAMP.
 Text that was never saved cannot match its file, and the server cannot
 look at files on other machines."
-  (cond ((contexture--item-remote-p metadata) "remote")
+  (cond ((file-remote-p (or (plist-get metadata :filename) "")) "remote")
         ;; The server also reports stale for a file that was written just before.
         ((if (plist-get metadata :unsaved) ; a live item
              (and (eq state :fresh) (plist-get metadata :modified))
@@ -1249,11 +1242,6 @@ written since."
          (not (and attributes
                    (time-less-p (1+ timestamp) ; it is in whole seconds
                                 (file-attribute-modification-time attributes)))))))
-
-(defun contexture--item-remote-p (metadata)
-  "Return non-nil if METADATA names a file on another machine."
-  (when-let* ((file (plist-get metadata :filename)))
-    (file-remote-p file)))
 
 ;;;; Adding
 
@@ -1441,10 +1429,8 @@ This is for files on other machines, which the server cannot read."
                           :filename file
                           :language (contexture--file-mode file))
                          (contexture--as-of)
-                         (cl-loop for (key value) on (plist-get params :metadata)
-                                  by #'cddr
-                                  when (memq key '(:start-line :end-line :origin))
-                                  nconc (list key value)))))))
+                         (contexture--select (plist-get params :metadata)
+                                             '(:start-line :end-line :origin)))))))
 
 (defun contexture--file-mode (file)
   "Return the name of the major mode for FILE, or nil."
@@ -1475,7 +1461,7 @@ chooses one."
     (cond ((null names)
            (user-error "All contexts are empty; add something first"))
           ((and (not ask)
-                (cl-intersection (contexture--managers own) names :test #'equal))
+                (cl-intersection (ensure-list own) names :test #'equal))
            own)
           (t (contexture--choose-manager all own)))))
 
@@ -1521,12 +1507,11 @@ If the server does not answer at once, use its last report."
 
 (defun contexture--totals-of (context)
   "Return (ITEMS . TOKENS) of CONTEXT, as last reported, or nil if unknown."
-  (let ((known (delq nil (mapcar (lambda (manager)
-                                   (gethash manager contexture--totals))
-                                 (contexture--managers context)))))
-    (when known
-      (cons (apply #'+ (mapcar #'car known))
-            (apply #'+ (mapcar (lambda (total) (or (cadr total) 0)) known))))))
+  (cl-loop for manager in (ensure-list context)
+           for (count size) = (gethash manager contexture--totals)
+           when count
+           sum count into items and sum (or size 0) into tokens and count t into known
+           finally return (and (> known 0) (cons items tokens))))
 
 (defun contexture--choose-manager (all own)
   "Ask the user for one of the contexts ALL, entries of the server.
@@ -1543,12 +1528,10 @@ OWN is the current buffer's context, a name or a list of layers."
          (completion-extra-properties
           (list :annotation-function
                 (lambda (name)
-                  (let ((entry (nth (cl-position name candidates
-                                                 :key #'car :test #'equal)
-                                    all)))
-                    (format "  %s" (contexture--size
-                                    (plist-get entry :count)
-                                    (plist-get entry :tokens)))))))
+                  (let ((entry (contexture--entry
+                                :manager (cdr (assoc name candidates)) all)))
+                    (format "  %s" (contexture--size (plist-get entry :count)
+                                                     (plist-get entry :tokens)))))))
          (chosen (completing-read
                   (format-prompt "Context" (contexture--visible default))
                   (mapcar #'contexture--visible-candidate (mapcar #'car candidates))
@@ -1576,10 +1559,9 @@ OWN is the current buffer's context, a name or a list of layers."
         (:dropped (unless (string-prefix-p "covered" (plist-get item :reason))
                     (cl-incf dropped)))))
     (concat (contexture--count (or (plist-get rendered :tokens) 0) "token")
-            (if (> cut 0) "; one item cut" "")
-            (if (> dropped 0)
-                (format "; %d left out to fit the budget" dropped)
-              ""))))
+            (when (> cut 0) "; one item cut")
+            (when (> dropped 0)
+              (format "; %d left out to fit the budget" dropped)))))
 
 ;;;###autoload
 (defun contexture-copy (manager)
@@ -1654,18 +1636,6 @@ Each context that is left elsewhere is mentioned once."
                      elsewhere ", ")
           "; "
           (substitute-command-keys "C-u \\[contexture-list] shows them")))
-
-(defun contexture--choose-layer (layers)
-  "Ask the user for one of LAYERS; return the name of its context."
-  (let* ((usual (contexture--layer-to-add layers))
-         (names (mapcar (lambda (layer)
-                          (cons (contexture--visible (plist-get layer :label))
-                                (plist-get layer :manager)))
-                        layers))
-         (default (car (rassoc usual names)))
-         (chosen (completing-read (format-prompt "Add to" default)
-                                  (mapcar #'car names) nil t nil nil default)))
-    (cdr (assoc chosen names))))
 
 (defun contexture--candidates (entries)
   "Return an alist from labels to the names of the contexts ENTRIES, plists.

@@ -72,7 +72,7 @@
             ;; An item of a layer.
             (setq before (contexture-count-tests--check))
             (contexture-request
-             'add-context (list :manager (car (contexture--managers contexture-manager))
+             'add-context (list :manager (car (ensure-list contexture-manager))
                                 :content "(car x)"))
             (with-current-buffer contexture-list-buffer (contexture-list--update))
             (should (> (contexture-count-tests--check) before))

@@ -193,7 +193,7 @@ If CHOICE is a function it is called with the candidates and the table."
   (contexture-test-with-server
     (let ((root (contexture-test-tree)) shown)
       (cl-letf (((symbol-function 'contexture-tree--show)
-                 (lambda (_ text) (push text shown))))
+                 (lambda (text) (push text shown))))
         (contexture-test-message "^Added" (contexture-add-directory root)))
       (should (string-match-p "\\`Adding .*/p/ to .*\\.\\.\\. (C-g cancels)"
                               (car (last shown))))
