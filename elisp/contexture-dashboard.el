@@ -347,11 +347,10 @@ It is drawn with letters where the display has no block characters."
                  (when (funcall value :auto-rollback)
                    (format "rollback below a quality of %.2f"
                            (funcall value :quality-threshold)))))))
-    (if settings
-        (contexture-dashboard--row
-         "By itself" "" (concat (if parts (string-join parts ", ") "nothing")
-                                " (C: settings)"))
-      "")))
+    (when settings
+      (contexture-dashboard--row
+       "By itself" "" (concat (if parts (string-join parts ", ") "nothing")
+                              " (C: settings)")))))
 
 ;;;; Quality
 
@@ -1019,7 +1018,7 @@ In front of each line, + means in the window, ~ shortened, and - left out.
 \\{contexture-explain-mode-map}"
   (contexture--choose-evil-state 'emacs)
   (setq-local truncate-lines t
-              revert-buffer-function #'contexture-explain--revert)
+              revert-buffer-function (lambda (&rest _) (contexture-explain--go 1)))
   (contexture-dashboard--fold-sections "[a-z][a-z-]*  [0-9]"))
 
 ;;;###autoload
@@ -1093,10 +1092,9 @@ started; ask something first"))
                      (contexture--number (plist-get report :tokens-before))
                      (if (plist-get report :exact) "" " (estimated)")))
    (contexture-dashboard--row
-    "Chosen by" (format "%s%s" (contexture--name (plist-get report :strategy))
-                        (if-let* ((phase (plist-get report :phase)))
-                            (format ", for the phase %s" (contexture--name phase))
-                          "")))
+    "Chosen by" (concat (contexture--name (plist-get report :strategy))
+                        (when-let* ((phase (plist-get report :phase)))
+                          (concat ", for the phase " (contexture--name phase)))))
    (contexture-dashboard--row
     "Stable" (contexture-explain--stable (plist-get report :stable)))
    (when-let* ((missing (plist-get report :missing)))
@@ -1233,20 +1231,18 @@ If the strategy scores, the parts with the lowest scores come first."
 (defun contexture-explain-older ()
   "Show the window that was built before this one."
   (interactive)
-  (contexture-explain--fetch (1+ contexture-explain--back) contexture-session--shown
-                             (current-buffer)))
+  (contexture-explain--go (1+ contexture-explain--back)))
 
 (defun contexture-explain-newer ()
   "Show the window that was built after this one."
   (interactive)
   (when (= contexture-explain--back 1)
     (user-error "This is the last window"))
-  (contexture-explain--fetch (1- contexture-explain--back) contexture-session--shown
-                             (current-buffer)))
+  (contexture-explain--go (1- contexture-explain--back)))
 
-(defun contexture-explain--revert (&rest _)
-  "Show the last window."
-  (contexture-explain--fetch 1 contexture-session--shown (current-buffer)))
+(defun contexture-explain--go (back)
+  "Show the window BACK of the same session."
+  (contexture-explain--fetch back contexture-session--shown (current-buffer)))
 
 ;;;; Opening a line
 

@@ -171,15 +171,13 @@ Return why that failed, or nil."
    "Installed Contexture's server: %s%s"
    (abbreviate-file-name contexture-install--place)
    (cond (contexture-server-command "; set `contexture-server-command' to nil to use it")
-         ((contexture-running-p) "; M-x contexture-disconnect ends the old one")
-         (t ""))))
+         ((contexture-running-p) "; M-x contexture-disconnect ends the old one"))))
 
 (defun contexture-install--fail (problem)
   "Say PROBLEM, and what else can be done."
   (contexture--message "%s; nothing was installed%s" problem
-                       (if (executable-find "cargo")
-                           "; C-u M-x contexture-install-server builds it with Cargo"
-                         "")))
+                       (when (executable-find "cargo")
+                         "; C-u M-x contexture-install-server builds it with Cargo")))
 
 ;;;; Building
 
@@ -187,7 +185,7 @@ Return why that failed, or nil."
   "Say REASON, a sentence or nil, and offer to build the program with Cargo."
   (unless (executable-find "cargo")
     (contexture--user-error
-     "%sTo build it, install Rust from https://rustup.rs, then try again" (or reason "")))
+     "%sTo build it, install Rust from https://rustup.rs, then try again" reason))
   (let ((command (format "cargo install --locked --git %s --tag server-%s contexture"
                          contexture-install--sources contexture--version)))
     (when (contexture--y-or-n-p (format "%sRun `%s'? " (or reason "") command))
@@ -428,9 +426,8 @@ key, never for the key itself.  This adds SETTINGS to
       (auth-source-forget+ :host (car place)))
     (setf (alist-get name contexture-provider--awaited nil nil #'equal)
           (concat (format "(model %s)" (plist-get settings :model))
-                  (if (and save (null (custom-file t)))
-                      "; not saved, since this Emacs read no init file"
-                    "")))
+                  (when (and save (null (custom-file t)))
+                    "; not saved, since this Emacs read no init file")))
     (if (contexture-running-p)
         (contexture-provider--tell contexture--connection entry)
       (contexture-request-async 'ping))))
@@ -823,20 +820,17 @@ socket or HOST:PORT, instead of the one that Emacs would use."
 (defun contexture-doctor--next ()
   "Run the next check, if there is one, and show the findings so far."
   (contexture-doctor--show)
-  (if-let* ((check (car contexture-doctor--waiting)))
-      (let ((buffer (current-buffer))
-            (run contexture-doctor--run))
-        (funcall (cdr check)
-                 (lambda (findings)
-                   (when (and (buffer-live-p buffer)
-                              (eq run (buffer-local-value 'contexture-doctor--run
-                                                          buffer)))
-                     (with-current-buffer buffer
-                       (pop contexture-doctor--waiting)
-                       (push (cons (car check) findings)
-                             contexture-doctor--results)
-                       (contexture-doctor--next))))))
-    (contexture--message "Contexture: %s" (contexture-doctor--summary))))
+  (pcase (car contexture-doctor--waiting)
+    ('nil (contexture--message "Contexture: %s" (contexture-doctor--summary)))
+    (`(,heading . ,check)
+     (let ((buffer (current-buffer))
+           (run contexture-doctor--run))
+       (funcall check (lambda (findings)
+                        (contexture--with-live-buffer buffer
+                          (when (eq run contexture-doctor--run)
+                            (pop contexture-doctor--waiting)
+                            (push (cons heading findings) contexture-doctor--results)
+                            (contexture-doctor--next)))))))))
 
 (defun contexture-doctor--findings ()
   "Return all findings so far."
@@ -1300,8 +1294,8 @@ A server on another machine needs the secret, which Emacs reads from %s."
   "Ask the server about itself, and show its answer."
   (let ((buffer (current-buffer)))
     (if (not (contexture-running-p))
-        (contexture-info--show (contexture-info--unconnected))
-      (contexture-info--show "Asking the server...\n")
+        (contexture-info--show buffer (contexture-info--unconnected))
+      (contexture-info--show buffer "Asking the server...\n")
       (contexture--probe-call
        'server-info nil contexture-doctor-timeout
        (lambda (outcome value)
@@ -1309,9 +1303,9 @@ A server on another machine needs the secret, which Emacs reads from %s."
              (contexture-request-async
               'list-managers nil
               :success (lambda (managers)
-                         (contexture-info--show-in
+                         (contexture-info--show
                           buffer (contexture-info--text value managers))))
-           (contexture-info--show-in
+           (contexture-info--show
             buffer (substitute-command-keys
                     "The server does not answer.\n
 \\<contexture-info-mode-map>\\[contexture-doctor] looks for the reason.\n"))))))))
@@ -1327,17 +1321,13 @@ A server on another machine needs the secret, which Emacs reads from %s."
            "\n\\<contexture-info-mode-map>\\[contexture-doctor] checks the \
 set-up.\n")))
 
-(defun contexture-info--show-in (buffer text)
+(defun contexture-info--show (buffer text)
   "Show TEXT in BUFFER, if BUFFER is still live."
   (contexture--with-live-buffer buffer
-    (contexture-info--show text)))
-
-(defun contexture-info--show (text)
-  "Show TEXT in this buffer."
-  (let ((inhibit-read-only t))
-    (erase-buffer)
-    (insert text)
-    (goto-char (point-min))))
+    (let ((inhibit-read-only t))
+      (erase-buffer)
+      (insert text)
+      (goto-char (point-min)))))
 
 ;;;; The text
 
@@ -1469,8 +1459,7 @@ argument, or if REMOVE is non-nil, remove Contexture again."
 (defun contexture-setup--run (folder arguments)
   "Run the program with ARGUMENTS in FOLDER, and return what it printed."
   (let* ((command (or (contexture-doctor--command)
-                      (contexture--user-error
-                       "The program is not installed; see contexture-doctor")))
+                      (user-error "The program is not installed; see contexture-doctor")))
          (arguments (append (cdr command) arguments (contexture-doctor--own-arguments)))
          (directory (or folder (expand-file-name "~/"))))
     (with-temp-buffer

@@ -121,8 +121,8 @@ get the context")))))
   "Return what the context of this buffer has, and when it was sent."
   (let ((totals (contexture--totals-of (contexture--known-context))))
     (concat "Contexture"
-            (if totals (concat ": " (contexture--size (car totals) (or (cdr totals) 0))) "")
-            (if contexture-gptel--sent (concat ", " contexture-gptel--sent) ""))))
+            (when totals (concat ": " (contexture--size (car totals) (cdr totals))))
+            (when contexture-gptel--sent (concat ", " contexture-gptel--sent)))))
 
 (defun contexture-gptel--in-chats (function)
   "Call FUNCTION in each of gptel's chats."
@@ -234,11 +234,10 @@ context."
     (push manager contexture-gptel--told)
     (contexture--message "Contexture: nothing sent with gptel: the context of %s is empty%s"
              (contexture--label manager)
-             (if contexture--last-manager
-                 (format "; M-x contexture-switch chooses another, such as %s"
-                         (gethash contexture--last-manager contexture--labels
-                                  contexture--last-manager))
-               ""))))
+             (when contexture--last-manager
+               (format "; M-x contexture-switch chooses another, such as %s"
+                       (gethash contexture--last-manager contexture--labels
+                                contexture--last-manager))))))
 
 ;;;; Where in the request
 
@@ -253,12 +252,11 @@ model takes one, else before the user's last message."
     ;; beginning.
     (goto-char (contexture-gptel--prompt-start))
     (let ((start (point))
-          (prefix (if (fboundp 'gptel-prompt-prefix-string)
-                      (gptel-prompt-prefix-string)
-                    "")))
+          (prefix (or (and (fboundp 'gptel-prompt-prefix-string)
+                           (gptel-prompt-prefix-string))
+                      "")))
       (skip-chars-forward " \t\n")
-      (when (and (not (string-empty-p (or prefix "")))
-                 (looking-at (regexp-quote prefix)))
+      (when (looking-at (regexp-quote prefix))
         (goto-char (match-end 0)))
       (delete-region start (point))
       (insert (if (bobp) "" "\n\n") text "\n\n"))))

@@ -83,18 +83,16 @@ It says so if nobody knows the limit."
 
 (defun contexture-count--text (id)
   "Return the phrase for the count of the session ID; \"\" before the first."
-  (if-let* ((entry (gethash id contexture-count--entries)))
-      (let ((count (contexture-count--entry-count entry))
-            (problem (contexture-count--entry-problem entry)))
-        (cond ((eql (plist-get problem :code) -32601) "") ; an earlier server
-              (problem (format "not counted: %s" (plist-get problem :message)))
-              ((null count) "")
-              ((contexture-count--entry-stale entry)
-               (concat (contexture-count--phrase count)
-                       (if (contexture-running-p) ", counting..."
-                         ", before the server went away")))
-              (t (contexture-count--phrase count))))
-    ""))
+  (let* ((entry (gethash id contexture-count--entries))
+         (count (contexture-count--of id))
+         (problem (and entry (contexture-count--entry-problem entry))))
+    (cond ((eql (plist-get problem :code) -32601) "") ; an earlier server
+          (problem (format "not counted: %s" (plist-get problem :message)))
+          ((null count) "")
+          ((not (contexture-count--entry-stale entry)) (contexture-count--phrase count))
+          (t (concat (contexture-count--phrase count)
+                     (if (contexture-running-p) ", counting..."
+                       ", before the server went away"))))))
 
 (defun contexture-count--short (id)
   "Return the count of the session ID for a mode line, or nil if unknown.
@@ -138,8 +136,7 @@ is called without arguments, in that buffer, whenever the text changes."
   (maphash
    (lambda (id entry)
      (when (assq place (contexture-count--entry-places entry))
-       (setf (contexture-count--entry-places entry)
-             (assq-delete-all place (contexture-count--entry-places entry)))
+       (setf (alist-get place (contexture-count--entry-places entry) nil t) nil)
        (unless (contexture-count--entry-places entry)
          (when (contexture-count--entry-timer entry)
            (cancel-timer (contexture-count--entry-timer entry))
@@ -1223,8 +1220,8 @@ are shown as missing."
     (contexture--message "Read %s again%s%s%s"
              (contexture--count (plist-get result :updated) "item")
              (contexture-list--changed-text items)
-             (if (> stale 0) (format "; %d could not be found in the file" stale) "")
-             (if (> missing 0) (format "; the file of %d is gone" missing) ""))))
+             (when (> stale 0) (format "; %d could not be found in the file" stale))
+             (when (> missing 0) (format "; the file of %d is gone" missing)))))
 
 (defun contexture-list--changed-text (items)
   "Return a phrase for those of ITEMS that changed or moved, by their names."
@@ -1236,10 +1233,9 @@ are shown as missing."
                                          (plist-get known :metadata))
                                         (if (eq (plist-get item :outcome) :moved) "moved"
                                           "changed")))))
-    (if names
-        (concat ": " (string-join (seq-take names 3) ", ")
-                (if (nthcdr 3 names) ", ..." ""))
-      "")))
+    (when names
+      (concat ": " (string-join (seq-take names 3) ", ")
+              (when (nthcdr 3 names) ", ...")))))
 
 (defun contexture-list-freeze ()
   "Make snapshots of the items in the region, the marked ones, or that at point.
@@ -1361,9 +1357,8 @@ It runs in this buffer.  Items that left the context are skipped."
      (let ((text (contexture-list-item--join (contexture--pluck :content items))))
        (kill-new text)
        (contexture--message "Copied %s%s" (contexture--count (length text) "character")
-                (if (cdr items)
-                    (concat " of " (contexture--count (length items) "item"))
-                  "")))))
+                (when (cdr items)
+                  (concat " of " (contexture--count (length items) "item")))))))
   (setq deactivate-mark t))
 
 (defun contexture-list-item--join (texts)
@@ -1437,12 +1432,11 @@ If its source is gone, show the item's text."
     (display-buffer (current-buffer))))
 
 (defun contexture-list-item--age (item)
-  "Return a phrase for the time of ITEM's text if it is a snapshot, or \"\"."
-  (if-let* ((as-of (plist-get item :as-of)))
-      (concat (format-time-string " as of %F %R" as-of)
-              (when-let* ((reason (plist-get (plist-get item :metadata) :stale)))
-                (concat ": " reason)))
-    ""))
+  "Return a phrase for the time of ITEM's text if it is a snapshot, or nil."
+  (when-let* ((as-of (plist-get item :as-of)))
+    (concat (format-time-string " as of %F %R" as-of)
+            (when-let* ((reason (plist-get (plist-get item :metadata) :stale)))
+              (concat ": " reason)))))
 
 (defun contexture-list-item--insert (item)
   "Replace this buffer's text with that of ITEM, in the major mode for it."
@@ -1823,10 +1817,9 @@ An empty VALUE removes the filter of that kind."
   "Return a function that annotates a name of ALIST.
 DESCRIBE is called with the value of the name in ALIST."
   (lambda (name)
-    (if-let* ((entry (assoc name alist)))
-        (concat (propertize " " 'display '(space :align-to 40))
-                (contexture--visible (funcall describe (cdr entry))))
-      "")))
+    (when-let* ((entry (assoc name alist)))
+      (concat (propertize " " 'display '(space :align-to 40))
+              (contexture--visible (funcall describe (cdr entry)))))))
 
 (defun contexture-sets--age (seconds)
   "Return a phrase for the age of something made at SECONDS, Unix time."
@@ -2059,12 +2052,11 @@ its file stays as it is and is shown as stale."
      'refresh-items
      (mapcar (lambda (manager) (list :manager manager))
              (ensure-list context))
-     (lambda (result)
-       (contexture--message "%s" (contexture-sets--refreshed-text context result)))
+     (apply-partially #'contexture-sets--tell-refreshed context)
      #'contexture-show-error)))
 
-(defun contexture-sets--refreshed-text (manager result)
-  "Return the message for RESULT of refreshing MANAGER."
+(defun contexture-sets--tell-refreshed (context result)
+  "Show a message about RESULT of refreshing CONTEXT."
   (let* ((outcomes (contexture--pluck :outcome (plist-get result :items)))
          (parts (cl-loop for (words . kind) in '(("changed" . :updated)
                                                  ("moved within the file" . :moved)
@@ -2072,8 +2064,8 @@ its file stays as it is and is shown as stale."
                                                  ("whose file is gone" . :missing))
                          for number = (cl-count kind outcomes)
                          when (> number 0) collect (format "%d %s" number words))))
-    (format "Read the files of %s again: %s" (contexture--label manager)
-            (if parts (string-join parts ", ") "nothing has changed"))))
+    (contexture--message "Read the files of %s again: %s" (contexture--label context)
+                         (if parts (string-join parts ", ") "nothing has changed"))))
 
 ;;;###autoload
 (defun contexture-set-capacity (items)
@@ -2092,11 +2084,10 @@ If it holds more, the oldest items that are not pinned leave it;
          (contexture--message "%s now holds at most %s%s"
                   (contexture--capitalized (contexture--label manager))
                   (contexture--count items "item")
-                  (if (> evicted 0)
-                      (format "; the oldest %s left it, and %s brings them back"
-                              (contexture--count evicted "item")
-                              (substitute-command-keys "\\[contexture-undo]"))
-                    "")))))))
+                  (when (> evicted 0)
+                    (format "; the oldest %s left it, and %s brings them back"
+                            (contexture--count evicted "item")
+                            (substitute-command-keys "\\[contexture-undo]")))))))))
 
 (defun contexture-sets--read-capacity ()
   "Read the maximum number of items for this buffer's context."
@@ -2131,10 +2122,9 @@ This replaces a set of that name; `contexture-undo' brings it back."
                 (contexture--message "Saved %s of %s as the set %s%s"
                          (contexture--count (plist-get result :count) "item")
                          (contexture--label manager) name
-                         (if (plist-get result :replaced)
-                             (substitute-command-keys
-                              " in place of the one before; \\[contexture-undo] undoes it")
-                           ""))))))
+                         (when (plist-get result :replaced)
+                           (substitute-command-keys
+                            " in place of the one before; \\[contexture-undo] undoes it")))))))
 
 ;;;###autoload
 (defun contexture-load-set (name &optional append)
@@ -2154,9 +2144,8 @@ With APPEND, the prefix argument, add them to the context instead.
                    "Loaded %s of the set %s into %s%s"
                    (contexture--count (length (plist-get result :ids)) "item")
                    name (contexture--label manager)
-                   (if (> left 0)
-                       (format ", which lost %s" (contexture--count left "item"))
-                     "")))))))
+                   (when (> left 0)
+                     (format ", which lost %s" (contexture--count left "item")))))))))
 
 ;;;###autoload
 (defun contexture-drop-set (name)

@@ -375,9 +375,7 @@ reuse OVERLAY if it is non-nil and ITEM's lines are still the same."
                     (overlays-in beg (min (point-max) (1+ (line-end-position)))))))
     (when overlays
       (mapconcat (lambda (overlay) (overlay-get overlay 'help-echo))
-                 (sort overlays
-                       (lambda (a b) (< (overlay-start a) (overlay-start b))))
-                 "; "))))
+                 (cl-sort overlays #'< :key #'overlay-start) "; "))))
 
 ;;;; The margin of a terminal
 
@@ -941,14 +939,13 @@ or nil for a whole buffer."
 
 (defun contexture-live--forget-item (id)
   "Let the item ID follow no buffer any more."
-  (pcase (contexture-live--find-item id)
-    (`(,buffer . ,item)
-     (with-current-buffer buffer
-       (contexture-live--drop-overlay item)
-       (remhash id contexture-live--places)
-       (setq contexture-live--items (delq item contexture-live--items)
-             contexture-live--new (delq item contexture-live--new))
-       (unless contexture-live--items (contexture-live--release))))))
+  (pcase-let ((`(,buffer . ,item) (contexture-live--find-item id)))
+    (contexture--with-live-buffer buffer
+      (contexture-live--drop-overlay item)
+      (remhash id contexture-live--places)
+      (setq contexture-live--items (delq item contexture-live--items)
+            contexture-live--new (delq item contexture-live--new))
+      (unless contexture-live--items (contexture-live--release)))))
 
 (defun contexture-live--overlay (id)
   "Return the overlay of the item ID in this buffer if it covers whole lines."

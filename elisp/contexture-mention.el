@@ -633,11 +633,10 @@ Leave out those of SESSION's own buffer.  A single letter matches too many."
   "Return the annotation of CANDIDATE of SESSION."
   (let ((item (gethash candidate (contexture-mention--session-items session))))
     (cond (item
-           (format " in context%s, %s"
-                   (if (equal candidate (plist-get item :id))
-                       (concat ": " (contexture--description
-                                     (plist-get item :metadata)))
-                     "")
+           (concat " in context"
+                   (when (equal candidate (plist-get item :id))
+                     (concat ": " (contexture--description (plist-get item :metadata))))
+                   ", "
                    (contexture--count (or (plist-get item :tokens) 0) "token")))
           ((get-text-property 0 'contexture-symbol candidate) " symbol")
           (t ""))))

@@ -57,8 +57,8 @@
 (declare-function xref-location-group "xref" (location))
 (declare-function xref-location-line "xref" (location))
 (declare-function xref-location-marker "xref" (location))
-(declare-function xref-make "xref" (summary location))
-(declare-function xref-make-file-location "xref" (file line column))
+(declare-function xref-make "xref" t t)
+(declare-function xref-make-file-location "xref" t t)
 (defvar compilation-skip-threshold)
 (defvar flymake-mode)
 (defvar vc-git-program)
@@ -194,9 +194,8 @@ NOUN names what each of them adds."
 REFUSALS are the error messages for items that were not added."
   (let ((evicted (cl-loop for item in items
                           sum (length (plist-get item :evicted))))
-        (refused (if refusals
-                     (format "; %d refused: %s" (length refusals) (car refusals))
-                   "")))
+        (refused (when refusals
+                   (format "; %d refused: %s" (length refusals) (car refusals)))))
     (if (null items)
         (contexture--message "Nothing added to %s%s" (contexture--label manager) refused)
       (let ((count (plist-get (car items) :count))

@@ -371,9 +371,9 @@ which shows them as ^A or \\200.  The text does not change."
                                (contexture-visible--escape (char-after at)))))))))
 
 (defun contexture--format (string &rest arguments)
-  "Return `format-message' of STRING, with escapes in ARGUMENTS."
+  "Return `format-message' of STRING, with escapes in ARGUMENTS; nil shows nothing."
   (apply #'format-message string
-         (mapcar (lambda (it) (if (stringp it) (contexture--visible it) it))
+         (mapcar (lambda (it) (if (stringp it) (contexture--visible it) (or it "")))
                  arguments)))
 
 (defun contexture--message (string &rest arguments)
@@ -583,7 +583,7 @@ nil for anything else."
                  (contexture--count files "file") (contexture--count tokens "token")
                  capacity)
        (format "the context is full; it holds at most %d" capacity))
-     (if (> pinned 0) (format " (%d pinned)" pinned) "")
+     (when (> pinned 0) (format " (%d pinned)" pinned))
      (cond ((and needed (<= needed contexture--max-items))
             (format "; raise the limit to %d or more with M-x contexture-set-capacity, \
 or add a listing" needed))
@@ -1279,13 +1279,12 @@ the name of the context and the item."
                              (plist-get item :total-tokens))
            (contexture--repeat-text item)
            (contexture--evicted-text (length (plist-get item :evicted)))
-           (if (> replaced 0)
-               (concat "; " (contexture--replaced-text replaced))
-             "")))
+           (when (> replaced 0)
+             (concat "; " (contexture--replaced-text replaced)))))
 
 (defun contexture--evicted-text (evicted)
-  "Return a phrase for the number of EVICTED items, or \"\" if that is 0."
-  (if (= evicted 0) ""
+  "Return a phrase for the number of EVICTED items, or nil if that is 0."
+  (when (> evicted 0)
     (format "; it is full, so the oldest %s left it"
             (contexture--count evicted "item"))))
 
