@@ -245,7 +245,8 @@ NAME tells it apart from others; HELP says what it does."
 (defun contexture-dashboard--row (name value &optional more)
   "Return a line that shows NAME with VALUE, and the phrase MORE."
   (concat (propertize (format "%-11s" name) 'face 'bold)
-          (string-join (delete "" (list value (propertize (or more "") 'face 'shadow))) "  ")
+          (string-join
+           (delete "" (list value (propertize (or more "") 'face 'shadow))) "  ")
           "\n"))
 
 ;;;; How full it is
@@ -329,9 +330,9 @@ It is drawn with letters where the display has no block characters."
 
 (defun contexture-dashboard--settings (settings)
   "Return the line on the automatic steps of process-turn, from SETTINGS."
-  (let* ((value (lambda (name)
-                  (plist-get (contexture--entry :name name (plist-get settings :settings))
-                             :value)))
+  (let* ((all (plist-get settings :settings))
+         (value (lambda (name)
+                  (plist-get (contexture--entry :name name all) :value)))
          (parts
           (delq nil
                 (list
@@ -460,7 +461,8 @@ REASON."
                         (plist-get checkpoint :message)))))
     (seq-take (reverse checkpoints) 8) "")
    (when (nthcdr 8 checkpoints)
-     (propertize (format "  and %d older\n" (- (length checkpoints) 8)) 'face 'shadow))))
+     (propertize (format "  and %d older\n" (- (length checkpoints) 8))
+                 'face 'shadow))))
 
 (defun contexture-dashboard--managing (data)
   "Return the section on the notes in DATA, or \"\" if there are none."
@@ -1134,8 +1136,9 @@ If the strategy scores, the parts with the lowest scores come first."
       (format "%s; first %s%s" (contexture--count units "part")
               (mapconcat (lambda (part)
                            (concat (plist-get part :what)
-                                   (when-let* ((lowest (plist-get part :lowest-score)))
-                                     (format " (%s)" (contexture-explain--score lowest)))))
+                                   (when (plist-get part :lowest-score)
+                                     (format " (%s)" (contexture-explain--score
+                                                      (plist-get part :lowest-score))))))
                          (seq-take sorted 3) ", ")
               (if (nthcdr 3 sorted) ", ..." "")))))
 
@@ -1168,16 +1171,14 @@ If the strategy scores, the parts with the lowest scores come first."
 
 (defun contexture-explain--line (part)
   "Return the line of PART, neighbours with the same outcome."
-  (let ((scores (delq nil (list (plist-get part :lowest-score)
-                                (plist-get part :highest-score)))))
+  (let ((scores (mapcar #'contexture-explain--score
+                        (delq nil (list (plist-get part :lowest-score)
+                                        (plist-get part :highest-score))))))
     (propertize
      (concat (contexture-explain--mark part) " "
              (contexture-session--fit (plist-get part :what) 18) " "
              (format "%13s " (contexture-explain--tokens part))
-             (propertize (format "%11s  "
-                                 (string-join (delete-dups (mapcar #'contexture-explain--score
-                                                                   scores))
-                                              "–"))
+             (propertize (format "%11s  " (string-join (delete-dups scores) "–"))
                          'face 'shadow)
              (plist-get part :reason)
              "\n")
@@ -1306,10 +1307,11 @@ Return nil if that line is not open."
     (contexture-session--call
      'explain-window (append session (list :limit contexture-explain--back :explain t))
      (lambda (reports)
-       (let* ((same (lambda (it) (cl-every (lambda (key) (equal (plist-get it key)
-                                                                (plist-get report key)))
-                                           keys)))
-              (units (contexture-explain--units part report (cl-find-if same reports))))
+       (let* ((same-p (lambda (it)
+                        (equal (contexture--select it keys)
+                               (contexture--select report keys))))
+              (whole (cl-find-if same-p reports))
+              (units (contexture-explain--units part report whole)))
          (contexture-session--call
           'get-messages (append session '(:view :log) messages)
           (lambda (messages)

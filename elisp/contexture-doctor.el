@@ -113,7 +113,8 @@ Cargo."
   "Install what this buffer has if it has CHECKSUM.
 STATUS is that of `url-retrieve'."
   (let ((problem (or (contexture-install--problem status checksum)
-                     (contexture-install--write (contexture-install--body) (point-max)))))
+                     (contexture-install--write (contexture-install--body)
+                                                (point-max)))))
     (contexture-install--stop)
     (if problem
         (contexture-install--fail problem)
@@ -358,7 +359,10 @@ USER nil means any user."
           (let ((secret (with-local-quit (contexture-provider--secret place))))
             (cond ((null secret)
                    (contexture-provider--failed
-                    (car entry) (contexture-provider--no-key place)))
+                    (car entry)
+                    (format "auth-source has no key for host %s; add this line to \
+~/.authinfo.gpg: machine %s login %s password KEY"
+                            (car place) (car place) (or (cadr place) "apikey"))))
                   ((jsonrpc-running-p connection)
                    (puthash place secret contexture-provider--secrets)
                    (contexture-provider--send connection (car entry) params secret))))
@@ -390,12 +394,6 @@ If PLACE names no user, try \"apikey\" first, which other packages use."
                (secret (plist-get found :secret)))
     (cond ((functionp secret) secret)
           ((stringp secret) (lambda () secret)))))
-
-(defun contexture-provider--no-key (place)
-  "Return the message that there is no key at PLACE."
-  (format "auth-source has no key for host %s; add this line to ~/.authinfo.gpg: \
-machine %s login %s password KEY"
-          (car place) (car place) (or (cadr place) "apikey")))
 
 (defun contexture-provider--when-ready (function)
   "Call FUNCTION as soon as no key is being looked up, perhaps now."
@@ -450,8 +448,8 @@ key, never for the key itself.  This adds SETTINGS to
           (append (list :kind kind :model model)
                   ;; Ollama's default is often so small that it cuts the request.
                   (and (equal kind "ollama")
-                       (list :context (truncate (read-number "Context length in tokens: "
-                                                             16384))))
+                       (list :context (truncate (read-number
+                                                 "Context length in tokens: " 16384))))
                   (and script (list :script script))
                   (and url (not (equal url usual)) (list :base-url url))
                   (unless (member kind '("ollama" "scripted"))
@@ -548,7 +546,7 @@ reason, or with one that SUBJECT is checked later."
   "Return findings on the `contexture-providers' that the server lacks."
   (cl-loop for (name . problem) in contexture-provider--problems
            when (assoc name contexture-providers)
-           collect (list 'fail (format "%s: the server does not know it" name) problem)))
+           collect `(fail ,(format "%s: the server does not know it" name) ,problem)))
 
 (defun contexture-doctor--no-provider ()
   "Return the finding that no model is set up."
@@ -699,7 +697,8 @@ Trust them? " (contexture--visible (abbreviate-file-name project))))
    (lambda (projects)
      (funcall then
               (if projects (mapcar #'contexture-trust--finding projects)
-                '((ok "No project is trusted; templates of projects are not used")))))))
+                '((ok "No project is trusted; templates of projects \
+are not used")))))))
 
 (defun contexture-trust--finding (trusted)
   "Return the finding on TRUSTED, a project."
@@ -711,10 +710,12 @@ Trust them? " (contexture--visible (abbreviate-file-name project))))
          (revoke (cons "Stop trusting it"
                        (lambda () (contexture-distrust-project project)))))
     (pcase (contexture--name (plist-get trusted :standing))
-      ("same" (list 'ok (format "%s is trusted; its templates are used" name) nil revoke))
-      ("other" (list 'note (format "%s was trusted, but something else is there now; trust it again"
-                                   name)
-                     nil revoke))
+      ("same"
+       (list 'ok (format "%s is trusted; its templates are used" name) nil revoke))
+      ("other"
+       (list 'note (format "%s was trusted, but something else is there now; \
+trust it again" name)
+             nil revoke))
       (_ (list 'note (format "%s was trusted, but is gone" name) nil revoke)))))
 
 ;;; Find what is wrong with the set-up
@@ -918,7 +919,8 @@ socket or HOST:PORT, instead of the one that Emacs would use."
        (append command '("--version")) contexture-doctor-timeout
        (lambda (status output)
          (funcall then (list (contexture-doctor--judge-program
-                              (abbreviate-file-name (car command)) status output))))))))
+                              (abbreviate-file-name (car command))
+                              status output))))))))
 
 (defun contexture-doctor--command ()
   "Return the server's program and its arguments, or nil if it is missing."
@@ -929,9 +931,10 @@ socket or HOST:PORT, instead of the one that Emacs would use."
 
 (defun contexture-doctor--no-program ()
   "Return the finding that the server's program is missing."
-  (let ((customize (cons "Customize contexture-server-command"
-                         (lambda () (customize-variable 'contexture-server-command))))
-        (name (car (ensure-list contexture-server-command))))
+  (let* ((customize (cons "Customize contexture-server-command"
+                          (lambda () (customize-variable 'contexture-server-command))))
+         (name (car (ensure-list contexture-server-command)))
+         (shown (and name (abbreviate-file-name name))))
     (cond ((null name)
            (list 'fail "The server's program is not installed"
                  (format "Install it: M-x contexture-install-server, or make install in the sources.
@@ -946,10 +949,10 @@ Emacs looked in the folders of exec-path, and here:\n%s"
                  (cons "Install it" #'contexture-install-server)
                  customize))
           ((and (file-exists-p name) (not (file-directory-p name)))
-           (list 'fail (format "%s is not executable" (abbreviate-file-name name))
+           (list 'fail (format "%s is not executable" shown)
                  (format "Make it executable: chmod u+x %s" (shell-quote-argument name))))
           (t
-           (list 'fail (format "The program %s does not exist" (abbreviate-file-name name))
+           (list 'fail (format "The program %s does not exist" shown)
                  "contexture-server-command names it.
 Correct that option, or set it to nil so that Emacs finds the program."
                  customize)))))
@@ -965,7 +968,8 @@ Correct that option, or set it to nil so that Emacs finds the program."
                                            "Install it again: \
 M-x contexture-install-server, or make install in the sources of this package."))
         (t
-         (list 'fail (format "%s is not Contexture's server; asked for its version, it printed: %s"
+         (list 'fail (format "%s is not Contexture's server; asked for its version, \
+it printed: %s"
                              program (contexture-doctor--first-line output status))
                "Set contexture-server-command to the right program, or to nil so that \
 Emacs finds it."))))
@@ -979,14 +983,14 @@ Emacs finds it."))))
 
 (defun contexture-doctor--judge-version (version what advice)
   "Return a finding on VERSION of WHAT; ADVICE is for an old version."
-  (let ((said (format "%s is version %s" what version)))
+  (let ((said (format "%s is version %s" what version))
+        (package (format " (%s)" contexture--version)))
     (cond ((equal version contexture--version)
            (list 'ok said))
           ((version< version contexture--version)
-           (list 'fail (format "%s, older than the package (%s)" said contexture--version)
-                 advice))
+           (list 'fail (concat said ", older than the package" package) advice))
           (t
-           (list 'warn (format "%s, newer than the package (%s)" said contexture--version)
+           (list 'warn (concat said ", newer than the package" package)
                  "Update the Emacs package to the same version.")))))
 
 (defun contexture-doctor--check-itself (then)
@@ -1045,7 +1049,8 @@ Emacs finds it."))))
     (replace-regexp-in-string "\\(?:\\`\\|[ (`]\\)\\(/[^ ,;]+\\)"
                               (lambda (match)
                                 (save-match-data
-                                  (abbreviate-file-name (string-trim-left match "[ (`]"))))
+                                  (abbreviate-file-name
+                                   (string-trim-left match "[ (`]"))))
                               sized t t 1)))
 
 ;;;; The state folder
@@ -1138,7 +1143,8 @@ VALUE is its answer or the reason for none; see `contexture-probe'."
     ('answered (contexture-doctor--judge-answer value))
     ('silent (list (contexture-doctor--silent target)))
     ('stranger
-     (list (list 'fail (format "The program that listens at %s is not Contexture's server; it said: %s"
+     (list (list 'fail (format "The program that listens at %s is not Contexture's \
+server; it said: %s"
                                (contexture--target-name target)
                                (truncate-string-to-width value 60 nil nil t))
                  "Connect to the right address: M-x contexture-connect")))
@@ -1222,7 +1228,8 @@ A server on another machine needs the secret, which Emacs reads from %s."
                              (contexture--label (contexture--known-context))
                              (if contexture-manager "chosen with contexture-switch"
                                (format "contexture-scope is %s" contexture-scope))))
-           (list 'note (format "contexture-mode, which marks what is in the context, is %s there"
+           (list 'note (format "contexture-mode, which marks what is in the context, \
+is %s there"
                                (if (bound-and-true-p contexture-mode) "on" "off")))))))
 
 (defun contexture-doctor--check-keys (then)
@@ -1294,7 +1301,16 @@ A server on another machine needs the secret, which Emacs reads from %s."
   "Ask the server about itself, and show its answer."
   (let ((buffer (current-buffer)))
     (if (not (contexture-running-p))
-        (contexture-info--show buffer (contexture-info--unconnected))
+        (contexture-info--show
+         buffer
+         (concat (if contexture--connection
+                     (contexture--format "The server cannot be reached: %s.\n"
+                                         (or (oref contexture--connection reason)
+                                             "no answer yet"))
+                   "This Emacs is not connected; the first command connects it.\n")
+                 (substitute-command-keys
+                  "\n\\<contexture-info-mode-map>\\[contexture-doctor] checks \
+the set-up.\n")))
       (contexture-info--show buffer "Asking the server...\n")
       (contexture--probe-call
        'server-info nil contexture-doctor-timeout
@@ -1309,17 +1325,6 @@ A server on another machine needs the secret, which Emacs reads from %s."
             buffer (substitute-command-keys
                     "The server does not answer.\n
 \\<contexture-info-mode-map>\\[contexture-doctor] looks for the reason.\n"))))))))
-
-(defun contexture-info--unconnected ()
-  "Return the text to show when there is no connection."
-  (substitute-command-keys
-   (concat (if contexture--connection
-               (contexture--format "The server cannot be reached: %s.\n"
-                                   (or (oref contexture--connection reason)
-                                       "no answer yet"))
-             "This Emacs is not connected; the first command connects it.\n")
-           "\n\\<contexture-info-mode-map>\\[contexture-doctor] checks the \
-set-up.\n")))
 
 (defun contexture-info--show (buffer text)
   "Show TEXT in BUFFER, if BUFFER is still live."
@@ -1417,8 +1422,8 @@ and sessions"
   (let* ((names (mapcar #'car contexture-setup--names))
          (project (when-let* ((project (project-current)))
                     (expand-file-name (project-root project))))
-         (here (and project (mapcar (lambda (name) (concat name contexture-setup--here))
-                                    names)))
+         (here (and project
+                    (mapcar (lambda (name) (concat name contexture-setup--here)) names)))
          (choice (completing-read prompt (append names here) nil t))
          (name (string-remove-suffix contexture-setup--here choice)))
     (when (string-empty-p choice)
@@ -1459,7 +1464,8 @@ argument, or if REMOVE is non-nil, remove Contexture again."
 (defun contexture-setup--run (folder arguments)
   "Run the program with ARGUMENTS in FOLDER, and return what it printed."
   (let* ((command (or (contexture-doctor--command)
-                      (user-error "The program is not installed; see contexture-doctor")))
+                      (user-error "The program is not installed; \
+see contexture-doctor")))
          (arguments (append (cdr command) arguments (contexture-doctor--own-arguments)))
          (directory (or folder (expand-file-name "~/"))))
     (with-temp-buffer

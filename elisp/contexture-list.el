@@ -89,7 +89,8 @@ It says so if nobody knows the limit."
     (cond ((eql (plist-get problem :code) -32601) "") ; an earlier server
           (problem (format "not counted: %s" (plist-get problem :message)))
           ((null count) "")
-          ((not (contexture-count--entry-stale entry)) (contexture-count--phrase count))
+          ((not (contexture-count--entry-stale entry))
+           (contexture-count--phrase count))
           (t (concat (contexture-count--phrase count)
                      (if (contexture-running-p) ", counting..."
                        ", before the server went away"))))))
@@ -192,19 +193,15 @@ The server counts again soon, or after a pause if TYPING."
   "Ask the server for the count of the session ID, with ENTRY."
   (setf (contexture-count--entry-asking entry) t)
   (contexture-request-async
-   'count-window (contexture-count--params id)
+   'count-window
+   (or (cl-loop for buffer in (buffer-list)
+                when (with-current-buffer buffer
+                       (and (eq major-mode 'contexture-repl-mode)
+                            (equal id (plist-get contexture-repl--session :id))))
+                return (with-current-buffer buffer (contexture-repl--count-params)))
+       (list :session id))
    :success (lambda (count) (contexture-count--answered id entry count nil))
    :error (lambda (problem) (contexture-count--answered id entry nil problem))))
-
-(defun contexture-count--params (id)
-  "Return the parameters for counting the session ID.
-What is typed and chosen in its conversation is part of them."
-  (or (cl-loop for buffer in (buffer-list)
-               when (with-current-buffer buffer
-                      (and (eq major-mode 'contexture-repl-mode)
-                           (equal id (plist-get contexture-repl--session :id))))
-               return (with-current-buffer buffer (contexture-repl--count-params)))
-      (list :session id)))
 
 (defun contexture-count--conversation-of (context)
   "Return the conversation that sends CONTEXT, as (ID . NAME), or nil.
@@ -1216,26 +1213,24 @@ are shown as missing."
   (let* ((items (plist-get result :items))
          (outcomes (contexture--pluck :outcome items))
          (stale (cl-count :stale outcomes))
-         (missing (cl-count :missing outcomes)))
+         (missing (cl-count :missing outcomes))
+         (changed (cl-loop for item in items
+                           for known = (contexture-list--item-with (plist-get item :id))
+                           for verb = (pcase (plist-get item :outcome)
+                                        (:updated "changed")
+                                        (:moved "moved"))
+                           when (and known verb)
+                           collect (format "%s %s"
+                                           (contexture--description
+                                            (plist-get known :metadata))
+                                           verb))))
     (contexture--message "Read %s again%s%s%s"
              (contexture--count (plist-get result :updated) "item")
-             (contexture-list--changed-text items)
+             (when changed
+               (concat ": " (string-join (seq-take changed 3) ", ")
+                       (when (nthcdr 3 changed) ", ...")))
              (when (> stale 0) (format "; %d could not be found in the file" stale))
              (when (> missing 0) (format "; the file of %d is gone" missing)))))
-
-(defun contexture-list--changed-text (items)
-  "Return a phrase for those of ITEMS that changed or moved, by their names."
-  (let ((names (cl-loop for item in items
-                        for known = (contexture-list--item-with (plist-get item :id))
-                        when (and known (memq (plist-get item :outcome) '(:updated :moved)))
-                        collect (format "%s %s"
-                                        (contexture--description
-                                         (plist-get known :metadata))
-                                        (if (eq (plist-get item :outcome) :moved) "moved"
-                                          "changed")))))
-    (when names
-      (concat ": " (string-join (seq-take names 3) ", ")
-              (when (nthcdr 3 names) ", ...")))))
 
 (defun contexture-list-freeze ()
   "Make snapshots of the items in the region, the marked ones, or that at point.
@@ -1354,18 +1349,15 @@ It runs in this buffer.  Items that left the context are skipped."
   (contexture-list-item--fetch
    (contexture-list--ids)
    (lambda (items)
-     (let ((text (contexture-list-item--join (contexture--pluck :content items))))
+     (let ((text (cl-reduce (lambda (whole text) ; each begins a line
+                              (concat whole (unless (string-suffix-p "\n" whole) "\n")
+                                      text))
+                            (contexture--pluck :content items))))
        (kill-new text)
        (contexture--message "Copied %s%s" (contexture--count (length text) "character")
                 (when (cdr items)
                   (concat " of " (contexture--count (length items) "item")))))))
   (setq deactivate-mark t))
-
-(defun contexture-list-item--join (texts)
-  "Return TEXTS joined, each on a new line."
-  (cl-reduce (lambda (whole text)
-               (concat whole (unless (string-suffix-p "\n" whole) "\n") text))
-             texts))
 
 ;;;; Visiting and showing
 
@@ -1424,19 +1416,16 @@ If its source is gone, show the item's text."
       (contexture-list-item--insert item)
       (ignore-errors (font-lock-ensure))
       (contexture--show-hidden))
-    (setq header-line-format (contexture-list--header-line
-                              (contexture--description (plist-get item :metadata))
-                              (contexture-list-item--age item)))
+    (let ((as-of (plist-get item :as-of))
+          (reason (plist-get (plist-get item :metadata) :stale)))
+      (setq header-line-format
+            (contexture-list--header-line
+             (contexture--description (plist-get item :metadata))
+             (when as-of (format-time-string " as of %F %R" as-of))
+             (when as-of (and reason (concat ": " reason))))))
     (setq-local view-inhibit-help-message t)
     (view-mode-enter nil #'ignore)
     (display-buffer (current-buffer))))
-
-(defun contexture-list-item--age (item)
-  "Return a phrase for the time of ITEM's text if it is a snapshot, or nil."
-  (when-let* ((as-of (plist-get item :as-of)))
-    (concat (format-time-string " as of %F %R" as-of)
-            (when-let* ((reason (plist-get (plist-get item :metadata) :stale)))
-              (concat ": " reason)))))
 
 (defun contexture-list-item--insert (item)
   "Replace this buffer's text with that of ITEM, in the major mode for it."
@@ -1831,7 +1820,8 @@ DESCRIBE is called with the value of the name in ALIST."
 
 (defun contexture-sets--tell (string &rest arguments)
   "Show STRING with ARGUMENTS, and how to undo what was done."
-  (contexture--message "%s; %s undoes it" (apply #'contexture--format string arguments)
+  (contexture--message "%s; %s undoes it"
+                       (apply #'contexture--format string arguments)
                        (substitute-command-keys "\\[contexture-undo]")))
 
 ;;;###autoload
@@ -1897,10 +1887,11 @@ An item of lines around point is preferred to one of the whole file."
                 (contexture--table
                  (mapcar #'car alist) 'contexture-item
                  (contexture-sets--annotate
-                  alist (lambda (item)
-                          (format "%s, %s, %s" (contexture-list--kind item)
-                                  (contexture--count (or (plist-get item :tokens) 0) "token")
-                                  (contexture-sets--age (plist-get item :timestamp))))))
+                  alist
+                  (lambda (item)
+                    (format "%s, %s, %s" (contexture-list--kind item)
+                            (contexture--count (or (plist-get item :tokens) 0) "token")
+                            (contexture-sets--age (plist-get item :timestamp))))))
                 nil t nil nil default)))
     (or (cdr (assoc name alist))
         (user-error "No item was chosen"))))
@@ -2058,10 +2049,10 @@ its file stays as it is and is shown as stale."
 (defun contexture-sets--tell-refreshed (context result)
   "Show a message about RESULT of refreshing CONTEXT."
   (let* ((outcomes (contexture--pluck :outcome (plist-get result :items)))
-         (parts (cl-loop for (words . kind) in '(("changed" . :updated)
-                                                 ("moved within the file" . :moved)
-                                                 ("no longer found in the file" . :stale)
-                                                 ("whose file is gone" . :missing))
+         (parts (cl-loop for (kind . words)
+                         in '((:updated . "changed") (:moved . "moved within the file")
+                              (:stale . "no longer found in the file")
+                              (:missing . "whose file is gone"))
                          for number = (cl-count kind outcomes)
                          when (> number 0) collect (format "%d %s" number words))))
     (contexture--message "Read the files of %s again: %s" (contexture--label context)
@@ -2123,8 +2114,8 @@ This replaces a set of that name; `contexture-undo' brings it back."
                          (contexture--count (plist-get result :count) "item")
                          (contexture--label manager) name
                          (when (plist-get result :replaced)
-                           (substitute-command-keys
-                            " in place of the one before; \\[contexture-undo] undoes it")))))))
+                           (substitute-command-keys " in place of the one before; \
+\\[contexture-undo] undoes it")))))))
 
 ;;;###autoload
 (defun contexture-load-set (name &optional append)
@@ -2168,10 +2159,11 @@ With APPEND, the prefix argument, add them to the context instead.
                    (contexture--table
                     (mapcar #'car alist) 'contexture-set
                     (contexture-sets--annotate
-                     alist (lambda (set)
-                             (format "%s, %s" (contexture--size (plist-get set :count)
-                                                                (plist-get set :tokens))
-                                     (contexture-sets--age (plist-get set :created))))))
+                     alist
+                     (lambda (set)
+                       (format "%s, %s" (contexture--size (plist-get set :count)
+                                                          (plist-get set :tokens))
+                               (contexture-sets--age (plist-get set :created))))))
                    nil existing nil 'contexture-set-history))))
       (if (string-blank-p name)
           (user-error "No name was given")

@@ -79,8 +79,8 @@ AFTER, BEG, END and LENGTH are the arguments of overlay hooks."
                           (cons (list (- end beg)
                                       (and (<= beg start) (- start beg))
                                       (and (<= stop end) (- stop beg)))
-                                ;; Remember the last 20 deletions.
-                                (seq-take (overlay-get overlay 'contexture-lost) 19))))))
+                                (seq-take (overlay-get overlay 'contexture-lost)
+                                          19)))))) ; no more than 20 in all
         ((and (eql length 0) (not (contexture-overlay--restored overlay beg end)))
          (when (and (= beg (overlay-start overlay)) (eq (char-before end) ?\n)
                     (not (overlay-get overlay 'contexture-partial)))
@@ -226,8 +226,9 @@ changes in a row cost two calls.  This does not start a server."
   "Mark the ITEMS of MANAGER in all buffers that have it as their context."
   (when (contexture-running-p)
     (puthash manager
-             (cons (cl-count-if (lambda (item) (plist-get (plist-get item :metadata) :stale))
-                                items)
+             (cons (cl-count-if
+                    (lambda (item) (plist-get (plist-get item :metadata) :stale))
+                    items)
                    (- (contexture--sum :tokens items)
                       (contexture--tokens-to-send items)))
              contexture-marks--counts)
@@ -552,16 +553,13 @@ the prefix to which you bound the variable `contexture-command-map':
   "Return the mode line's text for this buffer."
   (pcase-let* ((context (contexture--known-context))
                (`(,items . ,tokens) (contexture--totals-of context))
-               (`(,stale . ,covered) (gethash context contexture-marks--counts '(0 . 0)))
+               (`(,stale . ,covered)
+                (gethash context contexture-marks--counts '(0 . 0)))
                (sent (max 0 (- (or tokens 0) covered)))
                (name (contexture--lighter-name context))
                (text (cond ((null items) name)
                            (contexture-token-budget
-                            (let ((text (format "%d/%d" sent contexture-token-budget)))
-                              (list (format "%s:%d " name items)
-                                    (if (> (* 5 sent) (* 4 contexture-token-budget))
-                                        (propertize text 'face 'contexture-over-budget)
-                                      text))))
+                            (contexture--budget-lighter name items sent))
                            (t (format "%s:%d/%d" name items sent)))))
     (if (or (null items) (= stale 0)) text
       (append (ensure-list text)
@@ -582,6 +580,15 @@ The buffer's own layers need no name."
                               (file-name-nondirectory
                                (directory-file-name manager))))
                     16 nil nil t)))))
+
+(defun contexture--budget-lighter (name items tokens)
+  "Return the text for NAME and ITEMS with TOKENS, and the budget.
+The result is a list, since in the mode line each string has one face."
+  (let ((text (format "%d/%d" tokens contexture-token-budget)))
+    (list (format "%s:%d " name items)
+          (if (> (* 5 tokens) (* 4 contexture-token-budget))
+              (propertize text 'face 'contexture-over-budget)
+            text))))
 
 ;;;; Everywhere
 
@@ -671,8 +678,9 @@ The value is `unsaved', or `form' if the file has the text in another
 form: it may be on another machine, compressed, or not encoded as UTF-8."
   (with-current-buffer (contexture--base-buffer)
     (cond ((buffer-modified-p) 'unsaved)
-          ((not (and (not (find-file-name-handler buffer-file-name 'insert-file-contents))
-                     (null buffer-file-format)
+          ((not (and (null buffer-file-format)
+                     (not (find-file-name-handler buffer-file-name
+                                                  'insert-file-contents))
                      (or (null buffer-file-coding-system)
                          (memq (coding-system-type buffer-file-coding-system)
                                '(utf-8 undecided))
@@ -792,10 +800,11 @@ in time, say so and go on."
         (contexture--wait contexture--connection 2
                           (lambda ()
                             (or (not (contexture-running-p))
-                                (cl-notany
-                                 (lambda (call)
-                                   (equal (contexture--call-method call) "update-items"))
-                                 (contexture--unanswered-calls contexture--connection))))))
+                                (not (cl-find "update-items"
+                                              (contexture--unanswered-calls
+                                               contexture--connection)
+                                              :key #'contexture--call-method
+                                              :test #'equal))))))
     (contexture-error
      (contexture--message "Contexture: the server does not answer, so the model may \
 get the text from before your last edits"))))
@@ -1122,9 +1131,10 @@ A burst of changes costs two calls."
 ITEMS are its live items in visited files.  Fetch the new ones, and those
 that the server moved by itself."
   (let ((ids (contexture--pluck :id items)))
-    (pcase-dolist (`(,id . ,holder) (contexture-live--known))
-      (when (and (equal holder manager) (not (member id ids)))
-        (contexture-live--forget-item id)))
+    (pcase-dolist (`(,_ . ,item) (hash-table-values contexture-live--places))
+      (when (and (equal (contexture-live--item-manager item) manager)
+                 (not (member (contexture-live--item-id item) ids)))
+        (contexture-live--forget-item (contexture-live--item-id item))))
     (when-let* ((new (cl-loop for item in items
                               unless (contexture-live--known-p manager item)
                               collect (plist-get item :id))))
@@ -1135,15 +1145,6 @@ that the server moved by itself."
                    (mapcar (lambda (item) (append item (list :manager manager)))
                            items)))
        :error #'ignore))))
-
-(defun contexture-live--known ()
-  "Return an alist from the ids of all items of buffers to their contexts."
-  (cl-loop for buffer in contexture-live--buffers
-           when (buffer-live-p buffer)
-           append (mapcar (lambda (item)
-                            (cons (contexture-live--item-id item)
-                                  (contexture-live--item-manager item)))
-                          (buffer-local-value 'contexture-live--items buffer))))
 
 (defun contexture-live--known-p (manager item)
   "Return non-nil if ITEM of MANAGER is known here, and on the same lines."

@@ -424,7 +424,8 @@ common prefix of the first ones must not be used."
   "Return all candidates of SESSION: items, symbols and files."
   (let* ((list (contexture-mention--session-files session))
          (files (and list (contexture-files--list-names list)))
-         (input (when (with-current-buffer (contexture-mention--session-buffer session)
+         (buffer (contexture-mention--session-buffer session))
+         (input (when (with-current-buffer buffer
                         (derived-mode-p 'emacs-lisp-mode 'inferior-emacs-lisp-mode))
                   (contexture-mention--input session)))
          (known (contexture-mention--session-table session)))
@@ -569,7 +570,7 @@ named by its id."
                         (not (memq (plist-get metadata :origin)
                                    '(:diff :diagnostic :compilation :tree :listing)))
                         (contexture-mention--quote
-                         (contexture--source (append (list :project root) metadata))))))
+                         (contexture--source `(:project ,root ,@metadata))))))
         (puthash (if (or (null name) (gethash name table)) (plist-get item :id) name)
                  item table)))))
 
@@ -593,12 +594,16 @@ named by its id."
 (defun contexture-mention--find-symbols ()
   "Return the names in this buffer's imenu index and in the tags that are loaded."
   (require 'contexture-sources)
-  (let ((plain (concat "\\`" contexture-mention--plain "+\\'")))
-    (cl-loop for name in (append (save-excursion
-                                   (mapcar #'car (contexture-symbol--imenu)))
-                                 (contexture-mention--tags))
-             when (string-match-p plain name)
-             collect (propertize name 'contexture-symbol t))))
+  (contexture-mention--as-symbols
+   (append (save-excursion (mapcar #'car (contexture-symbol--imenu)))
+           (contexture-mention--tags))))
+
+(defun contexture-mention--as-symbols (names)
+  "Return those of NAMES that need no quotes, as candidates for symbols."
+  (cl-loop with plain = (concat "\\`" contexture-mention--plain "+\\'")
+           for name in names
+           when (string-match-p plain name)
+           collect (propertize name 'contexture-symbol t)))
 
 (defun contexture-mention--tags ()
   "Return the names of all tags that some command has read already."
@@ -613,13 +618,12 @@ named by its id."
   "Return the symbols of Emacs Lisp that begin with PREFIX; none if it is nil.
 Leave out those of SESSION's own buffer.  A single letter matches too many."
   (when (> (length prefix) 1)
-    (let ((own (contexture-mention--session-symbols session))
-          (plain (concat "\\`" contexture-mention--plain "+\\'")))
-      (cl-loop for name in (all-completions prefix obarray
-                                            (lambda (symbol)
-                                              (or (fboundp symbol) (boundp symbol))))
-               when (and (string-match-p plain name) (not (member name own)))
-               collect (propertize name 'contexture-symbol t)))))
+    (let ((own (contexture-mention--session-symbols session)))
+      (contexture-mention--as-symbols
+       (cl-remove-if (lambda (name) (member name own))
+                     (all-completions prefix obarray
+                                      (lambda (symbol)
+                                        (or (fboundp symbol) (boundp symbol)))))))))
 
 ;;;; What is shown
 
@@ -635,7 +639,8 @@ Leave out those of SESSION's own buffer.  A single letter matches too many."
     (cond (item
            (concat " in context"
                    (when (equal candidate (plist-get item :id))
-                     (concat ": " (contexture--description (plist-get item :metadata))))
+                     (concat ": " (contexture--description
+                                   (plist-get item :metadata))))
                    ", "
                    (contexture--count (or (plist-get item :tokens) 0) "token")))
           ((get-text-property 0 'contexture-symbol candidate) " symbol")
@@ -731,14 +736,15 @@ project around this buffer.  Files on other machines are not looked up."
   "Say which mentions in STRING, which is about to be sent, match nothing.
 Each is named once in this buffer."
   (when-let* ((unknown
-               (cl-loop for (start end . target) in (contexture-mention-in-string string)
+               (cl-loop for (start end . target)
+                        in (contexture-mention-in-string string)
                         for mention = (substring string start end)
                         unless (or (member mention contexture-mention--told)
                                    (contexture-mention--known-p target))
                         collect mention)))
     (setq contexture-mention--told (append unknown contexture-mention--told))
-    (contexture--message "Contexture: no file, item or symbol matches %s; it is only text"
-                         (string-join (delete-dups unknown) ", "))))
+    (contexture--message "Contexture: no file, item or symbol matches %s; \
+it is only text" (string-join (delete-dups unknown) ", "))))
 
 (defun contexture-mention--known-p (target)
   "Return non-nil if TARGET, (KIND NAME . LINES) of a mention, is known here.

@@ -235,8 +235,8 @@ too long for a page are fetched by their ids."
              (add page nil)))
          (add (page whole)
            (push (cl-loop for item in (plist-get page :items)
-                          collect (or (contexture--entry :id (plist-get item :id) whole)
-                                      item))
+                          for id = (plist-get item :id)
+                          collect (or (contexture--entry :id id whole) item))
                  parts)
            (if-let* ((next (plist-get page :next)))
                (ask (list :cursor next))
@@ -608,14 +608,7 @@ so the call was given up: %s"
     (unless (and started (contexture--needed-p connection))
       (contexture--later #'run-hooks 'contexture-disconnected-hook))
     (when (contexture--needed-p connection)
-      (let ((kind (if started 'lost 'failed))
-            (waiting (hash-table-count (oref connection unanswered))))
-        (unless (or (eq (oref connection told) kind) (= waiting 0))
-          (oset connection told kind)
-          (contexture--message "Contexture: %s (%s); %s kept until it is back"
-                               (if started "the server went away" "cannot reach the server")
-                               (oref connection reason)
-                               (contexture--count waiting "call"))))
+      (contexture--tell-down connection (if started 'lost 'failed))
       (oset connection retry-timer
             (run-at-time (contexture--retry-delay (oref connection failures)) nil
                          #'contexture--start connection)))))
@@ -630,6 +623,17 @@ Otherwise the next call restores it."
   "Return the number of seconds to wait after FAILURES failures in a row."
   (min contexture-reconnect-max-delay
        (* contexture-reconnect-delay (expt 2.0 (max 0 (min (1- failures) 20))))))
+
+(defun contexture--tell-down (connection kind)
+  "Tell the user once that CONNECTION is down; KIND is `lost' or `failed'."
+  (let ((waiting (hash-table-count (oref connection unanswered))))
+    (unless (or (eq (oref connection told) kind) (= waiting 0))
+      (oset connection told kind)
+      (contexture--message "Contexture: %s (%s); %s kept until it is back"
+                           (if (eq kind 'lost) "the server went away"
+                             "cannot reach the server")
+                           (oref connection reason)
+                           (contexture--count waiting "call")))))
 
 ;;;; Writing, which never waits
 
@@ -1127,9 +1131,10 @@ an octal escape, as raw bytes are printed, or a character that is not text."
                 ;; count.  The regexp is for bytes: Emacs needs some 50 ms to compile
                 ;; one for as many characters as those beyond Unicode, and forgets it
                 ;; soon.
-                (let ((case-fold-search nil))
+                (let ((case-fold-search nil)
+                      (bytes (encode-coding-string line 'utf-8-emacs-unix t)))
                   (string-match-p "\355[\240-\277]\\|\364[\220-\277]\\|[\365-\370]"
-                                  (encode-coding-string line 'utf-8-emacs-unix t)))))))
+                                  bytes))))))
 
 (defun contexture--octal-p (line)
   "Return non-nil if LINE, a printed message, has an octal escape.

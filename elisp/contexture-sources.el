@@ -398,7 +398,8 @@ ALL, the prefix argument, add all errors as one item."
             (user-error "This buffer has no errors"))
           (contexture--add
            (contexture-sources--params
-            :error :compilation (apply #'concat texts) (contexture-sources--error-metadata))))
+            :error :compilation (apply #'concat texts)
+            (contexture-sources--error-metadata))))
       (contexture--add
        (contexture-sources--error-params
         (or (contexture-sources--error-position)
@@ -709,11 +710,12 @@ SUMMARY says what the context holds now."
              (pcase-lambda (`(,reason ,number))
                (format "%d %s (%s)" number
                        (string-replace "-" " " (contexture--name reason))
-                       (contexture-tree--names reason number (plist-get skipped :named))))
+                       (contexture-tree--names reason number
+                                               (plist-get skipped :named))))
              (seq-partition total 2) ", "))))
 
 (defun contexture-tree--names (reason number named)
-  "Return up to three names, from NAMED, of the NUMBER entries left out for REASON."
+  "Return some names, from NAMED, of the NUMBER entries left out for REASON."
   (let ((names (cl-loop for entry in named
                         when (eq (plist-get entry :reason) reason)
                         collect (plist-get entry :path) into names
@@ -790,7 +792,8 @@ Interactively, that is the symbol at point, or one that you type."
                           (ignore-errors
                             (if (fboundp symbol)
                                 (documentation symbol t)
-                              (documentation-property symbol 'variable-documentation t)))))))
+                              (documentation-property
+                               symbol 'variable-documentation t)))))))
     (with-current-buffer (marker-buffer marker)
       (contexture--widened
         (goto-char marker)
@@ -928,7 +931,8 @@ Python's entries are \"helper (def)\" and \"Big (class)...\", and
 This finds what no backend knows: without a tags table or a language
 server, and in files that are neither open nor loaded."
   (when-let* ((root (contexture--project-root))
-              (found (contexture-symbol--grep name (project-files (project-current)))))
+              (files (project-files (project-current)))
+              (found (contexture-symbol--grep name files)))
     (contexture-symbol--marker (contexture-symbol--choose found))))
 
 (defun contexture-symbol--grep (name files)

@@ -123,7 +123,8 @@
                     contexture-mention-mode contexture-global-mention-mode)
                    ("contexture-list"
                     contexture-list contexture-preview contexture-remove
-                    contexture-freeze contexture-clear contexture-undo contexture-redo contexture-refresh contexture-set-capacity
+                    contexture-freeze contexture-clear contexture-undo
+                    contexture-redo contexture-refresh contexture-set-capacity
                     contexture-switch contexture-save-set contexture-load-set
                     contexture-drop-set)))
     (dolist (command (cdr entry))
@@ -149,7 +150,8 @@
                    ("contexture-code" contexture-defun-at-point)
                    ("contexture-lisp" contexture-lisp-connected-p)
                    ("contexture-session" contexture-embark--offer)
-                   ("contexture-tools" contexture-define-tool contexture-tools--changed)))
+                   ("contexture-tools"
+                    contexture-define-tool contexture-tools--changed)))
     (dolist (function (cdr entry))
       (autoload function (car entry)))))
 
@@ -371,10 +373,10 @@ which shows them as ^A or \\200.  The text does not change."
                                (contexture-visible--escape (char-after at)))))))))
 
 (defun contexture--format (string &rest arguments)
-  "Return `format-message' of STRING, with escapes in ARGUMENTS; nil shows nothing."
-  (apply #'format-message string
-         (mapcar (lambda (it) (if (stringp it) (contexture--visible it) (or it "")))
-                 arguments)))
+  "Return `format-message' of STRING, with escapes in ARGUMENTS.
+Arguments that are nil show nothing."
+  (cl-flet ((shown (it) (if (stringp it) (contexture--visible it) (or it ""))))
+    (apply #'format-message string (mapcar #'shown arguments))))
 
 (defun contexture--message (string &rest arguments)
   "Call `message' with STRING, and escapes in ARGUMENTS."
@@ -523,7 +525,7 @@ Use `contexture-watch' to add one: it also subscribes to notifications.")
 
 (defun contexture--entry (key value entries)
   "Return the first of the plists ENTRIES that has VALUE for KEY, or nil."
-  (cl-find value entries :test #'equal :key (lambda (entry) (plist-get entry key))))
+  (cl-find-if (lambda (entry) (equal (plist-get entry key) value)) entries))
 
 (defun contexture--sum (key entries)
   "Return the sum of the numbers that the plists ENTRIES have for KEY."
@@ -532,8 +534,9 @@ Use `contexture-watch' to add one: it also subscribes to notifications.")
 (defun contexture--tokens-to-send (items)
   "Return the number of tokens of ITEMS that are sent.
 A covered item is sent as a part of another one."
-  (contexture--sum :tokens (cl-remove-if (lambda (item) (plist-get item :covered-by))
-                                         items)))
+  (cl-loop for item in items
+           unless (plist-get item :covered-by)
+           sum (or (plist-get item :tokens) 0)))
 
 ;;;; Words
 
@@ -1320,7 +1323,8 @@ the one recorded changes nothing."
                (or (nth 2 (gethash manager contexture--totals)) 0))
       (puthash manager
                (list (or (plist-get answer :count) (plist-get answer :items))
-                     (or (plist-get answer :total-tokens) (plist-get answer :tokens))
+                     (or (plist-get answer :total-tokens)
+                         (plist-get answer :tokens))
                      version)
                contexture--totals)
       (force-mode-line-update t))))
@@ -1509,7 +1513,8 @@ If the server does not answer at once, use its last report."
   (cl-loop for manager in (ensure-list context)
            for (count size) = (gethash manager contexture--totals)
            when count
-           sum count into items and sum (or size 0) into tokens and count t into known
+           sum count into items and sum (or size 0) into tokens
+           and count t into known
            finally return (and (> known 0) (cons items tokens))))
 
 (defun contexture--choose-manager (all own)
