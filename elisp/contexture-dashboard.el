@@ -20,6 +20,9 @@
 (require 'contexture-session)
 (eval-when-compile (require 'subr-x))
 
+(defvar contexture-repl--items)
+(defvar contexture-repl--session)
+
 ;;; Sections that fold
 
 ;; The text of both buffers has sections with headings, which fold as those
@@ -1145,15 +1148,40 @@ If the strategy scores, the parts with the lowest scores come first."
 (defun contexture-explain--items (report)
   "Return a phrase for the items that are cut in the window of REPORT, or nil."
   (let ((items (cl-remove-if (lambda (item) (eq (plist-get item :fate) :kept))
-                             (plist-get report :items))))
+                             (plist-get report :items)))
+        (names (contexture-explain--names (plist-get report :session))))
     (and items
          (format "%s not whole: %s%s" (contexture--count (length items) "item")
                  (mapconcat (lambda (item)
-                              (format "%s %s, %s" (plist-get item :id)
+                              (format "%s %s, %s"
+                                      (funcall names (plist-get item :id))
                                       (contexture--name (plist-get item :fate))
                                       (plist-get item :reason)))
                             (seq-take items 5) "; ")
                  (if (nthcdr 5 items) "; ..." "")))))
+
+(defun contexture-explain--names (session)
+  "Return a function from the id of an item of SESSION, a name, to words.
+They are the id and, if a dashboard or a conversation here has the item, its
+name."
+  (let ((known (cl-some
+                (lambda (buffer)
+                  (with-current-buffer buffer
+                    (let ((data contexture-dashboard--data)
+                          (shown (bound-and-true-p contexture-repl--session)))
+                      (cond ((equal session (plist-get shown :session))
+                             contexture-repl--items)
+                            ((equal session (plist-get (plist-get data :session)
+                                                       :session))
+                             (plist-get data :items))))))
+                (buffer-list))))
+    (lambda (id)
+      ;; Layers number their items apart, so an id may stand for several.
+      (pcase (cl-remove id known :test-not #'equal
+                        :key (lambda (item) (plist-get item :id)))
+        (`(,item) (format "%s (%s)" id (contexture--description
+                                        (plist-get item :metadata))))
+        (_ id)))))
 
 (defun contexture-explain--score (number)
   "Return NUMBER, a score, as text with as many digits as it needs."

@@ -78,7 +78,14 @@
                                                :content (apply #'concat (make-list 300 "word "))))))
     (contexture-request 'build-context '(:max-tokens 600 :brief t))
     (contexture-explain)
-    (contexture-explain-tests--shows "Items +[0-9] items? not whole: ctx-1 dropped, ")))
+    (contexture-explain-tests--shows "Items +[0-9] items? not whole: ctx-1 dropped, ")
+    ;; A dashboard knows the names.
+    (with-temp-buffer
+      (setq contexture-dashboard--data
+            '(:session (:session "work")
+              :items ((:id "ctx-1" :metadata (:symbol "my-function")))))
+      (with-current-buffer contexture-explain-buffer (revert-buffer))
+      (contexture-explain-tests--shows "not whole: ctx-1 (my-function[^)]*) dropped, "))))
 
 (ert-deftest contexture-explain-tells-the-first-changed-byte ()
   (contexture-explain-tests--with-window '(:max-tokens 600)
