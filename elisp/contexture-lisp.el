@@ -24,43 +24,20 @@
 (declare-function contexture-live--push-and-wait "contexture-marks" ())
 (declare-function slime-autodoc-mode "ext:slime-autodoc" (&optional arg))
 (declare-function slime-connection-output-buffer "ext:slime-repl" t t)
-(declare-function slime-current-connection "ext:slime" ())
-(declare-function slime-current-package "ext:slime" ())
-(declare-function slime-dispatch-event "ext:slime" (event &optional process))
-(declare-function slime-from-lisp-filename "ext:slime" (filename))
-(declare-function slime-lisp-implementation-type "ext:slime" t t)
-(declare-function slime-lisp-implementation-version "ext:slime" t t)
-(declare-function slime-location-offset "ext:slime" (location))
-(declare-function slime-symbol-at-point "ext:slime" ())
 (declare-function sly-autodoc-mode "ext:sly-autodoc" (&optional arg))
 (declare-function sly-current-connection "ext:sly" ())
-(declare-function sly-current-package "ext:sly" ())
-(declare-function sly-dispatch-event "ext:sly" (event &optional process))
-(declare-function sly-from-lisp-filename "ext:sly" (filename))
-(declare-function sly-lisp-implementation-type "ext:sly" t t)
-(declare-function sly-lisp-implementation-version "ext:sly" t t)
-(declare-function sly-location-offset "ext:sly" (location))
 (declare-function sly-mrepl--find-buffer "ext:sly-mrepl" (&optional connection thread))
 (declare-function sly-mrepl-shortcut "ext:sly-mrepl" ())
-(declare-function sly-symbol-at-point "ext:sly" ())
 (defvar contexture-slime--client)
 (defvar contexture-sly--client)
 (defvar slime-net-processes)
-(defvar sly-net-processes)
 (defvar sldb-condition)
 (defvar sldb-restarts)
-(defvar slime-autodoc-mode)
-(defvar slime-buffer-connection)
-(defvar slime-current-thread)
-(defvar slime-dispatching-connection)
-(defvar slime-prefix-map)
 (defvar sly-db-condition)
 (defvar sly-db-restarts)
+(defvar sly-net-processes)
+(defvar slime-autodoc-mode)
 (defvar sly-autodoc-mode)
-(defvar sly-buffer-connection)
-(defvar sly-current-thread)
-(defvar sly-dispatching-connection)
-(defvar sly-prefix-map)
 (autoload 'contexture-symbol--close-new "contexture-sources")
 (autoload 'contexture-sources--add-all "contexture-sources")
 (autoload 'contexture-add-compilation "contexture-sources" nil t)
@@ -136,6 +113,57 @@ It is compiled in the Lisp that SLIME or SLY is connected to."
   (connected nil :documentation "Function called once a connection is complete.")
   (autodoc nil :documentation "Function returning whether argument lists are shown; \
 it also switches them."))
+
+(defun contexture-lisp--new-client (feature name prefix &rest slots)
+  "Return the client FEATURE, called NAME, with SLOTS.
+PREFIX is the package of its functions in the image.  SLIME and SLY have
+the same functions and variables but for the beginning of their names."
+  (cl-flet* ((its (suffix) (intern (format "%s-%s" feature suffix)))
+             (value-of (suffix) (apply-partially #'symbol-value (its suffix))))
+    (apply
+     #'contexture-lisp--make-client
+     :feature feature :name name :prefix prefix
+     :connections (value-of 'net-processes)
+     :current (its 'current-connection)
+     :type (its 'lisp-implementation-type)
+     :version (its 'lisp-implementation-version)
+     :send (lambda (connection form package thread continuation)
+             (funcall (its 'dispatch-event)
+                      (list :emacs-rex form package thread continuation)
+                      connection))
+     :package (lambda (connection)
+                (cl-progv (list (its 'dispatching-connection)) (list connection)
+                  (funcall (its 'current-package))))
+     :symbol (its 'symbol-at-point)
+     :filename (its 'from-lisp-filename)
+     :offset (its 'location-offset)
+     :buffer-connection (value-of 'buffer-connection)
+     :debugger (lambda ()
+                 (append (contexture-lisp--debugger-facts)
+                         (list :thread (symbol-value (its 'current-thread))
+                               :connection
+                               (symbol-value (its 'buffer-connection))
+                               :buffer (buffer-name))))
+     :inspector-mode (its 'inspector-mode)
+     :note-property (its 'note)
+     :prefix-map (value-of 'prefix-map)
+     :event-hook (its 'event-hooks)
+     :close-hook (its 'net-process-close-hooks)
+     slots)))
+
+(defun contexture-lisp--debugger-facts ()
+  "Return the message, the type and the restarts of this debugger's error."
+  (pcase-let ((`(,condition . ,restarts)
+               (if (derived-mode-p 'sldb-mode)
+                   (cons sldb-condition sldb-restarts)
+                 (cons sly-db-condition sly-db-restarts))))
+    (list :message (substring-no-properties (nth 0 condition))
+          :type (string-trim (substring-no-properties (nth 1 condition))
+                             "[ \t]*\\[" "\\][ \t]*")
+          :restarts (mapcar (pcase-lambda (`(,name ,text . ,_))
+                              (substring-no-properties
+                               (format "[%s] %s" name text)))
+                            restarts))))
 
 (defun contexture-lisp--ask (client slot &rest arguments)
   "Call the function in SLOT of CLIENT with ARGUMENTS."
@@ -215,27 +243,24 @@ THEN runs in BUFFER if that is still live, else in the current buffer."
     (completing-read
      (format-prompt "Add symbol" (contexture--visible default))
      (completion-table-dynamic
-      (apply-partially #'contexture-lisp--completions client connection package))
+      (lambda (prefix)
+        (let ((deadline (+ (float-time) 1))
+              completions done)
+          (contexture-lisp--ask
+           client 'send connection
+           `(cl:ignore-errors (,(contexture-lisp--client-completions client)
+                               ,(substring-no-properties prefix) ',package))
+           package t
+           (lambda (result)
+             (setq done t
+                   completions
+                   (mapcar #'contexture--visible-candidate
+                           (car (cadr result))))))
+          (while (not (or done (input-pending-p) (> (float-time) deadline)
+                          (not (process-live-p connection))))
+            (accept-process-output connection 0.02))
+          completions)))
      nil nil nil nil default)))
-
-(defun contexture-lisp--completions (client connection package prefix)
-  "Return the symbols that begin with PREFIX, from CONNECTION of CLIENT.
-They are looked up in PACKAGE.  The wait ends after a second, or when a
-key is pressed."
-  (let ((deadline (+ (float-time) 1))
-        completions done)
-    (contexture-lisp--ask
-     client 'send connection
-     `(cl:ignore-errors (,(contexture-lisp--client-completions client)
-                         ,(substring-no-properties prefix) ',package))
-     package t
-     (lambda (result)
-       (setq done t
-             completions (mapcar #'contexture--visible-candidate (car (cadr result))))))
-    (while (not (or done (input-pending-p) (> (float-time) deadline)
-                    (not (process-live-p connection))))
-      (accept-process-output connection 0.02))
-    completions))
 
 ;;;; Locations
 
@@ -263,26 +288,21 @@ A file that is opened for this stays open; see
     (`(:buffer-and-file ,name ,file)
      (or (get-buffer name) (contexture-lisp--location-buffer client `(:file ,file))))
     (`(:file ,file)
-     (contexture-lisp--visit (contexture-lisp--ask client 'filename file)))
+     (let ((file (contexture-lisp--ask client 'filename file)))
+       (or (find-buffer-visiting file)
+           (and (file-readable-p file)
+                (not (file-directory-p file))
+                (let ((enable-local-variables :safe)
+                      (large-file-warning-threshold nil)
+                      (find-file-hook nil)
+                      (delay-mode-hooks t))
+                  (find-file-noselect file t))))))
     (`(:source-form ,text)
      (with-current-buffer (get-buffer-create " *contexture source*")
        (erase-buffer)
        (insert text)
        (delay-mode-hooks (lisp-mode))
        (current-buffer)))))
-
-(defun contexture-lisp--visit (file)
-  "Return a buffer that visits FILE, or nil if it cannot be read.
-A file that is opened here asks nothing and runs no hooks, since it is
-closed soon."
-  (or (find-buffer-visiting file)
-      (and (file-readable-p file)
-           (not (file-directory-p file))
-           (let ((enable-local-variables :safe)
-                 (large-file-warning-threshold nil)
-                 (find-file-hook nil)
-                 (delay-mode-hooks t))
-             (find-file-noselect file t)))))
 
 (defmacro contexture-lisp--with-visits (&rest body)
   "Evaluate BODY, then close the files that it opened."
@@ -540,6 +560,10 @@ With a prefix argument, add that many frames."
   (interactive)
   (contexture-lisp--dispatch 'add-error))
 
+(defconst contexture-lisp--error-question
+  "Explain the error in the Lisp debugger: what causes it, and how I mend it."
+  "What `contexture-lisp-explain-error' asks.")
+
 ;;;###autoload
 (defun contexture-lisp-explain-error ()
   "Have a model explain the error of the Lisp debugger.
@@ -553,18 +577,11 @@ debugger, explain its error."
                    (contexture-lisp--clients))
        (car (contexture-lisp--clients))
        (user-error "Neither SLIME nor SLY is connected to a Lisp"))
-   nil #'contexture-lisp--ask-about-error))
-
-(defconst contexture-lisp--error-question
-  "Explain the error in the Lisp debugger: what causes it, and how I mend it."
-  "What `contexture-lisp-explain-error' asks.")
-
-(defun contexture-lisp--ask-about-error (&rest _)
-  "Ask about the error that was added to this buffer's context."
-  (let ((session (contexture-repl-code--session)))
-    (with-current-buffer session
-      (contexture-repl-code--submit contexture-lisp--error-question nil))
-    (display-buffer session)))
+   nil (lambda (&rest _)
+         (let ((session (contexture-repl-code--session)))
+           (with-current-buffer session
+             (contexture-repl-code--submit contexture-lisp--error-question nil))
+           (display-buffer session)))))
 
 ;;;###autoload
 (defun contexture-lisp-add-inspector ()
@@ -615,20 +632,17 @@ debugger, explain its error."
                     (contexture-lisp--interactions client count)))))
     (unless interactions
       (user-error "Nothing has been evaluated in the REPL yet"))
-    (contexture-lisp--add-unknown
-     (mapcar #'contexture-lisp--interaction-params interactions))))
-
-(defun contexture-lisp--add-unknown (all)
-  "Add those of ALL, parameters of interactions, that the context does not have."
-  (contexture-lisp--with-unknown
-   all
-   (lambda (new)
-     (if new
-         (contexture-sources--add-all
-          (mapcar (lambda (params) (cons 'add-item params)) new) "interaction")
-       (contexture--message "The context already has %s"
-                            (if (cdr all) "these interactions"
-                              "this interaction"))))))
+    (let ((all (mapcar #'contexture-lisp--interaction-params interactions)))
+      (contexture-lisp--with-unknown
+       all
+       (lambda (new)
+         (if new
+             (contexture-sources--add-all
+              (mapcar (lambda (params) (cons 'add-item params)) new)
+              "interaction")
+           (contexture--message "The context already has %s"
+                                (if (cdr all) "these interactions"
+                                  "this interaction"))))))))
 
 (defun contexture-lisp--with-unknown (all function)
   "Call FUNCTION with those of ALL, parameters, that the context does not have.
@@ -839,7 +853,10 @@ KEY is the event that the mode bound, and BINDING its former binding.")
 These are changes in buffers and, after SLIME has connected again in
 the same REPL, its directory.  Return nil, so that the client then sends
 MESSAGE."
-  (when (contexture-lisp--question-p message)
+  (when (pcase message
+          (`(:emacs-channel-send ,_ (:process . ,_)) t)
+          (`(:emacs-rex (,function . ,_) . ,_)
+           (string-match-p "[:-]eval" (symbol-name function))))
     (when-let* ((client (contexture-lisp--agent-client)))
       (when (contexture-lisp--agent-p client)
         (contexture-lisp--tell-directory client)))
@@ -850,14 +867,6 @@ MESSAGE."
                         (mapcar #'car contexture-lisp--on)))
       (contexture-live--push-and-wait)))
   nil)
-
-(defun contexture-lisp--question-p (message)
-  "Return non-nil if MESSAGE, which a client is about to handle, has input.
-That is so for lines of a REPL and for forms to evaluate."
-  (pcase message
-    (`(:emacs-channel-send ,_ (:process . ,_)) t)
-    (`(:emacs-rex (,function . ,_) . ,_)
-     (string-match-p "[:-]eval" (symbol-name function)))))
 
 (defun contexture-lisp--free-agents ()
   "Turn `contexture-lisp--agent-mode' on in REPLs connected to Contexture."
@@ -914,7 +923,8 @@ The conversation shows the items of that directory's project."
 agent-q tells nobody."
   (when-let* ((connection (sly-current-connection))
               ((contexture-lisp--to-agent-p contexture-sly--client connection)))
-    (contexture-sly--send connection '(agent-q:cancel) "contexture" t #'ignore)))
+    (contexture-lisp--ask contexture-sly--client 'send connection
+                          '(agent-q:cancel) "contexture" t #'ignore)))
 
 (defun contexture-lisp--free-agents-soon ()
   "Call `contexture-lisp--free-agents' when the new REPL is complete."
@@ -1160,18 +1170,17 @@ MORE non-nil means that there are more frames."
             for number from 0
             concat (format "  %d: %s\n" number restart))
    "\nBacktrace:\n"
-   (mapconcat #'contexture-lisp--frame-text frames "")
+   (mapconcat (lambda (frame)
+                (concat
+                 (format "  %d: %s\n" (plist-get frame :number)
+                         (plist-get frame :text))
+                 (when-let* ((file (plist-get frame :file)))
+                   (format "       at %s:%d: %s\n" (abbreviate-file-name file)
+                           (plist-get frame :line) (plist-get frame :source)))
+                 (cl-loop for variable in (plist-get frame :locals)
+                          concat (format "       %s\n" variable))))
+              frames "")
    (and more "  and more\n")))
-
-(defun contexture-lisp--frame-text (frame)
-  "Return FRAME, a plist, with its source and variables, as text."
-  (concat
-   (format "  %d: %s\n" (plist-get frame :number) (plist-get frame :text))
-   (when-let* ((file (plist-get frame :file)))
-     (format "       at %s:%d: %s\n" (abbreviate-file-name file)
-             (plist-get frame :line) (plist-get frame :source)))
-   (cl-loop for variable in (plist-get frame :locals)
-            concat (format "       %s\n" variable))))
 
 (defun contexture-lisp--frame-facts (frame)
   "Return FRAME, a plist, without the keys that only its text needs."
@@ -1230,7 +1239,12 @@ Each definition occurs once; long ones are left out."
        (contexture-sources--params
         :error :diagnostic
         (mapconcat (apply-partially #'contexture-lisp--note-text client) overlays "")
-        (append (contexture-lisp--note-lines overlays)
+        (append (let ((lines
+                       (mapcar (lambda (overlay)
+                                 (line-number-at-pos (overlay-start overlay) t))
+                               overlays)))
+                  (list :start-line (apply #'min lines)
+                        :end-line (apply #'max lines)))
                 (contexture-sources--buffer-metadata
                  :filename :project :buffer :mode :modified)
                 '(:language "text")))))))
@@ -1245,12 +1259,6 @@ If none begins there, return only the innermost one that begins before."
                       (lambda (a b) (> (overlay-start a) (overlay-start b)))))
          (inside (cl-remove-if (lambda (overlay) (< (overlay-start overlay) beg)) notes)))
     (nreverse (or inside (and notes (list (car notes)))))))
-
-(defun contexture-lisp--note-lines (overlays)
-  "Return the lines where OVERLAYS begin, as a plist."
-  (let ((lines (mapcar (lambda (overlay) (line-number-at-pos (overlay-start overlay) t))
-                       overlays)))
-    (list :start-line (apply #'min lines) :end-line (apply #'max lines))))
 
 (defun contexture-lisp--note-text (client overlay)
   "Return the text of the note of CLIENT at OVERLAY, with its line."
@@ -1279,17 +1287,6 @@ If none begins there, return only the innermost one that begins before."
 
 ;;;; SLIME, for what is shared with SLY
 
-(defun contexture-slime--send (connection form package thread continuation)
-  "Have THREAD of CONNECTION evaluate FORM in PACKAGE.
-CONTINUATION is called with (:ok VALUE) or (:abort REASON)."
-  (slime-dispatch-event (list :emacs-rex form package thread continuation)
-                        connection))
-
-(defun contexture-slime--package (connection)
-  "Return the name of the package at point, or that of the REPL of CONNECTION."
-  (let ((slime-dispatching-connection connection))
-    (slime-current-package)))
-
 (defun contexture-slime--kind (position)
   "Return the kind of a REPL's text at POSITION, a symbol or nil."
   (cond ((get-text-property position 'slime-repl-prompt) 'prompt)
@@ -1301,19 +1298,6 @@ CONTINUATION is called with (:ok VALUE) or (:abort REASON)."
   (when (fboundp 'slime-connection-output-buffer)
     (let ((buffer (slime-connection-output-buffer connection)))
       (and (buffer-live-p buffer) buffer))))
-
-(defun contexture-slime--debugger ()
-  "Return the facts of this debugger's error."
-  (list :message (substring-no-properties (nth 0 sldb-condition))
-        :type (string-trim (substring-no-properties (nth 1 sldb-condition))
-                           "[ \t]*\\[" "\\][ \t]*")
-        :restarts (mapcar (lambda (restart)
-                            (substring-no-properties
-                             (format "[%s] %s" (nth 0 restart) (nth 1 restart))))
-                          sldb-restarts)
-        :thread slime-current-thread
-        :connection slime-buffer-connection
-        :buffer (buffer-name)))
 
 (defun contexture-slime--autodoc (&rest switch)
   "Return whether argument lists are shown in this buffer.
@@ -1327,32 +1311,14 @@ variable of its mode non-nil when the mode is turned off, so reset it."
   (bound-and-true-p slime-autodoc-mode))
 
 (defconst contexture-slime--client
-  (contexture-lisp--make-client
-   :feature 'slime
-   :name "SLIME"
-   :prefix "swank"
+  (contexture-lisp--new-client
+   'slime "SLIME" "swank"
    :completions 'swank:simple-completions
-   :connections (lambda () slime-net-processes)
-   :current #'slime-current-connection
-   :type (lambda (connection) (slime-lisp-implementation-type connection))
-   :version (lambda (connection) (slime-lisp-implementation-version connection))
-   :send #'contexture-slime--send
-   :package #'contexture-slime--package
-   :symbol #'slime-symbol-at-point
-   :filename #'slime-from-lisp-filename
-   :offset #'slime-location-offset
    :repl-mode 'slime-repl-mode
    :repl #'contexture-slime--repl
    :kind #'contexture-slime--kind
-   :buffer-connection (lambda () slime-buffer-connection)
    :debugger-mode 'sldb-mode
-   :debugger #'contexture-slime--debugger
-   :inspector-mode 'slime-inspector-mode
-   :note-property 'slime-note
-   :prefix-map (lambda () slime-prefix-map)
    :repl-hook 'slime-repl-mode-hook
-   :event-hook 'slime-event-hooks
-   :close-hook 'slime-net-process-close-hooks
    :connected #'contexture-slime--connected
    :autodoc #'contexture-slime--autodoc)
   "SLIME's names and functions, for the code shared with SLY.")
@@ -1387,17 +1353,6 @@ and no argument lists are shown."
 
 ;;;; SLY, for what is shared with SLIME
 
-(defun contexture-sly--send (connection form package thread continuation)
-  "Have THREAD of CONNECTION evaluate FORM in PACKAGE.
-CONTINUATION is called with (:ok VALUE) or (:abort REASON)."
-  (sly-dispatch-event (list :emacs-rex form package thread continuation)
-                        connection))
-
-(defun contexture-sly--package (connection)
-  "Return the name of the package at point, or that of the REPL of CONNECTION."
-  (let ((sly-dispatching-connection connection))
-    (sly-current-package)))
-
 (defun contexture-sly--kind (position)
   "Return the kind of a REPL's text at POSITION, a symbol or nil."
   (pcase (get-text-property position 'field)
@@ -1412,19 +1367,6 @@ CONTINUATION is called with (:ok VALUE) or (:abort REASON)."
   (when (fboundp 'sly-mrepl--find-buffer)
     (sly-mrepl--find-buffer connection)))
 
-(defun contexture-sly--debugger ()
-  "Return the facts of this debugger's error."
-  (list :message (substring-no-properties (nth 0 sly-db-condition))
-        :type (string-trim (substring-no-properties (nth 1 sly-db-condition))
-                           "[ \t]*\\[" "\\][ \t]*")
-        :restarts (mapcar (lambda (restart)
-                            (substring-no-properties
-                             (format "[%s] %s" (nth 0 restart) (nth 1 restart))))
-                          sly-db-restarts)
-        :thread sly-current-thread
-        :connection sly-buffer-connection
-        :buffer (buffer-name)))
-
 (defun contexture-sly--autodoc (&rest switch)
   "Return whether argument lists are shown in this buffer.
 With SWITCH, a list of one element, turn them on or off."
@@ -1433,32 +1375,14 @@ With SWITCH, a list of one element, turn them on or off."
   (bound-and-true-p sly-autodoc-mode))
 
 (defconst contexture-sly--client
-  (contexture-lisp--make-client
-   :feature 'sly
-   :name "SLY"
-   :prefix "slynk"
+  (contexture-lisp--new-client
+   'sly "SLY" "slynk"
    :completions 'slynk-completion:simple-completions
-   :connections (lambda () sly-net-processes)
-   :current #'sly-current-connection
-   :type (lambda (connection) (sly-lisp-implementation-type connection))
-   :version (lambda (connection) (sly-lisp-implementation-version connection))
-   :send #'contexture-sly--send
-   :package #'contexture-sly--package
-   :symbol #'sly-symbol-at-point
-   :filename #'sly-from-lisp-filename
-   :offset #'sly-location-offset
    :repl-mode 'sly-mrepl-mode
    :repl #'contexture-sly--repl
    :kind #'contexture-sly--kind
-   :buffer-connection (lambda () sly-buffer-connection)
    :debugger-mode 'sly-db-mode
-   :debugger #'contexture-sly--debugger
-   :inspector-mode 'sly-inspector-mode
-   :note-property 'sly-note
-   :prefix-map (lambda () sly-prefix-map)
    :repl-hook 'sly-mrepl-hook
-   :event-hook 'sly-event-hooks
-   :close-hook 'sly-net-process-close-hooks
    :connected #'contexture-sly--connected
    :autodoc #'contexture-sly--autodoc)
   "SLY's names and functions, for the code shared with SLIME.")
