@@ -24,7 +24,6 @@
 (require 'contexture-list)
 (eval-when-compile (require 'subr-x))
 
-(declare-function project-root "project" (project))
 (defvar contexture-repl--tools)
 (defvar contexture-repl--session)
 
@@ -137,15 +136,6 @@ This is for changes that the server does not announce."
                   (puthash name t seen))))
             sessions)))
 
-(defun contexture-session--describe (session)
-  "Return the annotation of SESSION."
-  (format "%s, %s%s" (contexture-session--size session)
-          (contexture-sets--age (or (plist-get session :deleted)
-                                    (plist-get session :updated)))
-          (cond ((plist-get session :deleted) " deleted")
-                ((plist-get session :current) ", current")
-                (t ""))))
-
 (defun contexture-session--choose (prompt sessions &optional default new)
   "Ask the user with PROMPT for one of SESSIONS.
 DEFAULT is an id.  With NEW, allow a new name.  Return the session, or
@@ -175,7 +165,13 @@ the new name."
    (lambda (name)
      (if-let* ((session (gethash name known)))
          (concat (propertize " " 'display '(space :align-to 32))
-                 (contexture-session--describe session))
+                 (format "%s, %s%s" (contexture-session--size session)
+                         (contexture-sets--age
+                          (or (plist-get session :deleted)
+                              (plist-get session :updated)))
+                         (cond ((plist-get session :deleted) " deleted")
+                               ((plist-get session :current) ", current")
+                               (t ""))))
        ""))))
 
 (defun contexture-session--read (prompt &optional new)
@@ -608,20 +604,15 @@ nil."
 (defun contexture-session-transcript--goto (id)
   "Go to the message ID, or to the last one if it is not there."
   (goto-char (point-max))
-  (let ((place (and id (contexture-session-transcript--position id))))
-    (if place (goto-char place)
+  (let ((position (and id (point-min))))
+    (while (and position
+                (not (equal id (plist-get (get-text-property
+                                           position 'contexture-session-message)
+                                          :id))))
+      (setq position (next-single-property-change
+                      position 'contexture-session-message)))
+    (if position (goto-char position)
       (contexture-session-transcript-previous))))
-
-(defun contexture-session-transcript--position (id)
-  "Return the position where the message ID begins, or nil."
-  (let ((position (point-min)) found)
-    (while (and position (not found))
-      (if (equal id (plist-get (get-text-property position 'contexture-session-message)
-                               :id))
-          (setq found position)
-        (setq position (next-single-property-change
-                        position 'contexture-session-message))))
-    found))
 
 (defun contexture-session-transcript--revert (&rest _)
   "Fetch the messages again, and stay at the one at point."
@@ -772,25 +763,21 @@ The best hits come first; RET shows one in its session."
                    (apply #'max 1 (mapcar (lambda (it) (string-width (funcall text it)))
                                           hits))))
          (session (lambda (it) (contexture--visible (plist-get it :session))))
-         (role (lambda (it) (contexture--name (or (plist-get it :role) "name"))))
          (width (min 24 (funcall column session))))
     (erase-buffer)
     (dolist (hit hits)
-      (insert (contexture-session-search--line
-               hit (contexture-session--fit (funcall session hit) width)
-               (contexture-session--fit (funcall role hit) 9))))
+      (let ((name (contexture-session--fit (funcall session hit) width))
+            (role (contexture-session--fit
+                   (contexture--name (or (plist-get hit :role) "name")) 9))
+            (text (or (plist-get hit :snippet) "")))
+        (insert (propertize
+                 (concat (propertize name 'face 'bold) "  "
+                         (propertize role 'face 'contexture-session-role) " "
+                         (replace-regexp-in-string "[ \t\n\r]+" " " text) "\n")
+                 'contexture-session-hit hit 'mouse-face 'highlight
+                 'help-echo "RET: show it in its session"))))
     (contexture--show-hidden)
     (goto-char (point-min))))
-
-(defun contexture-session-search--line (hit session role)
-  "Return the line of HIT, with SESSION and ROLE as text."
-  (propertize
-   (concat (propertize session 'face 'bold) "  "
-           (propertize role 'face 'contexture-session-role) " "
-           (replace-regexp-in-string "[ \t\n\r]+" " " (or (plist-get hit :snippet) ""))
-           "\n")
-   'contexture-session-hit hit 'mouse-face 'highlight
-   'help-echo "RET: show it in its session"))
 
 (defun contexture-session--fit (text width)
   "Return TEXT in exactly WIDTH columns."
@@ -834,16 +821,12 @@ a prefix argument it is written to FILE, as JSON if its name ends in
    (contexture--plist :session session :format (or format 'markdown))
    (lambda (result)
      (if file
-         (contexture-session--write-export result file)
+         (let ((coding-system-for-write 'utf-8-unix))
+           (write-region (plist-get result :text) nil file nil 'silent)
+           (contexture--message "Wrote session %s (%s) to %s" (plist-get result :session)
+                    (contexture-session--many (plist-get result :messages) "message")
+                    (abbreviate-file-name file)))
        (contexture-session--show-export result (or format 'markdown))))))
-
-(defun contexture-session--write-export (result file)
-  "Write RESULT, of `export-session', to FILE."
-  (let ((coding-system-for-write 'utf-8-unix))
-    (write-region (plist-get result :text) nil file nil 'silent))
-  (contexture--message "Wrote session %s (%s) to %s" (plist-get result :session)
-           (contexture-session--many (plist-get result :messages) "message")
-           (abbreviate-file-name file)))
 
 (defun contexture-session--show-export (result format)
   "Show RESULT, of `export-session' in FORMAT, in a buffer of its own."
@@ -870,13 +853,11 @@ a prefix argument it is written to FILE, as JSON if its name ends in
 
 ;;;; Adding
 
-(defconst contexture-session--roles '("user" "assistant" "system" "tool")
-  "Roles of messages, the usual one first.")
-
 (defun contexture-session--read-role (ask)
   "Return the role of a message: the user, or a chosen one if ASK."
   (if ask
-      (completing-read (format-prompt "Role" "user") contexture-session--roles
+      (completing-read (format-prompt "Role" "user")
+                       '("user" "assistant" "system" "tool")
                        nil t nil nil "user")
     "user"))
 
@@ -1091,10 +1072,6 @@ summary is shown.  `contexture-session-undo' brings the messages back."
 
 ;;;; Going back to another view
 
-(defun contexture-session--revision-before (revision revisions)
-  "Return the number of the revision before REVISION in REVISIONS."
-  (or (plist-get (cadr (member revision revisions)) :revision) 0))
-
 ;;;###autoload
 (defun contexture-session-undo ()
   "Undo the last pruning, summary, rollback or restoration in the session.
@@ -1140,21 +1117,17 @@ WHAT is the member of its result that names the change."
     ("restore-revision" "the return to an earlier view")
     (_ "the changes of the last turn")))
 
-(defun contexture-session--restore (params revision)
-  "Restore the view of REVISION in the session that PARAMS name."
-  (contexture-session--call
-   'restore-revision (append params (list :revision revision))
-   (lambda (result)
-     (contexture--message "Session %s shows the view of revision %d again; %s undoes it"
-              (plist-get result :session) (plist-get result :restored)
-              (contexture-session--key 'contexture-session-undo)))))
-
 ;;;###autoload
 (defun contexture-session-restore-revision (revision)
   "Restore the view of REVISION, a number; 0 is the beginning.
 This undoes prunings and summaries.  Newer messages stay in view."
   (interactive (list (contexture-session--read-revision)))
-  (contexture-session--restore (contexture-session--params) revision))
+  (contexture-session--call
+   'restore-revision (append (contexture-session--params) (list :revision revision))
+   (lambda (result)
+     (contexture--message "Session %s shows the view of revision %d again; %s undoes it"
+              (plist-get result :session) (plist-get result :restored)
+              (contexture-session--key 'contexture-session-undo)))))
 
 (defun contexture-session--read-revision ()
   "Ask for a change of the session to undo; return the revision before it."
@@ -1181,9 +1154,9 @@ This undoes prunings and summaries.  Newer messages stay in view."
                                   (contexture-session--time
                                    (plist-get it :created))))))
                 nil t nil nil default)))
-    (contexture-session--revision-before
-     (or (cdr (assoc name alist)) (user-error "Nothing was chosen"))
-     revisions)))
+    (let ((revision
+           (or (cdr (assoc name alist)) (user-error "Nothing was chosen"))))
+      (or (plist-get (cadr (member revision revisions)) :revision) 0))))
 
 ;;;; Settings
 
@@ -1252,25 +1225,19 @@ It is `boolean', `name', `names', `string', `integer' or `number'."
       ('name (intern (completing-read prompt (plist-get setting :values) nil t nil nil
                                       (contexture--name value))))
       ('string (read-string prompt nil 'contexture-session-setting-history value))
-      ('names (contexture-session--read-tools prompt))
+      ('names
+       (require 'contexture-repl-turn)
+       (vconcat (delete "" (completing-read-multiple
+                            prompt contexture-repl--tools nil t))))
       (type
-       (let ((number (read-number prompt (or value (plist-get setting :default)))))
-         (contexture-session--check-range
-          setting (if (eq type 'integer) (truncate number) number)))))))
-
-(defun contexture-session--read-tools (prompt)
-  "Ask with PROMPT for names of tools, as a vector, which may be empty."
-  (require 'contexture-repl-turn)
-  (vconcat (delete "" (completing-read-multiple prompt contexture-repl--tools nil t))))
-
-(defun contexture-session--check-range (setting number)
-  "Return NUMBER if it is in the range of SETTING."
-  (let ((least (plist-get setting :least))
-        (most (plist-get setting :most)))
-    (if (and least (not (<= least number most)))
-        (contexture--user-error "%s must be from %s to %s"
-                    (contexture--name (plist-get setting :name)) least most)
-      number)))
+       (let* ((default (or value (plist-get setting :default)))
+              (given (read-number prompt default))
+              (number (if (eq type 'integer) (truncate given) given))
+              (least (plist-get setting :least))
+              (most (plist-get setting :most)))
+         (when (and least (not (<= least number most)))
+           (contexture--user-error "%s must be from %s to %s" name least most))
+         number)))))
 
 ;;;###autoload
 (defun contexture-session-configure (name value)
@@ -1395,7 +1362,12 @@ C-c C-t turns them on.\n"))))))))))
     (vector (format "%s" (or (plist-get view :turn) ""))
             (contexture--visible (or (plist-get view :template) ""))
             (propertize status 'face (if (equal status "failed") 'error 'default))
-            (contexture-session-views--tokens view)
+            (let ((before (plist-get view :tokens-before))
+                  (after (plist-get view :tokens-after)))
+              (cond ((and before after)
+                     (contexture-session--many-of before after))
+                    (before (contexture-session--many before "token"))
+                    (t "")))
             (if (plist-get view :created)
                 (contexture-session--time (plist-get view :created)) "")
             (let ((reason (plist-get view :reason)))
@@ -1404,14 +1376,6 @@ C-c C-t turns them on.\n"))))))))))
                             (if step (concat (contexture--name step) ": ") ""))
                           (contexture--visible reason))
                 (contexture--visible (or (plist-get view :model) "")))))))
-
-(defun contexture-session-views--tokens (view)
-  "Return a phrase for the tokens of VIEW before and after."
-  (let ((before (plist-get view :tokens-before))
-        (after (plist-get view :tokens-after)))
-    (cond ((and before after) (contexture-session--many-of before after))
-          (before (contexture-session--many before "token"))
-          (t ""))))
 
 (defun contexture-session-views--by-turn (one other)
   "Return non-nil if the entry ONE has an earlier turn than OTHER."
@@ -1436,7 +1400,11 @@ C-c C-t turns them on.\n"))))))))))
          (place (cl-position view tabulated-list-entries :key #'car))
          (older (contexture-session-views--params
                  :limit (+ place 10)))  ; newer entries may have come meanwhile
-         (show (apply-partially #'contexture-session-views--show-found view)))
+         (show (lambda (views)
+                 (contexture-session-views--show
+                  (or (cl-find (plist-get view :view) views :test #'equal
+                               :key (lambda (it) (plist-get it :view)))
+                      view)))))
     (contexture-request-async
      'list-notes (list :view (plist-get view :view) :limit 1)
      :success show
@@ -1445,14 +1413,6 @@ C-c C-t turns them on.\n"))))))))))
                   ;; An older server without `:view' returns all up to this one.
                   (contexture-session--call 'list-notes older show)
                 (contexture-session--show-error problem))))))
-
-(defun contexture-session-views--show-found (view views)
-  "Show the full form of VIEW from VIEWS, or VIEW itself if it is not there.
-VIEWS have their texts, which VIEW may lack."
-  (contexture-session-views--show
-   (or (cl-find (plist-get view :view) views :test #'equal
-                :key (lambda (it) (plist-get it :view)))
-       view)))
 
 (defun contexture-session-views--show (view)
   "Show VIEW in its own buffer."
@@ -1541,23 +1501,20 @@ Nothing is replaced: a name that is taken gets a number."
     (unless (file-readable-p file)
       (contexture--user-error "Cannot read the file %s" (abbreviate-file-name file)))
     (if (and (not (file-directory-p file)) (equal (file-name-extension file) "json"))
-        (contexture-session-import--export file name)
+        (contexture-session--call
+         'import-session
+         (contexture--plist
+          :text (with-temp-buffer
+                  (let ((coding-system-for-read 'utf-8-unix))
+                    (insert-file-contents file))
+                  (buffer-string))
+          :name (unless (string-blank-p (or name "")) name))
+         (lambda (entry)
+           (contexture-session--announce entry "import-session")
+           (contexture--message "Imported session %s (%s)"
+                                (plist-get entry :session)
+                                (contexture-session--size entry))))
       (contexture-session-import--preview file))))
-
-(defun contexture-session-import--export (file name)
-  "Import the exported session in FILE, under NAME unless that is blank."
-  (contexture-session--call
-   'import-session
-   (contexture--plist
-    :text (with-temp-buffer
-            (let ((coding-system-for-read 'utf-8-unix))
-              (insert-file-contents file))
-            (buffer-string))
-    :name (unless (string-blank-p (or name "")) name))
-   (lambda (entry)
-     (contexture-session--announce entry "import-session")
-     (contexture--message "Imported session %s (%s)" (plist-get entry :session)
-              (contexture-session--size entry)))))
 
 ;;;; Recordings of other agents
 
@@ -1578,7 +1535,13 @@ Nothing is replaced: a name that is taken gets a number."
      (if (zerop (plist-get found :messages))
          (contexture--message "Nothing new to import in %s" (abbreviate-file-name file))
        (when (contexture--y-or-n-p (contexture-session-import--question found))
-         (contexture-session-import--run file))))))
+         (contexture--message "Importing...")
+         (contexture-session--call
+          'import-sessions (contexture-session-import--params file)
+          (lambda (done)
+            (contexture--message "Imported %d messages, new sessions: %d"
+                                 (plist-get done :messages)
+                                 (plist-get done :sessions)))))))))
 
 (defun contexture-session-import--params (file &rest more)
   "Return the parameters for importing FILE, with MORE.
@@ -1595,15 +1558,6 @@ of this project from there."
   (format "Import %s (%s)? "
           (contexture--count (plist-get found :messages) "message")
           (contexture--count (plist-get found :sessions) "new session")))
-
-(defun contexture-session-import--run (file)
-  "Import the recordings of FILE."
-  (contexture--message "Importing...")
-  (contexture-session--call
-   'import-sessions (contexture-session-import--params file)
-   (lambda (done)
-     (contexture--message "Imported %d messages, new sessions: %d"
-                          (plist-get done :messages) (plist-get done :sessions)))))
 
 (defun contexture-session-import--insert (file)
   "Insert lines about FILE, an entry of an import."
