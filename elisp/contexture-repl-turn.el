@@ -191,8 +191,19 @@ If the file cannot be written, only tell the user."
       (setq drafts (contexture-repl--with-entry
                     session (and draft (not (string-blank-p draft)) draft) drafts)
             sessions (contexture-repl--with-entry session settings sessions)))
-    (contexture-repl--write-file
-     (list :history history :drafts drafts :sessions sessions))
+    (let* ((file (expand-file-name contexture-repl-history-file))
+           (new (make-temp-file (concat file "."))) ; with mode 0600
+           (coding-system-for-write 'utf-8-unix)
+           (print-length nil) (print-level nil)
+           (write-region-inhibit-fsync t))
+      (condition-case problem
+          (progn
+            (write-region (prin1-to-string (list :history history :drafts drafts
+                                                 :sessions sessions))
+                          nil new nil 'quiet)
+            (rename-file new file t))
+        (error (ignore-errors (delete-file new))
+               (signal (car problem) (cdr problem)))))
     (setq contexture-repl--new-history nil)))
 
 (defun contexture-repl--with-entry (key value alist)
@@ -200,26 +211,15 @@ If the file cannot be written, only tell the user."
   (let ((rest (cl-remove key alist :key #'car :test #'equal)))
     (seq-take (if value (cons (cons key value) rest) rest) 200)))
 
-(defun contexture-repl--write-file (contents)
-  "Write CONTENTS to the history file, readable by the user only."
-  (let* ((file (expand-file-name contexture-repl-history-file))
-         (new (make-temp-file (concat file "."))) ; with mode 0600
-         (coding-system-for-write 'utf-8-unix)
-         (print-length nil) (print-level nil)
-         (write-region-inhibit-fsync t))
-    (condition-case problem
-        (progn
-          (write-region (prin1-to-string contents) nil new nil 'quiet)
-          (rename-file new file t))
-      (error (ignore-errors (delete-file new))
-             (signal (car problem) (cdr problem))))))
-
 ;;;; What is not sent
 
 (defun contexture-repl--keep-draft ()
   "Save the draft and the settings of this session."
   (when-let* ((name (plist-get contexture-repl--session :session)))
-    (let ((state (list (contexture-repl--draft) contexture-repl--settings)))
+    (let ((state (list (if (contexture-repl--busy-p)
+                           (contexture-repl--unanswered-text)
+                         (contexture-repl--text))
+                       contexture-repl--settings)))
       (unless (and (equal state contexture-repl--kept)
                    (null contexture-repl--new-history))
         (setq contexture-repl--kept (copy-tree state))
@@ -241,18 +241,6 @@ If the file cannot be written, only tell the user."
   "Return the key of the usage of the answer with ID in this session.
 A branch inherits saved usage, but has its own messages."
   (format "%s/%s" (plist-get contexture-repl--session :id) id))
-
-(defun contexture-repl--draw-kept-usage (id)
-  "Draw the usage of the answer with ID, if it was saved."
-  (when-let* ((text (cdr (assoc (contexture-repl--usage-key id)
-                                (plist-get contexture-repl--settings :usage)))))
-    (contexture-repl--note text)))
-
-(defun contexture-repl--draft ()
-  "Return the text that would be lost if this buffer were killed."
-  (if (contexture-repl--busy-p)
-      (contexture-repl--unanswered-text)
-    (contexture-repl--text)))
 
 (defun contexture-repl--bring-back ()
   "Restore the draft and the settings of this buffer's session."
@@ -510,7 +498,13 @@ CALLS are those of the turn's result, in order."
   (let* ((approval (contexture-repl--make-approval
                     :number (plist-get params :approval)
                     :tool (contexture-repl--tool-name params)
-                    :text (contexture-repl--approval-words params)
+                    :text (let ((text
+                                 (contexture-repl--one-line
+                                  (or (plist-get params :text) "") 200))
+                                (outside (plist-get params :outside)))
+                            (if (member outside '(nil "")) text
+                              (format "%s (outside the project: %s)" text
+                                      (contexture-repl--one-line outside 200))))
                     :arguments (contexture--visible
                                 (contexture-repl--pretty (plist-get params :arguments))
                                 t))))
@@ -527,14 +521,6 @@ CALLS are those of the turn's result, in order."
     (contexture--message "The model wants to use %s; %s decides"
              (contexture-repl--approval-tool approval)
              (substitute-command-keys "\\[contexture-repl-approve]"))))
-
-(defun contexture-repl--approval-words (params)
-  "Return the request in PARAMS as text, with any place outside the project."
-  (let ((text (contexture-repl--one-line (or (plist-get params :text) "") 200))
-        (outside (plist-get params :outside)))
-    (if (member outside '(nil "")) text
-      (format "%s (outside the project: %s)" text
-              (contexture-repl--one-line outside 200)))))
 
 (defun contexture-repl--approval-block (approval)
   "Return the lines that ask about APPROVAL."
@@ -557,7 +543,10 @@ CALLS are those of the turn's result, in order."
 (defun contexture-repl--approval-details (approval)
   "Return the arguments of APPROVAL, or their beginning, as lines."
   (let* ((text (contexture-repl--approval-arguments approval))
-         (shown (contexture-repl--beginning text 12 (- (contexture-repl--width) 6))))
+         (shown (let ((width (- (contexture-repl--width) 6)))
+                  (mapconcat (lambda (line)
+                               (truncate-string-to-width line width))
+                             (seq-take (split-string text "\n") 12) "\n"))))
     (if (string-empty-p text) ""
       (propertize (concat (replace-regexp-in-string "^" "  " shown)
                           (if (equal shown text) ""
@@ -565,11 +554,6 @@ CALLS are those of the turn's result, in order."
                                     (contexture--count (length text) "character")))
                           "\n")
                   'face 'contexture-repl-tool))))
-
-(defun contexture-repl--beginning (text lines width)
-  "Return the first LINES of TEXT, each cut at WIDTH columns."
-  (mapconcat (lambda (line) (truncate-string-to-width line width))
-             (seq-take (split-string text "\n") lines) "\n"))
 
 (defun contexture-repl-view-approval ()
   "Show the model's request in full, in its own buffer."
@@ -878,15 +862,13 @@ at the end.  ASKED is non-nil if the server was asked to stop."
         ((and (or :tool-call :tool-result :approval) kind)
          (push (cons kind params) (contexture-repl--turn-pending turn))
          (contexture-repl--draw-soon turn))
-        (:retry (contexture-repl--tell-of-wait turn params))
+        (:retry (if (not (or (contexture-repl--turn-answer turn)
+                             (contexture-repl--turn-pending turn)))
+                    (contexture-repl--tell turn (plist-get params :text))
+                  (push (cons :retry params)
+                        (contexture-repl--turn-pending turn))
+                  (contexture-repl--draw-soon turn)))
         (:status (contexture-repl--tell turn (plist-get params :text)))))))
-
-(defun contexture-repl--tell-of-wait (turn params)
-  "Show at once why TURN waits and is asked again, from PARAMS."
-  (if (not (or (contexture-repl--turn-answer turn) (contexture-repl--turn-pending turn)))
-      (contexture-repl--tell turn (plist-get params :text))
-    (push (cons :retry params) (contexture-repl--turn-pending turn))
-    (contexture-repl--draw-soon turn)))
 
 (defun contexture-repl--tell (turn text)
   "Show TEXT, a remark about TURN, now or after an answer that has begun."
@@ -916,7 +898,12 @@ at the end.  ASKED is non-nil if the server was asked to stop."
           (end (+ (float-time) contexture-repl--draw-at-once)))
       (setf (contexture-repl--turn-pending turn) nil)
       (with-current-buffer (contexture-repl--turn-buffer turn)
-        (while (progn (setq pieces (contexture-repl--draw-some turn pieces))
+        (while (progn (setq pieces (if (stringp (cdar pieces))
+                                       (contexture-repl--draw-texts turn pieces)
+                                     (contexture-repl--draw-use turn
+                                                                (caar pieces)
+                                                                (cdar pieces))
+                                     (cdr pieces)))
                       (and pieces (< (float-time) end))))
         (contexture-repl--tell-watch turn 'more))
       (when pieces
@@ -934,13 +921,6 @@ at the end.  ASKED is non-nil if the server was asked to stop."
 STATE is `more', `done' or `failed'."
   (when-let* ((watch (contexture-repl--watcher turn)))
     (funcall watch (or answer (contexture-repl--so-far turn)) state)))
-
-(defun contexture-repl--draw-some (turn pieces)
-  "Draw the first of TURN's PIECES, and return the others."
-  (if (stringp (cdar pieces))
-      (contexture-repl--draw-texts turn pieces)
-    (contexture-repl--draw-use turn (caar pieces) (cdar pieces))
-    (cdr pieces)))
 
 (defun contexture-repl--draw-texts (turn pieces)
   "Draw the first of TURN's PIECES, texts of one kind; return the others."
@@ -977,7 +957,11 @@ in between; return non-nil in that case."
     (contexture-repl--changing
       (goto-char contexture-repl--tail)
       (if (eq kind :reasoning)
-          (contexture-repl--draw-reasoning turn text)
+          (unless (contexture-repl--turn-state turn)
+            (insert (apply #'propertize (contexture--visible text t)
+                           'face 'contexture-repl-reasoning
+                           'contexture-reasoning t
+                           (contexture-repl--fixed))))
         (unless (contexture-repl--turn-state turn)
           (contexture-repl--end-line)
           (setf (contexture-repl--turn-start turn) (copy-marker (point))
@@ -993,14 +977,11 @@ in between; return non-nil in that case."
   (funcall (pcase kind
              (:tool-call #'contexture-repl--draw-tool-call)
              (:tool-result #'contexture-repl--draw-tool-result)
-             (:retry #'contexture-repl--draw-wait)
+             (:retry (lambda (params)
+                       (when-let* ((text (plist-get params :text)))
+                         (contexture-repl--note text))))
              (_ #'contexture-repl--draw-approval))
            params))
-
-(defun contexture-repl--draw-wait (params)
-  "Draw a remark about a wait within an answer, from PARAMS."
-  (when-let* ((text (plist-get params :text)))
-    (contexture-repl--note text)))
 
 (defun contexture-repl--end-part (turn)
   "Finish the part of TURN's answer that is being drawn, if there is one."
@@ -1021,14 +1002,6 @@ in between; return non-nil in that case."
   (unless (contexture-repl--turn-answer turn)
     (setf (contexture-repl--turn-answer turn)
           (contexture-repl--begin-message :assistant))))
-
-(defun contexture-repl--draw-reasoning (turn text)
-  "Draw TEXT, the reasoning of TURN's model, before the answer."
-  (unless (contexture-repl--turn-state turn)
-    (insert (apply #'propertize (contexture--visible text t)
-                   'face 'contexture-repl-reasoning
-                   'contexture-reasoning t
-                   (contexture-repl--fixed)))))
 
 (defun contexture-repl--asked-again ()
   "Remove the partial answers of calls that were just repeated.
@@ -1100,7 +1073,11 @@ Above the prompt, move point to the prompt."
   (contexture-repl--set-text "")
   (setq buffer-undo-list nil)
   (if (bound-and-true-p contexture-repl--editing)
-      (contexture-repl--replace-edited text)
+      (let ((question contexture-repl--editing))
+        (setq contexture-repl--editing nil)
+        (if (memq question contexture-repl--messages)
+            (contexture-repl--ask-instead question text)
+          (contexture-repl--ask text)))
     (contexture-repl--ask text)))
 
 (defun contexture-repl--ask (text &optional origin)
@@ -1214,16 +1191,26 @@ Do nothing if it was cancelled meanwhile."
 (defun contexture-repl--chat-params (text &rest more)
   "Return the parameters of `chat' for TEXT in this buffer, with MORE.
 Leave out parameters that the server does not know."
-  (cl-loop for (key value) on
-             (append (contexture--plist
-                      :session (contexture-repl--session-id)
-                      :content text
-                      :phase (plist-get contexture-repl--settings :phase))
-                     (contexture-repl--model-params)
-                     (contexture-repl--managing-params text)
-                     more)
-             by #'cddr
-             unless (memq key contexture-repl--unknown) nconc (list key value)))
+  (let* ((settings contexture-repl--settings)
+         (own-template "\\`[ \t]*@context-helper[ \t]+[^ \t\n]")
+         (managing
+          ;; The choices in the header line, if there are any.  A template
+          ;; that TEXT names is left to the server.
+          (cond ((or (not (plist-member settings :manage))
+                     (string-match-p own-template text))
+                 nil)
+                ((plist-get settings :manage)
+                 `(:manage t ,@(contexture--plist
+                                :template (plist-get settings :template))))
+                (t '(:manage nil))))
+         (params (append
+                  (contexture--plist :session (contexture-repl--session-id)
+                                     :content text
+                                     :phase (plist-get settings :phase))
+                  (contexture-repl--model-params) managing more)))
+    (cl-loop for (key value) on params by #'cddr
+             unless (memq key contexture-repl--unknown)
+             nconc (list key value))))
 
 (defun contexture-repl--count-params ()
   "Return the parameters for counting what this buffer would send now.
@@ -1238,18 +1225,6 @@ A command at the prompt would not be sent."
 
 (defconst contexture-repl--directive "@context-helper "
   "Prefix of a question that names its own template.")
-
-(defun contexture-repl--managing-params (text)
-  "Return the parameters about notes for a turn with TEXT.
-These are the choices in the header line, if there are any.  A template
-that TEXT names is left to the server."
-  (let ((settings contexture-repl--settings))
-    (when (and (plist-member settings :manage)
-               (not (string-match-p "\\`[ \t]*@context-helper[ \t]+[^ \t\n]" text)))
-      (if (plist-get settings :manage)
-          (append '(:manage t)
-                  (contexture--plist :template (plist-get settings :template)))
-        '(:manage nil)))))
 
 (defun contexture-repl--refused (turn problem)
   "End TURN because of PROBLEM, or ask again without an unknown parameter."
@@ -1306,12 +1281,22 @@ The command that made the call goes back to the prompt."
 
 (defun contexture-repl--answered (turn result)
   "End TURN once its whole answer, RESULT, is drawn."
-  (let ((content (or (plist-get result :content) "")))
+  (let ((content (or (plist-get result :content) ""))
+        (squeeze (lambda (text) (replace-regexp-in-string "[ \t\n]+" "" text))))
     (unless (contexture-repl--when-drawn turn #'contexture-repl--answered result)
       (contexture-repl--begin-answer turn)
-      (if (contexture-repl--drawn-p turn content)
+      (if (or (equal content (contexture-repl--last-part turn))
+              (and (contexture-repl--turn-earlier turn)
+                   (equal (funcall squeeze content)
+                          (funcall squeeze (contexture-repl--so-far turn)))))
           (contexture-repl--finish turn result content)
-        (contexture-repl--redraw-answer turn content)
+        (when-let* ((state (contexture-repl--turn-state turn)))
+          (contexture-repl--changing
+            (delete-region (contexture-repl--turn-start turn)
+                           contexture-repl--tail)))
+        (setf (contexture-repl--turn-state turn) nil
+              (contexture-repl--turn-pieces turn) nil
+              (contexture-repl--turn-pending turn) (list (cons :text content)))
         (contexture-repl--answered turn result)))))
 
 (defun contexture-repl--finish (turn result content)
@@ -1348,7 +1333,12 @@ The command that made the call goes back to the prompt."
                          (if (equal "project" (contexture--name
                                                (plist-get management :source)))
                              " of the project" "")
-                         (contexture-repl--tokens-change management)
+                         (let ((before (plist-get management :tokens-before))
+                               (after (plist-get management :tokens-after)))
+                           (if (and before after)
+                               (format ": %d → %s" before
+                                       (contexture--count after "token"))
+                             ""))
                          (if (plist-get management :cached)
                              "; the notes were there already" "")))
       ("below-threshold"
@@ -1370,13 +1360,6 @@ The command that made the call goes back to the prompt."
           (or (plist-get management :reason) "no reason was given")
           (let ((template (plist-get management :template)))
             (if template (format " (template %s)" template) ""))))
-
-(defun contexture-repl--tokens-change (management)
-  "Return a phrase for the tokens before and after, from MANAGEMENT, or \"\"."
-  (let ((before (plist-get management :tokens-before))
-        (after (plist-get management :tokens-after)))
-    (if (and before after) (format ": %d → %s" before (contexture--count after "token"))
-      "")))
 
 (defun contexture-repl--request-stats (success &optional failure)
   "Ask how full the model's window is; SUCCESS gets the answer.
@@ -1413,23 +1396,6 @@ there, notifications about new messages may then concern that turn."
   (string-join (delete "" (reverse (cons (contexture-repl--last-part turn)
                                          (contexture-repl--turn-earlier turn))))
                "\n\n"))
-
-(defun contexture-repl--drawn-p (turn content)
-  "Return non-nil if CONTENT is the drawn text of TURN's answer or its last part."
-  (let ((squeeze (lambda (text) (replace-regexp-in-string "[ \t\n]+" "" text))))
-    (or (equal content (contexture-repl--last-part turn))
-        (and (contexture-repl--turn-earlier turn)
-             (equal (funcall squeeze content)
-                    (funcall squeeze (contexture-repl--so-far turn)))))))
-
-(defun contexture-repl--redraw-answer (turn content)
-  "Remove the unfinished part of TURN's answer, and queue CONTENT to be drawn."
-  (when-let* ((state (contexture-repl--turn-state turn)))
-    (contexture-repl--changing
-      (delete-region (contexture-repl--turn-start turn) contexture-repl--tail)))
-  (setf (contexture-repl--turn-state turn) nil
-        (contexture-repl--turn-pieces turn) nil
-        (contexture-repl--turn-pending turn) (list (cons :text content))))
 
 (defun contexture-repl--end-turn (turn)
   "Record that TURN has ended, and show the remarks about it."
@@ -1487,28 +1453,21 @@ there, notifications about new messages may then concern that turn."
           (setf (contexture-repl--message-text answer) (contexture-repl--so-far turn))
         (contexture-repl--delete-from question)
         (contexture-repl--withdraw question))
-      (contexture-repl--note (contexture-repl--problem-note problem cancelled answer)
-                             (if cancelled 'contexture-repl-note
-                               'contexture-repl-error))
+      (contexture-repl--note
+       (cond ((and cancelled answer)
+              (substitute-command-keys
+               "Cancelled; \\[contexture-repl-retry] asks again."))
+             (cancelled "Cancelled; your question is back at the prompt.")
+             (t (format "Error: %s\n%s" (plist-get problem :message)
+                        (contexture-repl--advice
+                         (plist-get (plist-get problem :data) :kind)
+                         (plist-get problem :code)))))
+       (if cancelled 'contexture-repl-note 'contexture-repl-error))
       (unless (or (and cancelled answer) (contexture-repl--watcher turn))
         (contexture-repl--give-back (contexture-repl--turn-text turn)))
       (contexture-repl--fetch-stats t)
       (contexture-repl--keep-draft)
       (contexture-repl--tell-watch turn 'failed))))
-
-(defun contexture-repl--problem-note (problem cancelled answer)
-  "Return the message for PROBLEM, with advice.
-CANCELLED is non-nil if the user cancelled, ANSWER if part of an answer
-is there."
-  (let ((retry (substitute-command-keys "\\[contexture-repl-retry]")))
-    (cond ((and cancelled answer)
-           (format "Cancelled; %s asks again." retry))
-          (cancelled "Cancelled; your question is back at the prompt.")
-          (t
-           (format "Error: %s\n%s" (plist-get problem :message)
-                   (contexture-repl--advice
-                    (plist-get (plist-get problem :data) :kind)
-                    (plist-get problem :code)))))))
 
 (defun contexture-repl--advice (kind code)
   "Return advice for an error of KIND with CODE."
@@ -1643,7 +1602,11 @@ prefix argument asks for; its context has the items of that time."
          (questionp (and (eq (contexture-repl--message-role message) :user)
                          (< (point) contexture-repl--tail)))
          (name (and name (not (string-blank-p name)) (string-trim name)))
-         (next (if questionp message (contexture-repl--question-after message))))
+         (next
+          (if questionp message
+            (cl-find
+             :user (cdr (memq message (reverse contexture-repl--messages)))
+             :key #'contexture-repl--message-role))))
     (if (null next)
         (contexture-repl--fork name nil nil)
       (contexture-repl--find-checkpoint
@@ -1652,11 +1615,6 @@ prefix argument asks for; its context has the items of that time."
                 (if checkpoint
                     (contexture-repl--fork name checkpoint draft)
                   (contexture-repl--copy name next draft))))))))
-
-(defun contexture-repl--question-after (message)
-  "Return the first question after MESSAGE, or nil."
-  (cl-find :user (cdr (memq message (reverse contexture-repl--messages)))
-           :key #'contexture-repl--message-role))
 
 ;;;; Checkpoints
 
@@ -1740,14 +1698,6 @@ FAILED gets the problem."
          (contexture-repl--note "No checkpoint was taken before that question, \
 so it and its answer stay in the conversation.")
          (funcall ask))))))
-
-(defun contexture-repl--replace-edited (text)
-  "Replace the question that is being changed by asking TEXT."
-  (let ((question contexture-repl--editing))
-    (setq contexture-repl--editing nil)
-    (if (memq question contexture-repl--messages)
-        (contexture-repl--ask-instead question text)
-      (contexture-repl--ask text))))
 
 (defun contexture-repl--withdraw (question)
   "Remove QUESTION, which was not answered, from the server's conversation.

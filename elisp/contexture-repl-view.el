@@ -288,14 +288,12 @@ first, and a tree-sitter mode is taken if there is no other."
       (cl-find-if #'fboundp
                   (list (alist-get mode (bound-and-true-p major-mode-remap-alist))
                         mode
-                        (contexture-repl-markdown--treesit-mode mode))))))
-
-(defun contexture-repl-markdown--treesit-mode (mode)
-  "Return the tree-sitter mode of the language of MODE if its grammar is there."
-  (let ((name (string-remove-suffix "-mode" (symbol-name mode))))
-    (and (fboundp 'treesit-ready-p)
-         (treesit-ready-p (intern name) t)
-         (intern-soft (concat name "-ts-mode")))))
+                        (let ((name
+                               (string-remove-suffix "-mode"
+                                                     (symbol-name mode))))
+                          (and (fboundp 'treesit-ready-p)
+                               (treesit-ready-p (intern name) t)
+                               (intern-soft (concat name "-ts-mode")))))))))
 
 (defun contexture-repl-markdown--draw-code (state beg end)
   "Draw the code from BEG to END of the block that STATE is in."
@@ -321,7 +319,18 @@ first, and a tree-sitter mode is taken if there is no other."
           (insert-buffer-substring-no-properties target beg end)
           (setf (contexture-repl-markdown--state-code-at state) (point))
           (font-lock-fontify-region at (point))
-          (contexture-repl-markdown--copy-faces at target beg))))))
+          (let ((to beg)
+                (position at) (end (point-max)))
+            (while (< position end)
+              (let ((next (next-single-property-change position 'face nil end))
+                    (face (get-text-property position 'face)))
+                (when face
+                  (let ((beg (+ to (- position at))) (end (+ to (- next at))))
+                    (with-current-buffer target
+                      (put-text-property beg end 'face
+                                         (contexture-repl-markdown--code-face
+                                          face)))))
+                (setq position next)))))))))
 
 (defun contexture-repl-markdown--hidden-buffer (mode new)
   "Return the hidden buffer that fontifies code in MODE; empty it if NEW."
@@ -338,19 +347,6 @@ first, and a tree-sitter mode is taken if there is no other."
     (when new
       (with-current-buffer buffer (erase-buffer)))
     buffer))
-
-(defun contexture-repl-markdown--copy-faces (from target to)
-  "Copy the faces of this buffer's text after FROM to TARGET, from TO on."
-  (let ((position from) (end (point-max)))
-    (while (< position end)
-      (let ((next (next-single-property-change position 'face nil end))
-            (face (get-text-property position 'face)))
-        (when face
-          (let ((beg (+ to (- position from))) (end (+ to (- next from))))
-            (with-current-buffer target
-              (put-text-property beg end 'face
-                                 (contexture-repl-markdown--code-face face)))))
-        (setq position next)))))
 
 (defvar contexture-repl-markdown--code-faces nil
   "Alist from faces of code to these above that of blocks, which all texts share.")
@@ -475,22 +471,19 @@ The rest of the match is markup."
   (let (rows)
     (while (and (progn (forward-line 0) (looking-at-p contexture-repl-markdown--row))
                 (not (get-text-property (point) 'contexture-block))
-                (push (contexture-repl-markdown--bars) rows)
+                (push (save-excursion
+                        (let ((eol (line-end-position)) bars)
+                          (while (search-forward "|" eol t)
+                            (unless (eq (char-before (1- (point))) ?\\)
+                              (push (1- (point)) bars)))
+                          (nreverse bars)))
+                      rows)
                 (zerop (forward-line -1))))
     (when (and (cdr rows)
                (progn (goto-char (caadr rows))
                       (forward-line 0)
                       (looking-at-p contexture-repl-markdown--rule)))
       (contexture-repl-markdown--align-rows rows))))
-
-(defun contexture-repl-markdown--bars ()
-  "Return the positions of the bars of the row at point."
-  (save-excursion
-    (let ((eol (line-end-position)) bars)
-      (while (search-forward "|" eol t)
-        (unless (eq (char-before (1- (point))) ?\\)
-          (push (1- (point)) bars)))
-      (nreverse bars))))
 
 (defun contexture-repl-markdown--width (beg end)
   "Return the number of columns that the text from BEG to END takes."
@@ -717,20 +710,16 @@ Point stays in place, and the change is not recorded for undo."
                  (buffer-undo-list t))
              (save-excursion
                (save-restriction (widen) (funcall function))))
-      (contexture-repl--shift-undo
-       (- (marker-position contexture-repl--input) before)))))
+      (let ((by (- (marker-position contexture-repl--input) before)))
+        (unless (or (= by 0) (eq buffer-undo-list t))
+          (setq buffer-undo-list
+                (mapcar (lambda (entry) (contexture-repl--shift-entry entry by))
+                        buffer-undo-list)))))))
 
 (defmacro contexture-repl--changing (&rest body)
   "Run BODY, which changes the text above the prompt."
   (declare (indent 0) (debug t))
   `(contexture-repl--change (lambda () ,@body)))
-
-(defun contexture-repl--shift-undo (by)
-  "Shift the positions in the undo list by BY characters."
-  (unless (or (= by 0) (eq buffer-undo-list t))
-    (setq buffer-undo-list
-          (mapcar (lambda (entry) (contexture-repl--shift-entry entry by))
-                  buffer-undo-list))))
 
 (defun contexture-repl--shift-entry (entry by)
   "Return ENTRY of an undo list shifted by BY characters."
@@ -1015,7 +1004,11 @@ That is what was chosen here, or else in `contexture-model'."
          (list (contexture-repl--escape (contexture-repl--tokens-text))
                "  "
                (contexture-repl--header-part
-                (contexture-repl--template-text)
+                (if (plist-get contexture-repl--settings :manage)
+                    (format "notes: %s"
+                            (or (plist-get contexture-repl--settings :template)
+                                "default template"))
+                  "whole history")
                 'contexture-repl-toggle-managing
                 "turn notes on or off; mouse-3: choose a template"
                 'contexture-repl-choose-template)))
@@ -1056,13 +1049,6 @@ OTHER is a command for the third mouse button, which takes the event."
 (defun contexture-repl--escape (text)
   "Return TEXT quoted for the header line."
   (replace-regexp-in-string "%" "%%" (contexture--visible text)))
-
-(defun contexture-repl--template-text ()
-  "Return the part of the header line about templates."
-  (let ((template (plist-get contexture-repl--settings :template)))
-    (if (plist-get contexture-repl--settings :manage)
-        (format "notes: %s" (or template "default template"))
-      "whole history")))
 
 (defun contexture-repl--tokens-text ()
   "Return the part of the header line about tokens.

@@ -270,14 +270,6 @@ Emacs does not wait for the answers."
                  (cl-delete name contexture-repl--models
                             :key #'car :test #'equal))))))))
 
-(defun contexture-repl--await-models ()
-  "Ask for models, and wait for them briefly, until the user types."
-  (contexture-repl--ask-models)
-  (let ((end (+ (float-time) contexture-repl--patience)))
-    (while (and (rassq 'asked contexture-repl--models)
-                (< (float-time) end) (not (input-pending-p)))
-      (accept-process-output nil 0.02))))
-
 (defun contexture-repl--ask-providers ()
   "Fetch the providers; if there are none, say how to set one up."
   (contexture-repl--request
@@ -453,20 +445,18 @@ It may also fail later; see `contexture-repl--running'."
    (lambda (stats)
      (setq contexture-repl--stats stats)
      (contexture-repl--draw-header)
-     (contexture-repl--note (contexture-repl--stats-text stats)))))
-
-(defun contexture-repl--stats-text (stats)
-  "Return a phrase for STATS."
-  (format "%s in view with %s of %d (%.1f %%), %s in the log, %s; %d pruned, \
+     (contexture-repl--note
+      (format
+       "%s in view with %s of %d (%.1f %%), %s in the log, %s; %d pruned, \
 %d summarized, %d pinned"
-          (contexture--count (or (plist-get stats :items) 0) "message")
-          (contexture--count (or (plist-get stats :tokens) 0) "token")
-          (or (plist-get stats :limit) 0)
-          (or (plist-get stats :utilization-percent) 0.0)
-          (or (plist-get stats :log) 0)
-          (contexture--count (or (plist-get stats :turns) 0) "turn")
-          (or (plist-get stats :pruned) 0) (or (plist-get stats :summarized) 0)
-          (or (plist-get stats :pinned) 0)))
+       (contexture--count (or (plist-get stats :items) 0) "message")
+       (contexture--count (or (plist-get stats :tokens) 0) "token")
+       (or (plist-get stats :limit) 0)
+       (or (plist-get stats :utilization-percent) 0.0)
+       (or (plist-get stats :log) 0)
+       (contexture--count (or (plist-get stats :turns) 0) "turn")
+       (or (plist-get stats :pruned) 0) (or (plist-get stats :summarized) 0)
+       (or (plist-get stats :pinned) 0))))))
 
 (defun contexture-repl--do-checkpoint (why)
   "Take a checkpoint with the message WHY."
@@ -609,21 +599,18 @@ Interactively, TEXT is the text at the prompt.  Nothing is sent."
         (insert (format "This would be sent: %s\n\n"
                         (contexture-count--phrase result)))
         (dolist (part (plist-get result :parts))
-          (insert (contexture-repl--part-line part)))
+          (let ((section (contexture--name (plist-get part :section)))
+                (role (contexture--name (plist-get part :role))))
+            (insert (string-trim-right
+                     (contexture--format "%8d  %-15s  %-9s  %s"
+                                         (or (plist-get part :tokens) 0)
+                                         section (or role "")
+                                         (or (plist-get part :id) "")))
+                    "\n")))
         (insert "\n" (contexture-repl--pretty payload))
         (contexture--show-hidden)
         (goto-char (point-min)))
       (display-buffer (current-buffer)))))
-
-(defun contexture-repl--part-line (part)
-  "Return a line for PART of a request: tokens, section, role and id."
-  (let ((section (contexture--name (plist-get part :section)))
-        (role (contexture--name (plist-get part :role)))
-        (id (plist-get part :id)))
-    (concat (string-trim-right
-             (contexture--format "%8d  %-15s  %-9s  %s" (or (plist-get part :tokens) 0)
-                     section (or role "") (or id "")))
-            "\n")))
 
 ;;;; Completion
 
@@ -662,8 +649,19 @@ This is a function for `completion-at-point-functions'."
   "Complete the argument of COMMAND; the argument begins at START."
   (let ((table (pcase command
                  ("template" (cons "off" contexture-repl--templates))
-                 ("model" (contexture-repl--await-models) (contexture-repl--model-table))
-                 ("tools" (contexture-repl--tools-table start))
+                 ("model" (contexture-repl--ask-models)
+                  (let ((end (+ (float-time) contexture-repl--patience)))
+                    (while (and (rassq 'asked contexture-repl--models)
+                                (< (float-time) end) (not (input-pending-p)))
+                      (accept-process-output nil 0.02)))
+                  (contexture-repl--model-table))
+                 ("tools"
+                  (pcase (split-string
+                          (buffer-substring-no-properties start (point))
+                          "[ \t]+")
+                    (`(,_) '("on" "off" "list" "allow" "ask"))
+                    (`(,(and what (or "allow" "ask")) ,_)
+                     (contexture-repl--tool-choices (intern what)))))
                  ("rollback" (contexture-repl--checkpoint-table
                               (contexture-repl--checkpoints)))
                  ("drop" (mapcar #'contexture-repl--item-name contexture-repl--items))
@@ -677,13 +675,6 @@ This is a function for `completion-at-point-functions'."
                 (save-excursion (skip-chars-backward "^ \t\n" start) (point))
               start)
             (point) table :exclusive 'no))))
-
-(defun contexture-repl--tools-table (start)
-  "Return the completion data of /tools, whose argument begins at START."
-  (pcase (split-string (buffer-substring-no-properties start (point)) "[ \t]+")
-    (`(,_) '("on" "off" "list" "allow" "ask"))
-    (`(,(and what (or "allow" "ask")) ,_)
-     (contexture-repl--tool-choices (intern what)))))
 
 ;;; Use the code of an answer
 
@@ -704,18 +695,15 @@ This is a function for `completion-at-point-functions'."
   "Return a position in the last block of code that a model wrote, or nil."
   (let ((position (marker-position contexture-repl--tail)) found)
     (while (and (not found) (> position (point-min)))
-      (if (contexture-repl--answer-block-p (1- position))
-          (setq found (1- position))
-        (setq position (previous-single-property-change
-                        position 'contexture-block nil (point-min)))))
+      (let* ((before (1- position))
+             (message (contexture-repl--message-at before)))
+        (if (and (get-text-property before 'contexture-block)
+                 message
+                 (eq (contexture-repl--message-role message) :assistant))
+            (setq found before)
+          (setq position (previous-single-property-change
+                          position 'contexture-block nil (point-min))))))
     found))
-
-(defun contexture-repl--answer-block-p (position)
-  "Return non-nil if a block of code of an answer is at POSITION."
-  (let ((message (contexture-repl--message-at position)))
-    (and (get-text-property position 'contexture-block)
-         message
-         (eq (contexture-repl--message-role message) :assistant))))
 
 (defun contexture-repl-copy-block ()
   "Copy the block of code at point, by default the last one."
@@ -756,25 +744,23 @@ or if there is no other window, choose one."
   (interactive "p")
   (let ((step (if (< (or count 1) 0) -1 1)))
     (dotimes (_ (abs (or count 1)))
-      (contexture-repl--to-block step))))
+      (let* ((here (get-text-property (point) 'contexture-block))
+             (starts (contexture-repl--block-starts))
+             (place (if (> step 0)
+                        (cl-find-if (lambda (it) (> it (point))) starts)
+                      (cl-find-if (lambda (it)
+                                    (and (< it (point))
+                                         (not (eq here (get-text-property
+                                                        it
+                                                        'contexture-block)))))
+                                  (reverse starts)))))
+        (goto-char
+         (or place (user-error "There is no other block of code")))))))
 
 (defun contexture-repl-previous-block (&optional count)
   "Go to the previous block of code, or COUNT blocks back."
   (interactive "p")
   (contexture-repl-next-block (- (or count 1))))
-
-(defun contexture-repl--to-block (step)
-  "Go to the next block of code, or the previous one if STEP is negative."
-  (let* ((here (get-text-property (point) 'contexture-block))
-         (starts (contexture-repl--block-starts))
-         (place (if (> step 0)
-                    (cl-find-if (lambda (it) (> it (point))) starts)
-                  (cl-find-if (lambda (it)
-                                (and (< it (point))
-                                     (not (eq here (get-text-property
-                                                    it 'contexture-block)))))
-                              (reverse starts)))))
-    (goto-char (or place (user-error "There is no other block of code")))))
 
 (defun contexture-repl--block-starts ()
   "Return the start positions of the blocks of code in this buffer."
@@ -863,7 +849,10 @@ defines only what is defined elsewhere."
                                       (contexture-repl--origin-text origin))
                                :test #'equal)))
                      (contexture-repl--definitions (car names)))))
-    (cond (found (contexture-repl--choose-definition (car names) found))
+    (cond ((cdr found)
+           (let ((prompt (format "Which definition of %s? " (car names))))
+             (cdr (assoc (completing-read prompt found nil t) found))))
+          (found (cdar found))
           (origin)
           ((null names)
            (user-error "Cannot tell which buffer to change; copy or insert the code"))
@@ -874,13 +863,11 @@ defines %s; copy or insert the code" (car names))))))
   "Return the definitions of NAME, which may be nil, each (PLACE . ORIGIN)."
   (when name
     (cl-loop for buffer in (contexture-repl--code-buffers)
-             append (contexture-repl--definitions-in buffer name))))
-
-(defun contexture-repl--choose-definition (name found)
-  "Return the origin of one of FOUND, the definitions of NAME."
-  (cdr (if (null (cdr found)) (car found)
-         (assoc (completing-read (format "Which definition of %s? " name) found nil t)
-                found))))
+             append (with-current-buffer buffer
+                      (save-restriction
+                        (widen)
+                        (mapcar #'contexture-repl--definition-at
+                                (contexture-defun--named name)))))))
 
 (defun contexture-repl--defined-names (code)
   "Return the names that CODE defines, in their order."
@@ -911,13 +898,6 @@ Outside of a project, they are files in the folder of this conversation."
                   (and file (not (file-remote-p file))
                        (file-in-directory-p file root))))
               (buffer-list))))))
-
-(defun contexture-repl--definitions-in (buffer name)
-  "Return the definitions of NAME in BUFFER, each (PLACE . ORIGIN)."
-  (with-current-buffer buffer
-    (save-restriction
-      (widen)
-      (mapcar #'contexture-repl--definition-at (contexture-defun--named name)))))
 
 (defun contexture-repl--definition-at (bounds)
   "Return (PLACE . ORIGIN) for the definition between BOUNDS in this buffer."
@@ -1037,7 +1017,11 @@ and \\[contexture-repl-apply] applies it to the code that you asked about.
   (contexture-mention-mode)
   ;; Before mentions, which would not complete the name of a template.
   (add-hook 'completion-at-point-functions #'contexture-repl--complete-directive -90 t)
-  (contexture-repl--watch))
+  (contexture-watch #'contexture-repl--changed
+                    '(session-changed management-failed providers-changed))
+  (add-hook 'contexture-connected-hook #'contexture-repl--connected)
+  (add-hook 'contexture-providers-hook #'contexture-repl--providers-changed)
+  (add-hook 'kill-emacs-hook #'contexture-repl--keep-all))
 
 (contexture-repl--define-menu contexture-repl-mode-map)
 
@@ -1068,25 +1052,19 @@ does not exist is started."
 (defun contexture-repl--make-session (name)
   "Return the session called NAME, starting it if needed; nil means a new one."
   (let ((context (unless contexture-repl-own-context
-                   (contexture-repl--context-to-show))))
+                   (contexture--in-asking-buffer
+                     (or (contexture--fixed-context)
+                         (contexture--names-of
+                          (cl-remove-if-not (lambda (layer)
+                                              (memq (plist-get layer :layer)
+                                                    '(:everywhere :project)))
+                                            (contexture--layers))))))))
     (contexture--ask
      'open-session
      (contexture--plist :name name
                         (if (listp context) :managers :manager) context
                         :project (contexture--project-root)
                         :request-key (contexture--make-request-key)))))
-
-(defun contexture-repl--context-to-show ()
-  "Return the context of this buffer that a new conversation shows.
-With layers, it consists of the one for everywhere and that of the
-project, to which the conversation belongs."
-  (contexture--in-asking-buffer
-    (or (contexture--fixed-context)
-        (contexture--pluck
-         :manager
-         (cl-remove-if-not (lambda (layer)
-                             (memq (plist-get layer :layer) '(:everywhere :project)))
-                           (contexture--layers))))))
 
 (defun contexture-repl--read-session ()
   "Ask for the name of a session, which need not exist."
@@ -1199,7 +1177,10 @@ The newest come first, since some models reuse ids.")
   (let ((contexture-repl--called nil))
     (dolist (message messages)
       (contexture-repl--draw-logged message)
-      (contexture-repl--draw-kept-usage (plist-get message :id))))
+      (when-let* ((key (contexture-repl--usage-key (plist-get message :id)))
+                  (usages (plist-get contexture-repl--settings :usage))
+                  (usage (cdr (assoc key usages))))
+        (contexture-repl--note usage))))
   (contexture-repl--note-no-model)
   (contexture-repl--draw-context))
 
@@ -1209,8 +1190,11 @@ A model's text after the use of a tool belongs to the same answer."
   (let* ((role (plist-get message :role))
          (content (or (plist-get message :content) ""))
          (last (car contexture-repl--messages))
-         (going-on (and (eq role :assistant) last (contexture-repl--after-tool-p)
-                        (eq (contexture-repl--message-role last) :assistant))))
+         (going-on ; after the use of a tool
+          (and (eq role :assistant) last
+               (> contexture-repl--tail (point-min))
+               (get-text-property (1- contexture-repl--tail) 'contexture-used)
+               (eq (contexture-repl--message-role last) :assistant))))
     (cond ((and (eq role :tool) last)
            (contexture-repl--draw-logged-result
             (cdr (assoc (plist-get message :tool-call-id) contexture-repl--called))
@@ -1225,11 +1209,6 @@ A model's text after the use of a tool belongs to the same answer."
       (push (cons (plist-get call :id) (contexture-repl--tool-name call))
             contexture-repl--called)
       (contexture-repl--draw-tool-call call))))
-
-(defun contexture-repl--after-tool-p ()
-  "Return non-nil if the last thing drawn is the use of a tool."
-  (and (> contexture-repl--tail (point-min))
-       (get-text-property (1- contexture-repl--tail) 'contexture-used)))
 
 (defun contexture-repl--draw-logged-result (tool content)
   "Draw CONTENT, the result of TOOL.
@@ -1250,22 +1229,21 @@ nil if the call is not shown."
   (interactive "p")
   (let ((step (if (< (or count 1) 0) -1 1)))
     (dotimes (_ (abs (or count 1)))
-      (contexture-repl--to-message step))))
+      (let ((starts
+             (mapcar (lambda (it)
+                       (marker-position (contexture-repl--message-from it)))
+                     contexture-repl--messages)))
+        (goto-char (or (if (> step 0)
+                           (cl-find-if (lambda (it) (> it (point)))
+                                       (reverse starts))
+                         (cl-find-if (lambda (it) (< it (point))) starts))
+                       (if (> step 0) (point-max)
+                         (user-error "This is the first message"))))))))
 
 (defun contexture-repl-previous-message (&optional count)
   "Go to the beginning of the previous message, or COUNT messages back."
   (interactive "p")
   (contexture-repl-next-message (- (or count 1))))
-
-(defun contexture-repl--to-message (step)
-  "Go to the next message, or the previous one if STEP is negative."
-  (let ((starts (mapcar (lambda (it) (marker-position (contexture-repl--message-from it)))
-                        contexture-repl--messages)))
-    (goto-char (or (if (> step 0)
-                       (cl-find-if (lambda (it) (> it (point))) (reverse starts))
-                     (cl-find-if (lambda (it) (< it (point))) starts))
-                   (if (> step 0) (point-max)
-                     (user-error "This is the first message"))))))
 
 (defun contexture-repl--filter-substring (beg end &optional delete)
   "Return the original text from BEG to END; if DELETE, delete it."
@@ -1288,14 +1266,6 @@ nil if the call is not shown."
   (force-window-update (current-buffer)))
 
 ;;;; Notifications of the server
-
-(defun contexture-repl--watch ()
-  "Listen to notifications about sessions."
-  (contexture-watch #'contexture-repl--changed
-                    '(session-changed management-failed providers-changed))
-  (add-hook 'contexture-connected-hook #'contexture-repl--connected)
-  (add-hook 'contexture-providers-hook #'contexture-repl--providers-changed)
-  (add-hook 'kill-emacs-hook #'contexture-repl--keep-all))
 
 (defun contexture-repl--leave ()
   "Save unsaved data of this buffer, and cancel its calls."
@@ -1354,41 +1324,35 @@ nil if the call is not shown."
                                           (with-current-buffer buffer
                                             (setq contexture-repl--items-timer nil)
                                             (contexture-repl--fetch-items))))))))))
-            ((not (contexture-repl--of-this-p params)))
+            ((not (if-let* ((id (plist-get params :id)))
+                      (equal id (contexture-repl--session-id))
+                    (equal (plist-get params :session)
+                           (plist-get contexture-repl--session :session)))))
             ((eq method 'management-failed)
              (unless (contexture-repl--busy-p)
                (contexture-repl--note
                 (contexture-repl--failed-managing-text params) 'contexture-repl-error)))
             (t (contexture-repl--session-changed params))))))
 
-(defun contexture-repl--of-this-p (params)
-  "Return non-nil if PARAMS, of a notification, concern this buffer's session."
-  (if (plist-get params :id)
-      (equal (plist-get params :id) (contexture-repl--session-id))
-    (equal (plist-get params :session) (plist-get contexture-repl--session :session))))
-
 (defun contexture-repl--session-changed (params)
-  "Show a change of the session, from PARAMS."
-  (pcase (contexture--name (plist-get params :method))
-    ("rename-session" (contexture-repl--renamed (plist-get params :session)))
-    ("configure-session" (contexture-repl--fetch-settings)))
-  (when (and (contexture-repl--news-p params) (not (contexture-repl--busy-p)))
-    (contexture-repl-redraw)))
-
-(defun contexture-repl--news-p (params)
-  "Return non-nil if the change of this session in PARAMS was made elsewhere.
+  "Show a change of the session, from PARAMS.
 Changes made here are already shown."
-  (let ((before contexture-repl--log-length))
-    (setq contexture-repl--log-length (or (plist-get params :messages) before))
-    (pcase (contexture--name (plist-get params :method))
-      ("rollback"
-       (if (= contexture-repl--own-rollbacks 0) t
-         (cl-decf contexture-repl--own-rollbacks)
-         nil))
-      ((or "undo-rollback" "undo-session" "redo-session") t)
-      ((or "add-message" "chat")
-       (and (= contexture-repl--asking 0)
-            (> contexture-repl--log-length before))))))
+  (let* ((method (contexture--name (plist-get params :method)))
+         (before contexture-repl--log-length)
+         (now (or (plist-get params :messages) before)))
+    (pcase method
+      ("rename-session" (contexture-repl--renamed (plist-get params :session)))
+      ("configure-session" (contexture-repl--fetch-settings)))
+    (setq contexture-repl--log-length now)
+    (when (and (pcase method
+                 ("rollback"
+                  (or (= contexture-repl--own-rollbacks 0)
+                      (ignore (cl-decf contexture-repl--own-rollbacks))))
+                 ((or "undo-rollback" "undo-session" "redo-session") t)
+                 ((or "add-message" "chat")
+                  (and (= contexture-repl--asking 0) (> now before))))
+               (not (contexture-repl--busy-p)))
+      (contexture-repl-redraw))))
 
 (defun contexture-repl--fetch-items ()
   "Fetch the items of the context, and show them."
