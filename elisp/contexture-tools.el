@@ -35,9 +35,6 @@
 (declare-function compilation--ensure-parse "compile" (limit))
 (declare-function compilation-buffer-p "compile" (buffer))
 (declare-function compilation-start "compile" t t)
-(declare-function contexture--project-root "contexture" ())
-(declare-function contexture--with-layers "contexture" (function &optional failure))
-(declare-function contexture-current-manager "contexture" ())
 (declare-function contexture-lisp--ask "contexture-lisp" (client slot &rest arguments))
 (declare-function contexture-lisp--client-close-hook "contexture-lisp" t t)
 (declare-function contexture-lisp--client-prefix "contexture-lisp" t t)
@@ -59,7 +56,6 @@
 (declare-function help-function-arglist "help" (def &optional preserve-names))
 (declare-function help-split-fundoc "help" (docstring def &optional section))
 (declare-function imenu--subalist-p "imenu" (item))
-(declare-function jsonrpc-async-request "jsonrpc" (connection method params &rest args))
 (declare-function xref-backend-definitions "xref" (backend identifier))
 (declare-function xref-backend-identifier-at-point "xref" (backend))
 (declare-function xref-backend-references "xref" (backend identifier))
@@ -248,7 +244,11 @@ TOOL is a name, or t for all tools that only read.  PLACE is as in
                                       "other agents in this project"
                                       "other agents in all projects")
                           nil t nil nil "this session")
-    ("this session" (cons 'session (contexture-tools--session)))
+    ("this session"
+     (cons 'session
+           (or (plist-get (bound-and-true-p contexture-repl--session) :id)
+               (plist-get (contexture-request 'current-session) :id)
+               (user-error "No session is open"))))
     ("this project" (cons 'project (contexture-tools--root)))
     ("other agents in this project" (cons 'agents (contexture-tools--root)))
     ("other agents in all projects" 'agents)
@@ -257,12 +257,6 @@ TOOL is a name, or t for all tools that only read.  PLACE is as in
 (defun contexture-tools--root ()
   "Return the folder of this buffer's project."
   (or (contexture--project-root) (user-error "This buffer is not in a project")))
-
-(defun contexture-tools--session ()
-  "Return the id of this buffer's session, or else of the current one."
-  (or (plist-get (bound-and-true-p contexture-repl--session) :id)
-      (plist-get (contexture-request 'current-session) :id)
-      (user-error "No session is open")))
 
 ;;;; Telling the server
 
@@ -533,8 +527,12 @@ Return (result TEXT), (problem TEXT), or (started) if it goes on."
           (setq default-directory (or contexture-tool-project "/"))
           (if (contexture-tools--tool-async tool)
               (contexture-tools--start call function)
-            (list 'result (contexture-tools--text
-                           (apply function (contexture-tools--call-values call))))))
+            (list 'result
+                  (let ((result
+                         (apply function (contexture-tools--call-values call))))
+                    (if (stringp result) result
+                      (error "The tool returned no text, but %s"
+                             (type-of result)))))))
       (error (list 'problem (error-message-string problem))))))
 
 (defun contexture-tools--start (call function)
@@ -547,11 +545,6 @@ Return (result TEXT), (problem TEXT), or (started) if it goes on."
     (when (functionp cancel)
       (setf (contexture-tools--call-cancel call) cancel)))
   '(started))
-
-(defun contexture-tools--text (result)
-  "Return RESULT, what a tool returned, or signal an error if it is not a string."
-  (if (stringp result) result
-    (error "The tool returned no text, but %s" (type-of result))))
 
 (defun contexture-tools--finish (call key text)
   "End CALL with TEXT, which KEY says is `:content' or `:error'."
@@ -711,18 +704,17 @@ Return non-nil if it is there."
       (when (memq backend '(nil etags))
         (error "Emacs knows no definitions in %s: it has no language server there" file))
       (contexture-tools-emacs--list
-       (mapcar #'contexture-tools-emacs--xref
+       (mapcar (lambda (item)
+                 (let* ((location (xref-item-location item))
+                        (line (xref-location-line location)))
+                   (format "%s%s: %s"
+                           (contexture-tools-emacs--name
+                            (xref-location-group location))
+                           (if line (format ":%d" line) "")
+                           (string-trim (xref-item-summary item)))))
                (funcall finder backend
                         (or (and foundp (xref-backend-identifier-at-point backend)) symbol)))
        (format "nothing is known of %s" symbol)))))
-
-(defun contexture-tools-emacs--xref (item)
-  "Return ITEM, of Xref, as a line."
-  (let* ((location (xref-item-location item))
-         (line (xref-location-line location)))
-    (format "%s%s: %s" (contexture-tools-emacs--name (xref-location-group location))
-            (if line (format ":%d" line) "")
-            (string-trim (xref-item-summary item)))))
 
 (defun contexture-tools-emacs--definitions (symbol file line)
   "Return where SYMBOL, as it is used in FILE on LINE, is defined."
@@ -852,12 +844,21 @@ Values are left out: they can be secrets."
    (cl-loop for buffer in (if file (list (contexture-tools-emacs--buffer file))
                             (contexture-tools-emacs--buffers))
             append (contexture-tools-emacs--in buffer
-                     (append (and (bound-and-true-p flymake-mode)
-                                  (mapcar #'contexture-tools-emacs--flymake
-                                          (flymake-diagnostics)))
-                             (and (bound-and-true-p flycheck-mode)
-                                  (mapcar #'contexture-tools-emacs--flycheck
-                                          flycheck-current-errors)))))
+                     (append
+                      (cl-loop for it in (and (bound-and-true-p flymake-mode)
+                                              (flymake-diagnostics))
+                               collect (contexture-tools-emacs--diagnostic
+                                        (line-number-at-pos
+                                         (flymake-diagnostic-beg it))
+                                        (flymake-diagnostic-type it)
+                                        (flymake-diagnostic-text it)))
+                      (cl-loop for it in (and (bound-and-true-p flycheck-mode)
+                                              flycheck-current-errors)
+                               collect (contexture-tools-emacs--diagnostic
+                                        (flycheck-error-line it)
+                                        (flycheck-error-level it)
+                                        (flycheck-error-format-message-and-id
+                                         it))))))
    "Flymake and Flycheck report nothing, or are off"))
 
 (defun contexture-tools-emacs--diagnostic (line kind text)
@@ -865,18 +866,6 @@ Values are left out: they can be secrets."
   (format "%s:%d: %s: %s" (contexture-tools-emacs--name buffer-file-name) line
           (string-remove-prefix ":" (format "%s" kind))
           (replace-regexp-in-string "\n" " " text)))
-
-(defun contexture-tools-emacs--flymake (diagnostic)
-  "Return DIAGNOSTIC of Flymake as a line."
-  (contexture-tools-emacs--diagnostic
-   (line-number-at-pos (flymake-diagnostic-beg diagnostic))
-   (flymake-diagnostic-type diagnostic) (flymake-diagnostic-text diagnostic)))
-
-(defun contexture-tools-emacs--flycheck (diagnostic)
-  "Return DIAGNOSTIC of Flycheck as a line."
-  (contexture-tools-emacs--diagnostic
-   (flycheck-error-line diagnostic) (flycheck-error-level diagnostic)
-   (flycheck-error-format-message-and-id diagnostic)))
 
 (defconst contexture-tools-emacs--most-output 20000
   "Maximum number of characters of the output of a compilation.")
@@ -956,20 +945,18 @@ returns those of the lines that count.  Return a function that ends this."
                        (delete-process process)))
            :sentinel (lambda (process _)
                        (unless (process-live-p process)
-                         (contexture-tools-emacs--searched
-                          done nothing process (apply #'concat (nreverse pieces))
-                          choose))))))
+                         (let ((output (apply #'concat (nreverse pieces))))
+                           (if (and (eq (process-status process) 'exit)
+                                    (> (process-exit-status process) 1))
+                               (funcall done nil (string-trim output))
+                             (funcall
+                              done (contexture-tools-emacs--list
+                                    (funcall (or choose #'identity)
+                                             (split-string output "\n" t))
+                                    nothing)))))))))
     (lambda ()
       (set-process-sentinel process #'ignore)
       (delete-process process))))
-
-(defun contexture-tools-emacs--searched (done nothing process output choose)
-  "Call DONE with OUTPUT, that of PROCESS, or with NOTHING.
-CHOOSE is as in `contexture-tools-emacs--lines'."
-  (if (and (eq (process-status process) 'exit) (> (process-exit-status process) 1))
-      (funcall done nil (string-trim output))
-    (funcall done (contexture-tools-emacs--list
-                   (funcall (or choose #'identity) (split-string output "\n" t)) nothing))))
 
 ;;;; The tools
 
@@ -1302,7 +1289,12 @@ says why it was stopped; EXIT is the status of its end, (KIND . CODE)."
 (defun contexture-tools-change--run (done command)
   "Run COMMAND in the project's folder; call DONE with its result.
 Return a function that stops it."
-  (contexture-tools-change--check-command command)
+  (cond ((string-blank-p command) (error "The command is empty"))
+        ((> (length command) 2000)
+         (error "The command is too long: at most 2000 characters"))
+        ((not (equal command (contexture--visible command)))
+         (error
+          "The command has line ends, or characters that cannot be seen")))
   (let* ((buffer (contexture-tools-change--start command))
          (run (contexture-tools-change--make-run
                :command command :buffer buffer :done done))
@@ -1322,13 +1314,6 @@ Return a function that stops it."
           (run-at-time seconds nil #'contexture-tools-change--stop run
                        (concat "stopped after " (contexture--count seconds "second"))))
     (apply-partially #'contexture-tools-change--stop run "cancelled")))
-
-(defun contexture-tools-change--check-command (command)
-  "Signal an error unless COMMAND can be shown as it will run."
-  (cond ((string-blank-p command) (error "The command is empty"))
-        ((> (length command) 2000) (error "The command is too long: at most 2000 characters"))
-        ((not (equal command (contexture--visible command)))
-         (error "The command has line ends, or characters that cannot be seen"))))
 
 (defun contexture-tools-change--start (command)
   "Start COMMAND in the project's folder and return the buffer of its output."
@@ -1393,7 +1378,10 @@ Return a function that stops it."
 (defun contexture-tools-change--search (run position failures)
   "Search RUN's output for failures from POSITION on, and give the result.
 FAILURES are the positions of those before it, the last one first."
-  (if (not (contexture-tools-change--current-p run))
+  (if (not (let ((buffer (contexture-tools-change--run-buffer run)))
+             (and (buffer-live-p buffer)
+                  (eq run (buffer-local-value
+                           'contexture-tools-change--current buffer)))))
       (funcall (contexture-tools-change--run-done run) nil "The user closed its output")
     (with-current-buffer (contexture-tools-change--run-buffer run)
       (save-excursion
@@ -1412,12 +1400,6 @@ FAILURES are the positions of those before it, the last one first."
                 (contexture-tools-change--give run (nreverse failures))
               ;; Emacs does other things in between.
               (contexture--later #'contexture-tools-change--search run next failures))))))))
-
-(defun contexture-tools-change--current-p (run)
-  "Return non-nil if the output of RUN is still there."
-  (let ((buffer (contexture-tools-change--run-buffer run)))
-    (and (buffer-live-p buffer)
-         (eq (buffer-local-value 'contexture-tools-change--current buffer) run))))
 
 (defun contexture-tools-change--give (run failures)
   "Put the FAILURES of RUN, positions here, into the context; give its result."
@@ -1469,7 +1451,16 @@ Those of the command before leave it."
                          (contexture-tools-change--exit-text run))
                  (and failures (contexture-tools-change--failures failures))
                  (contexture-tools-change--unsaved)
-                 (contexture-tools-change--output run)))
+                 (let* ((from (contexture-tools-change--run-from run))
+                        (to (contexture-tools-change--run-to run))
+                        (beg
+                         (max from (- to contexture-tools-emacs--most-output)))
+                        (text (buffer-substring-no-properties beg to)))
+                   (when (string-search "\e" text)
+                     (setq text (ansi-color-filter-apply text)))
+                   (cond ((string-blank-p text) "It printed nothing.")
+                         ((= beg from) (concat "Output:\n" text))
+                         (t (concat "The end of the output:\n" text))))))
      "\n")))
 
 (defun contexture-tools-change--exit-text (run)
@@ -1509,18 +1500,6 @@ Those of the command before leave it."
             (mapconcat (lambda (buffer)
                          (contexture-tools-emacs--name (buffer-file-name buffer)))
                        unsaved ", "))))
-
-(defun contexture-tools-change--output (run)
-  "Return the end of the output of RUN."
-  (let* ((from (contexture-tools-change--run-from run))
-         (to (contexture-tools-change--run-to run))
-         (beg (max from (- to contexture-tools-emacs--most-output)))
-         (text (buffer-substring-no-properties beg to)))
-    (when (string-search "\e" text)
-      (setq text (ansi-color-filter-apply text)))
-    (cond ((string-blank-p text) "It printed nothing.")
-          ((= beg from) (concat "Output:\n" text))
-          (t (concat "The end of the output:\n" text)))))
 
 ;;;; The tools
 
@@ -1593,7 +1572,16 @@ was stopped."
   "Call the image with ARGUMENTS, and DONE with the result within SECONDS.
 ARGUMENTS are those of `call' in contexture-tools.lisp but for the number.
 Return a function that stops the call."
-  (mapc #'contexture-tools-lisp--check arguments)
+  (mapc (lambda (argument)
+          (when (stringp argument)
+            (when (> (length argument) contexture-tools-lisp--longest)
+              (error "This is too long: %d characters, of at most %d"
+                     (length argument) contexture-tools-lisp--longest))
+            (when (cl-some
+                   (lambda (it) (or (<= #xd800 it #xdfff) (> it #x10ffff)))
+                   argument)
+              (error "This has something that is not a character"))))
+        arguments)
   (let* ((client (or (car (contexture-lisp--clients))
                      (error "Neither SLIME nor SLY is connected to a Lisp")))
          (call (contexture-tools-lisp--make-call
@@ -1608,15 +1596,6 @@ Return a function that stops the call."
                                (contexture--count seconds "second"))))
     (contexture-tools-lisp--send call)
     (apply-partially #'contexture-tools-lisp--stop call "It was stopped")))
-
-(defun contexture-tools-lisp--check (argument)
-  "Signal an error if ARGUMENT cannot go to an image."
-  (when (stringp argument)
-    (when (> (length argument) contexture-tools-lisp--longest)
-      (error "This is too long: %d characters, of at most %d"
-             (length argument) contexture-tools-lisp--longest))
-    (when (cl-some (lambda (it) (or (<= #xd800 it #xdfff) (> it #x10ffff))) argument)
-      (error "This has something that is not a character"))))
 
 (defun contexture-tools-lisp--send (call)
   "Send CALL to its image."
@@ -1799,29 +1778,27 @@ They may take SECONDS.  Failures become items of the project's context."
     (contexture-tools-lisp--start
      (lambda (text &optional problem failures)
        (if problem (funcall done nil problem)
-         (contexture-tools-lisp--put project system text failures
-                                     (apply-partially done text))))
+         (let ((then (apply-partially done text)))
+           (with-current-buffer (get-buffer-create
+                                 (format "*contexture: tests of %s*" system))
+             (let ((inhibit-read-only t))
+               (special-mode)
+               (setq default-directory project)
+               (erase-buffer)
+               (insert (contexture--visible text t)))
+             (contexture-tools-change--put
+              (mapcar (lambda (failure)
+                        (contexture-sources--params
+                         :error :tool failure
+                         (list :system system :project project
+                               :language "text")))
+                      failures)
+              then)))))
      (contexture-tools-lisp--limit seconds 300) "COMMON-LISP-USER" "TEST" system project)))
 
 (defun contexture-tools-lisp--limit (seconds default)
   "Return SECONDS, which a model asked for, within limits, or DEFAULT."
   (min 600 (max 1 (or seconds default))))
-
-(defun contexture-tools-lisp--put (project system text failures then)
-  "Show TEXT, of the tests of SYSTEM in PROJECT; make items of FAILURES; call THEN."
-  (with-current-buffer (get-buffer-create (format "*contexture: tests of %s*" system))
-    (let ((inhibit-read-only t))
-      (special-mode)
-      (setq default-directory project)
-      (erase-buffer)
-      (insert (contexture--visible text t)))
-    (contexture-tools-change--put
-     (mapcar (lambda (failure)
-               (contexture-sources--params
-                :error :tool failure
-                (list :system system :project project :language "text")))
-             failures)
-     then)))
 
 ;;;; The tools in a Lisp image
 
