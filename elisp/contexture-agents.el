@@ -223,7 +223,13 @@ WISHES are plists with `:manager', `:id' and `:name'."
                        (cl-find (plist-get wish :id) waiting :test #'equal
                                 :key (lambda (it) (plist-get it :id))))
                      wishes)
-           (contexture-agents--cancel wishes waiting)
+           (contexture-request-batch-async
+            (mapcar (lambda (it) `(cancel-push :number ,(plist-get it :number)))
+                    waiting)
+            :success (lambda (_)
+                       (contexture--message "%s no longer %s for a prompt"
+                                            (contexture-agents--names wishes)
+                                            (if (cdr wishes) "wait" "waits"))))
          (contexture-agents--send wishes target))))))
 
 (defun contexture-agents--send (wishes target)
@@ -240,15 +246,6 @@ WISHES are plists with `:manager', `:id' and `:name'."
                 (contexture--message
                  "%s %s with the next prompt of %s; the same command cancels it"
                  (contexture-agents--names wishes) (if (cdr wishes) "go" "goes") name)))))
-
-(defun contexture-agents--cancel (wishes waiting)
-  "Cancel sending the items of WISHES; WAITING are their entries."
-  (contexture-request-batch-async
-   (mapcar (lambda (it) `(cancel-push :number ,(plist-get it :number))) waiting)
-   :success (lambda (_)
-              (contexture--message "%s no longer %s for a prompt"
-                                   (contexture-agents--names wishes)
-                                   (if (cdr wishes) "wait" "waits")))))
 
 (defun contexture-agents--names (wishes)
   "Return a phrase for the items of WISHES."
@@ -269,7 +266,15 @@ WISHES are plists with `:manager', `:id' and `:name'."
 (defun contexture-agent-shell--prefix (buffer)
   "Return the words before the command of an agent in BUFFER.
 The user's own prefix, such as a container's, comes after ours."
-  (append (contexture-agent-shell--command)
+  (append (condition-case problem
+              (append (butlast (contexture--server-command)
+                               (+ 2 (length contexture-server-args)))
+                      '("acp")
+                      (contexture-agent-shell--options)
+                      '("--"))
+            (error (message "The agent starts without Contexture: %s"
+                            (error-message-string problem))
+                   nil))
           (if (functionp contexture-agent-shell--theirs)
               (funcall contexture-agent-shell--theirs buffer)
             contexture-agent-shell--theirs)))
@@ -286,19 +291,6 @@ The user's own prefix, such as a container's, comes after ours."
               ((string-match-p "\\`--\\(?:state\\|config\\)=" arg)
                (setq options (append options (list arg)))))))
     options))
-
-(defun contexture-agent-shell--command ()
-  "Return the command that stands between agent-shell and an agent.
-Return nil if there is no program: the agent starts without it."
-  (condition-case problem
-      (append (butlast (contexture--server-command)
-                       (+ 2 (length contexture-server-args)))
-              '("acp")
-              (contexture-agent-shell--options)
-              '("--"))
-    (error (message "The agent starts without Contexture: %s"
-                    (error-message-string problem))
-           nil)))
 
 (defun contexture-agent-shell--update ()
   "Set `agent-shell-command-prefix', or restore it without the mode."

@@ -42,18 +42,8 @@
 ;; headings divide: a block, or the section with its heading.  Org says by
 ;; itself where they are.  And the cells of code that lines of "# %%" divide.
 
-(defconst contexture-defun-prose--modes
-  '(markdown-mode markdown-ts-mode gfm-mode)
-  "Major modes of Markdown.")
-
 (defconst contexture-defun-prose--files "\\.\\(?:md\\|markdown\\|mkd\\|Rmd\\|qmd\\)\\'"
   "Regexp for files of Markdown, for an Emacs without its modes.")
-
-(defun contexture-defun-prose--markdown-p ()
-  "Return non-nil if this buffer's text is Markdown."
-  (or (apply #'derived-mode-p contexture-defun-prose--modes)
-      (and (not (derived-mode-p 'prog-mode))
-           (string-match-p contexture-defun-prose--files (or buffer-file-name "")))))
 
 (defun contexture-defun-prose--org ()
   "Return Org's block or subtree around point as (BEG END NAME KIND), or nil."
@@ -344,22 +334,18 @@ Stay if there is none."
                     (looking-at-p contexture-defun--annotation)))
       (setq found t)
       (if (looking-at-p contexture-defun--annotation)
-          (contexture-defun--skip-annotation)
+          (let ((eol (line-end-position)))
+            (back-to-indentation)
+            (ignore-errors
+              (skip-chars-forward "^([<\n")
+              (unless (eolp) (forward-list)))
+            (goto-char (max (point) eol))
+            (if (< (point) (line-end-position)) (goto-char eol))
+            (forward-line))
         (forward-line)))
     (if (and found (not (looking-at-p "[ \t]*$")))
         (back-to-indentation)
       (goto-char here))))
-
-(defun contexture-defun--skip-annotation ()
-  "Go to the line after the annotation that begins on this line."
-  (let ((eol (line-end-position)))
-    (back-to-indentation)
-    (ignore-errors
-      (skip-chars-forward "^([<\n")
-      (unless (eolp) (forward-list)))
-    (goto-char (max (point) eol))
-    (if (< (point) (line-end-position)) (goto-char eol))
-    (forward-line)))
 
 ;;;; By the lines' indentation
 
@@ -539,7 +525,11 @@ Its keys are :beg and :end, its bounds; :name, a string or nil; and
   (save-excursion
     (save-match-data
       (pcase (cond ((derived-mode-p 'org-mode) (contexture-defun-prose--org))
-                   ((contexture-defun-prose--markdown-p)
+                   ((or (derived-mode-p 'markdown-mode 'markdown-ts-mode
+                                        'gfm-mode)
+                        (and (not (derived-mode-p 'prog-mode))
+                             (string-match-p contexture-defun-prose--files
+                                             (or buffer-file-name ""))))
                     (or (contexture-defun-prose--block) (contexture-defun-prose--section)))
                    (t (or (contexture-defun--in-code) (contexture-defun-prose--cell))))
         (`(,beg ,end ,name ,kind)
@@ -588,7 +578,12 @@ Its body may begin with a brace on the next line."
 (defun contexture-defun--describe (beg end shown)
   "Return the definition from BEG to END with its name and kind.
 SHOWN is the value of `contexture-defun--by-indentation' there."
-  (let* ((head (contexture-defun--first-line beg end))
+  (let* ((head (save-excursion
+                 (goto-char beg)
+                 (forward-line 0)
+                 (let ((start (point)))
+                   (contexture-defun--skip-preamble)
+                   (if (< (point) end) (line-beginning-position) start))))
          (here (or (save-excursion (goto-char head) (contexture-defun--head-here))
                    (and shown (= (nth 0 shown) (line-beginning-position))
                         (nthcdr 2 shown))))
@@ -610,15 +605,6 @@ SHOWN is the value of `contexture-defun--by-indentation' there."
                    (memq (nth 3 outer) contexture-defun--containers))
               :method
             kind))))
-
-(defun contexture-defun--first-line (beg end)
-  "Return the first line from BEG to END that is not a comment or annotation."
-  (save-excursion
-    (goto-char beg)
-    (forward-line 0)
-    (let ((start (point)))
-      (contexture-defun--skip-preamble)
-      (if (< (point) end) (line-beginning-position) start))))
 
 (defun contexture-defun--outer (head)
   "Return the definition that indentation shows around the line at HEAD."
