@@ -570,7 +570,12 @@ LOG is what the server wrote to stderr."
   "Write ENTRIES as an exchange to FILE.
 FOLDERS is an alist of folders, or nil, and what stands for them.  The
 comments at the head of an older FILE are kept."
-  (let ((remarks (contexture-ert--remarks file))
+  (let ((remarks (if (not (file-readable-p file))
+                     ""
+                   (with-temp-buffer
+                     (insert-file-contents file)
+                     (while (looking-at ";") (forward-line))
+                     (buffer-substring (point-min) (point)))))
         (coding-system-for-write 'utf-8-unix))
     (make-directory (file-name-directory (expand-file-name file)) t)
     (with-temp-file file
@@ -579,15 +584,6 @@ comments at the head of an older FILE are kept."
         (pcase-dolist (`(,folder . ,placeholder) folders)
           (setq entry (contexture-ert--translate entry folder placeholder)))
         (insert (if (eq (car entry) 'sent) "> " "< ") (cadr entry) "\n")))))
-
-(defun contexture-ert--remarks (file)
-  "Return the comments at the head of FILE, or the empty string."
-  (if (not (file-readable-p file))
-      ""
-    (with-temp-buffer
-      (insert-file-contents file)
-      (while (looking-at ";") (forward-line))
-      (buffer-substring (point-min) (point)))))
 
 (defconst contexture-ert--own-methods
   '("server-info" "subscribe" "configure-provider" "ping")
@@ -604,27 +600,24 @@ ids; and the order of answers to calls that were made at the same time."
                            when (member (contexture-ert--method-of pair)
                                         contexture-ert--own-methods)
                            collect (plist-get (cdr pair) :id))))
-    (contexture-ert--numbered
-     (contexture-ert--ordered
-      (cl-remove-if (lambda (pair)
-                      (member (or (plist-get (cdr pair) :id) 'none) dropped))
-                    read)
-      (contexture-ert--topics read)))))
+    (let ((pairs (contexture-ert--ordered
+                  (cl-remove-if (lambda (pair)
+                                  (member (or (plist-get (cdr pair) :id) 'none)
+                                          dropped))
+                                read)
+                  (contexture-ert--topics read)))
+          ids)
+      (cl-loop for (entry . message) in pairs
+               for id = (plist-get message :id)
+               when (and id (eq (car entry) 'sent))
+               do (push (cons id (1+ (length ids))) ids)
+               collect (list (car entry)
+                             (contexture-ert--renumbered
+                              (contexture-ert--plain entry message) ids))))))
 
 (defun contexture-ert--method-of (pair)
   "Return the name of the method that is called in PAIR, (ENTRY . MESSAGE)."
   (and (eq (caar pair) 'sent) (plist-get (cdr pair) :method)))
-
-(defun contexture-ert--numbered (pairs)
-  "Return the entries of PAIRS, (ENTRY . MESSAGE), with ids from 1 on."
-  (let (ids)
-    (cl-loop for (entry . message) in pairs
-             for id = (plist-get message :id)
-             when (and id (eq (car entry) 'sent))
-             do (push (cons id (1+ (length ids))) ids)
-             collect (list (car entry)
-                           (contexture-ert--renumbered
-                            (contexture-ert--plain entry message) ids)))))
 
 (defun contexture-ert--plain (entry message)
   "Return the line of ENTRY, which holds MESSAGE, without what time decides.
@@ -934,7 +927,10 @@ Nothing else runs meanwhile, unless PREDICATE itself waits."
 This is a list of (KIND THING), with the kind `buffer', `process' or
 `timer', and of (hook NAME FUNCTION)."
   (append
-   (cl-loop for buffer in (contexture-ert--new-buffers snapshot)
+   (cl-loop for buffer in (buffer-list)
+            unless (or (memq buffer (plist-get snapshot :buffers))
+                       (string-match-p contexture-ert--buffers-of-emacs
+                                       (buffer-name buffer)))
             collect (list 'buffer buffer))
    (cl-loop for process in (process-list)
             unless (memq process (plist-get snapshot :processes))
@@ -949,14 +945,6 @@ This is a list of (KIND THING), with the kind `buffer', `process' or
             append (cl-loop for function in (ensure-list (default-value hook))
                             unless (member function before)
                             collect (list 'hook hook function)))))
-
-(defun contexture-ert--new-buffers (snapshot)
-  "Return the buffers that were not there at SNAPSHOT, without Emacs's own."
-  (cl-loop for buffer in (buffer-list)
-           unless (or (memq buffer (plist-get snapshot :buffers))
-                      (string-match-p contexture-ert--buffers-of-emacs
-                                      (buffer-name buffer)))
-           collect buffer))
 
 (defconst contexture-ert--lisp-of-emacs
   (file-name-directory (directory-file-name

@@ -81,29 +81,25 @@ The test fails if FUNCTION fails."
   "Call FUNCTION with a server that ANSWERS.
 FRAMING and SERVER are as in `contexture-ert-with-handler'."
   (let ((body (lambda ()
-                (contexture-ert--with-listener
-                 (contexture-ert--make-handler
-                  :function answers :framing framing
-                  :command (and server (contexture--server-command)))
-                 function))))
+                (let* ((handler (contexture-ert--make-handler
+                                 :function answers :framing framing
+                                 :command (and server
+                                               (contexture--server-command))))
+                       (contexture-ert--handler handler)
+                       (contexture-ert--steps nil)
+                       (contexture-server-command "no server, but a handler"))
+                  (setf (contexture-ert--handler-listener handler)
+                        (contexture-ert--handler-listen handler))
+                  (unless (contexture-ert--handler-framing handler)
+                    (setq contexture--connection
+                          (contexture--new-connection
+                           (list :tcp "127.0.0.1" (contexture-ert-port)))))
+                  (prog1 (funcall function)
+                    (when (contexture-ert--handler-problem handler)
+                      (ert-fail (contexture-ert--handler-problem handler))))))))
     (if server
         (apply #'contexture-ert--call-with-server body (and (consp server) server))
       (contexture-ert--isolated body))))
-
-(defun contexture-ert--with-listener (handler function)
-  "Have HANDLER listen, and call FUNCTION."
-  (let ((contexture-ert--handler handler)
-        (contexture-ert--steps nil)
-        (contexture-server-command "no server, but a handler"))
-    (setf (contexture-ert--handler-listener handler)
-          (contexture-ert--handler-listen handler))
-    (unless (contexture-ert--handler-framing handler)
-      (setq contexture--connection
-            (contexture--new-connection
-             (list :tcp "127.0.0.1" (contexture-ert-port)))))
-    (prog1 (funcall function)
-      (when (contexture-ert--handler-problem handler)
-        (ert-fail (contexture-ert--handler-problem handler))))))
 
 (defun contexture-ert-port ()
   "Return the port at which the handler of the test listens on 127.0.0.1."
@@ -164,9 +160,13 @@ ACTS are as in `contexture-ert-with-handler'."
       (condition-case problem
           (contexture-ert--handler-act
            handler process id
-           (or (contexture-ert--handler-acts
-                (funcall (contexture-ert--handler-function handler)
-                         (if (symbolp method) method (intern method)) params))
+           (or (let ((said (funcall (contexture-ert--handler-function handler)
+                                    (if (symbolp method) method (intern method))
+                                    params)))
+                 (if (and said (or (symbolp said) (symbolp (car said)))
+                          (not (memq (car-safe said) '(hang hang-up))))
+                     (list said)
+                   said))
                (contexture-ert--handler-default handler message)))
         ((error ert-test-failed)
          (setf (contexture-ert--handler-problem handler)
@@ -198,22 +198,13 @@ A real server gets MESSAGE instead, if there is one."
              :coding 'binary :noquery t :sentinel #'ignore
              :stderr (contexture--log-pipe)
              :filter (lambda (process chunk)
-                       (contexture-ert--handler-pass-on handler process chunk))))))
-
-(defun contexture-ert--handler-pass-on (handler process chunk)
-  "Send the client of HANDLER the lines that CHUNK from PROCESS completes."
-  (let* ((heard (concat (process-get process 'heard) chunk))
-         (end (string-match "[^\n]*\\'" heard)))
-    (process-put process 'heard (substring heard end))
-    (contexture-ert--handler-send (contexture-ert--handler-client handler)
-                                  (substring heard 0 end))))
-
-(defun contexture-ert--handler-acts (said)
-  "Return SAID, an act or a list of acts, as a list of acts."
-  (if (and said (or (symbolp said) (symbolp (car said)))
-           (not (memq (car-safe said) '(hang hang-up))))
-      (list said)
-    said))
+                       (let* ((heard
+                               (concat (process-get process 'heard) chunk))
+                              (end (string-match "[^\n]*\\'" heard)))
+                         (process-put process 'heard (substring heard end))
+                         (contexture-ert--handler-send
+                          (contexture-ert--handler-client handler)
+                          (substring heard 0 end))))))))
 
 ;;;; Speaking
 

@@ -36,23 +36,20 @@ is undecoded.  Return the process that listens."
    :name "contexture-ert-http" :server t :host "127.0.0.1" :service t
    :family 'ipv4 :coding 'binary :noquery t :sentinel #'ignore
    :filter (lambda (process chunk)
-             (contexture-ert--http-hear process chunk function))))
-
-(defun contexture-ert--http-hear (process chunk function)
-  "Add CHUNK to what PROCESS said; call FUNCTION once it is a request."
-  (let ((case-fold-search t)
-        (heard (concat (process-get process 'heard) chunk)))
-    (process-put process 'heard heard)
-    (when-let* ((start (and (not (process-get process 'asked))
-                            (string-match "\r\n\r\n" heard)
-                            (match-end 0)))
-                (body (contexture-ert--http-body process heard start)))
-      (process-put process 'asked t)
-      (string-match "\\`\\([A-Z]+\\) \\([^ ?]+\\)" heard)
-      (funcall function (list :process process
-                              :verb (match-string 1 heard)
-                              :path (match-string 2 heard)
-                              :body body)))))
+             (let ((case-fold-search t)
+                   (heard (concat (process-get process 'heard) chunk)))
+               (process-put process 'heard heard)
+               (when-let* ((start (and (not (process-get process 'asked))
+                                       (string-match "\r\n\r\n" heard)
+                                       (match-end 0)))
+                           (body
+                            (contexture-ert--http-body process heard start)))
+                 (process-put process 'asked t)
+                 (string-match "\\`\\([A-Z]+\\) \\([^ ?]+\\)" heard)
+                 (funcall function (list :process process
+                                         :verb (match-string 1 heard)
+                                         :path (match-string 2 heard)
+                                         :body body)))))))
 
 (defun contexture-ert--http-body (process heard start)
   "Return the body in HEARD, which begins at START, or nil if it is not whole.
@@ -107,11 +104,6 @@ non-nil if the stream has begun."
   process api name stream pieces said usage stop ending begun (block -1) kind)
 
 ;;;; Reading
-
-(defun contexture-ert--api-of (path)
-  "Return the interface that PATH belongs to, or nil."
-  (cond ((string-suffix-p "/chat/completions" path) 'openai)
-        ((string-suffix-p "/messages" path) 'anthropic)))
 
 (defun contexture-ert--read-json (bytes)
   "Return the data in BYTES, JSON in UTF-8, with property lists and lists."
@@ -228,12 +220,6 @@ Each result of a tool becomes a message with the role `tool'."
            `( :type "error"
               :error ( :type ,name :code ,name
                        :message ,(or text "the test's model fails here")))))))
-
-(defun contexture-ert--may-pass-p (piece)
-  "Return non-nil if PIECE is an error after which clients ask again by themselves."
-  (and (eq (car-safe piece) 'error)
-       (let ((status (car (contexture-ert--error-json piece))))
-         (or (memq status '(408 409 429)) (>= status 500)))))
 
 (defun contexture-ert--refuse (process piece)
   "Answer PROCESS with the error PIECE."
@@ -555,7 +541,10 @@ and port, and `contexture-ert-model-url' the base of the address."
             (contexture-provider--tell-all contexture--connection))
           (contexture-ert--explaining
            (lambda () (contexture-ert--model-explanation model)) function))
-      (contexture-ert--hang-up model))
+      (let ((name (process-name (contexture-ert--model-listener model))))
+        (dolist (process (process-list))
+          (when (string-prefix-p name (process-name process))
+            (delete-process process)))))
     (when (contexture-ert--model-problem model)
       (ert-fail (contexture-ert--model-problem model)))
     (contexture-ert-shown model)))
@@ -567,13 +556,6 @@ and port, and `contexture-ert-model-url' the base of the address."
     (setf (contexture-ert--model-listener model) listener)
     (list "model" :kind 'openai :model "model" :default t
           :base-url (concat (contexture-ert-model-url model) "/v1"))))
-
-(defun contexture-ert--hang-up (model)
-  "End MODEL with all of its connections."
-  (let ((name (process-name (contexture-ert--model-listener model))))
-    (dolist (process (process-list))
-      (when (string-prefix-p name (process-name process))
-        (delete-process process)))))
 
 (defun contexture-ert-model-host (&optional model)
   "Return the host and port at which MODEL, or that of the test, listens."
@@ -609,7 +591,9 @@ whole request as it came."
 (defun contexture-ert--asked (model request)
   "Have MODEL answer the HTTP REQUEST."
   (let ((process (plist-get request :process))
-        (api (contexture-ert--api-of (plist-get request :path))))
+        (api (let ((path (plist-get request :path)))
+               (cond ((string-suffix-p "/chat/completions" path) 'openai)
+                     ((string-suffix-p "/messages" path) 'anthropic)))))
     (cond (api (contexture-ert--answer-chat model process api request))
           ((string-suffix-p "/models" (plist-get request :path))
            (contexture-ert--http-answer
@@ -627,7 +611,11 @@ whole request as it came."
       (let ((pieces (contexture-ert--pieces
                      (contexture-ert--next-answer model shown))))
         (setf (contexture-ert--model-refused model)
-              (and (contexture-ert--may-pass-p (car pieces))
+              (and (let ((piece (car pieces)))
+                     (and (eq (car-safe piece) 'error)
+                          (let ((status
+                                 (car (contexture-ert--error-json piece))))
+                            (or (memq status '(408 409 429)) (>= status 500)))))
                    (cons (plist-get request :body) (car pieces))))
         (contexture-ert--play
          (contexture-ert--make-turn

@@ -114,7 +114,11 @@ STATE, ARGS, TIME and TOKENIZER are as in `contexture-ert-with-server'."
      (lambda ()
        (let ((contexture-server-command command)
              (contexture-server-args
-              (append (contexture-ert--state-args state)
+              (append (pcase state
+                        ('nil (list "--ephemeral"))
+                        ('t
+                         (list "--state" (concat contexture-ert--home "state")))
+                        (_ (list "--state" (expand-file-name state))))
                       (and time
                            (list "--fixed-time"
                                  (concat "@" (contexture-ert--clock-file))))
@@ -163,13 +167,6 @@ return nil."
   (or contexture-ert-server-command (getenv "CONTEXTURE_BIN")
       (contexture--find-server)))
 
-(defun contexture-ert--state-args (state)
-  "Return the server's arguments for STATE, a folder, t or nil."
-  (pcase state
-    ('nil (list "--ephemeral"))
-    ('t (list "--state" (concat contexture-ert--home "state")))
-    (_ (list "--state" (expand-file-name state)))))
-
 (defun contexture-ert--isolated (function)
   "Call FUNCTION shielded from the user's settings and connection."
   (let ((options (contexture-ert--customized 'contexture)))
@@ -198,7 +195,7 @@ Those that a test binds itself are left out, as are those of tests."
          (contexture--connection nil)
          (contexture-reconnect-delay 0.02)
          (contexture-request-timeout (max 10 contexture-ert-timeout))
-         (contexture-scope #'contexture-ert--buffer-context)
+         (contexture-scope #'buffer-name) ; in tests, each has one context
          (contexture-providers contexture-ert--providers)
          (contexture--last-manager nil)
          (contexture--last-changed nil)
@@ -216,10 +213,6 @@ Those that a test binds itself are left out, as are those of tests."
     (contexture-ert--cleaning-up
      contexture-ert--home
      (lambda () (contexture-ert--showing-messages function)))))
-
-(defun contexture-ert--buffer-context ()
-  "Return the name of this buffer, which is that of its only context in tests."
-  (buffer-name))
 
 (defun contexture-ert--environment ()
   "Return the environment that confines a server to its test."
@@ -243,7 +236,14 @@ Those that a test binds itself are left out, as are those of tests."
   (let ((snapshot (contexture-ert--snapshot)))
     (unwind-protect (funcall function)
       (ignore-errors
-        (contexture-ert--end-connections (plist-get snapshot :processes)))
+        (let ((processes (plist-get snapshot :processes)))
+          (unless (and contexture--connection
+                       (memq (oref contexture--connection process) processes))
+            (contexture-disconnect))
+          (dolist (process (cl-set-difference (process-list) processes))
+            (when-let* ((connection
+                         (process-get process 'contexture-connection)))
+              (jsonrpc-shutdown connection)))))
       (contexture-ert--remove-new snapshot)
       (ignore-errors (delete-directory folder t)))))
 
@@ -261,15 +261,6 @@ Those that a test binds itself are left out, as are those of tests."
       (with-current-buffer buffer
         (buffer-substring-no-properties position (point-max)))
     ""))
-
-(defun contexture-ert--end-connections (processes)
-  "End the connections whose processes are not among PROCESSES."
-  (unless (and contexture--connection
-               (memq (oref contexture--connection process) processes))
-    (contexture-disconnect))
-  (dolist (process (cl-set-difference (process-list) processes))
-    (when-let* ((connection (process-get process 'contexture-connection)))
-      (jsonrpc-shutdown connection))))
 
 ;;;; Files
 
@@ -293,7 +284,9 @@ The folder is a project if PROJECT is non-nil."
          (contexture--project-roots (make-hash-table :test #'equal))
          (project-find-functions
           (if project
-              (list (apply-partially #'contexture-ert--find-project folder))
+              (list (lambda (directory)
+                      (when (file-in-directory-p directory folder)
+                        (cons 'transient folder))))
             project-find-functions)))
     (contexture-ert--cleaning-up
      folder
@@ -301,11 +294,6 @@ The folder is a project if PROJECT is non-nil."
        (pcase-dolist (`(,name . ,text) files)
          (contexture-ert-write-file name text))
        (funcall function)))))
-
-(defun contexture-ert--find-project (folder directory)
-  "Return FOLDER as a project of project.el if DIRECTORY is in it."
-  (when (file-in-directory-p directory folder)
-    (cons 'transient folder)))
 
 (defun contexture-ert-write-file (name text)
   "Write TEXT to the file NAME in the test's folder; return its full name.
@@ -358,7 +346,9 @@ STEPWISE and other KEYS are as in `contexture-ert-with-replay'."
                (contexture--new-connection (list :unix socket)))
          (contexture-ert--number-calls contexture--connection)
          (prog1 (funcall function)
-           (contexture-ert--let-through exchange)
+           (setf (contexture-ert--exchange-stepwise exchange) nil)
+           (while (contexture-ert--exchange-held exchange)
+             (funcall (pop (contexture-ert--exchange-held exchange))))
            (contexture-ert--check-played exchange)))))))
 
 (defun contexture-ert-next-message ()
@@ -375,12 +365,6 @@ do nothing."
     (let ((line (funcall (pop (contexture-ert--exchange-held
                                contexture-ert--exchange)))))
       (contexture-ert--decode line))))
-
-(defun contexture-ert--let-through (exchange)
-  "Let all messages of EXCHANGE through that are still held."
-  (setf (contexture-ert--exchange-stepwise exchange) nil)
-  (while (contexture-ert--exchange-held exchange)
-    (funcall (pop (contexture-ert--exchange-held exchange)))))
 
 (defun contexture-ert--check-played (exchange)
   "Fail unless EXCHANGE was played to its end as recorded."
@@ -415,20 +399,17 @@ KEYS are those of `contexture-ert-with-server'."
          (lambda ()
            (contexture-ert--number-calls (contexture-current-connection))
            (prog1 (let ((contexture--live-off t)) (funcall function))
-             (contexture-ert--record file)))
+             (unless contexture--connection
+               (ert-fail (list 'nothing-to-record file)))
+             (contexture-ert-wait-for (contexture-ert--quiet-p)
+               :message "a call was not answered")
+             (contexture-request 'ping) ; by its answer, all else has arrived
+             (contexture-ert--write-exchange
+              file (contexture-ert--recordable (reverse contexture-ert--lines))
+              (list (cons contexture-ert-directory contexture-ert--placeholder)
+                    (cons contexture-ert--home
+                          contexture-ert--home-placeholder)))))
          keys))
-
-(defun contexture-ert--record (file)
-  "Write the messages of the running test to FILE."
-  (unless contexture--connection
-    (ert-fail (list 'nothing-to-record file)))
-  (contexture-ert-wait-for (contexture-ert--quiet-p)
-    :message "a call was not answered")
-  (contexture-request 'ping)            ; by its answer, all else has arrived
-  (contexture-ert--write-exchange
-   file (contexture-ert--recordable (reverse contexture-ert--lines))
-   (list (cons contexture-ert-directory contexture-ert--placeholder)
-         (cons contexture-ert--home contexture-ert--home-placeholder))))
 
 (defun contexture-ert-record-again (selector)
   "Run the tests that SELECTOR matches, and record their exchanges again.
