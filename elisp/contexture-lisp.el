@@ -1103,17 +1103,14 @@ LOCATIONS are in the form of CLIENT."
 Each element of LOCALS is a list of variables and a list of tags; the tags
 are ignored."
   (cl-loop for frame in frames
-           collect (if-let* ((variables (and (plist-get frame :file)
-                                             (car (pop locals)))))
-                       (append frame (list :locals (mapcar #'contexture-lisp--variable
-                                                           variables)))
-                     frame)))
-
-(defun contexture-lisp--variable (variable)
-  "Return VARIABLE, a plist from the image, as a line of text."
-  (format "%s = %s" (plist-get variable :name)
-          (truncate-string-to-width (plist-get variable :value)
-                                    contexture-lisp--longest-value nil nil t)))
+           for variables = (and (plist-get frame :file) (car (pop locals)))
+           for lines = (cl-loop for it in variables
+                                collect (format "%s = %s" (plist-get it :name)
+                                                (truncate-string-to-width
+                                                 (plist-get it :value)
+                                                 contexture-lisp--longest-value
+                                                 nil nil t)))
+           collect (if lines (append frame (list :locals lines)) frame)))
 
 (defun contexture-lisp--in-source (client place function)
   "Call FUNCTION, in a debugger of CLIENT in the buffer of PLACE, a frame."

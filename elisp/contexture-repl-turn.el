@@ -1167,8 +1167,11 @@ Do nothing if it was cancelled meanwhile."
         ((contexture-repl--turn-asked turn)
          (contexture-repl--failed turn '(:code -32800 :message "cancelled")))
         ((bound-and-true-p contexture-provider--pending)
-         (contexture-provider--when-ready
-          (apply-partially #'contexture-repl--chat-in (current-buffer) turn)))
+         (let ((buffer (current-buffer)))
+           (contexture-provider--when-ready
+            (lambda ()
+              (when (buffer-live-p buffer)
+                (with-current-buffer buffer (contexture-repl--chat turn)))))))
         (t
          (setf (contexture-repl--turn-id turn)
                (contexture-repl--request
@@ -1179,11 +1182,6 @@ Do nothing if it was cancelled meanwhile."
                 (apply-partially #'contexture-repl--answered turn)
                 (apply-partially #'contexture-repl--refused turn))
                (contexture-repl--turn-connection turn) contexture--connection))))
-
-(defun contexture-repl--chat-in (buffer turn)
-  "Ask the model the question of TURN, in BUFFER if it is still there."
-  (when (buffer-live-p buffer)
-    (with-current-buffer buffer (contexture-repl--chat turn))))
 
 (defvar contexture-repl--unknown nil
   "Parameters of `chat' that the server does not know.")

@@ -779,7 +779,13 @@ SLOTS are more slots of the message."
 
 (defun contexture-repl--begin-message (role &rest slots)
   "Draw the heading of a message of ROLE with SLOTS, and return the message."
-  (let ((message (apply #'contexture-repl--make-message :role role slots)))
+  (let ((message (apply #'contexture-repl--make-message :role role slots))
+        (name (pcase role
+                (:user "You")
+                (:assistant
+                 (contexture--visible (or (contexture-repl--model) "Model")))
+                (:tool "Tool")
+                (_ (capitalize (contexture--name role))))))
     (contexture-repl--changing
       (when (get-text-property (point-min) 'contexture-intro)
         (delete-region (point-min)
@@ -788,21 +794,13 @@ SLOTS are more slots of the message."
       (goto-char contexture-repl--tail)
       (unless (bobp) (insert (apply #'propertize "\n" (contexture-repl--fixed))))
       (setf (contexture-repl--message-from message) (copy-marker (point)))
-      (insert (apply #'propertize (concat (contexture-repl--role-name role) "\n")
+      (insert (apply #'propertize (concat name "\n")
                      'face (if (eq role :user) 'contexture-repl-user
                              'contexture-repl-model)
                      'contexture-heading t
                      (contexture-repl--fixed))))
     (push message contexture-repl--messages)
     message))
-
-(defun contexture-repl--role-name (role)
-  "Return the heading of a message of ROLE."
-  (pcase role
-    (:user "You")
-    (:assistant (contexture--visible (or (contexture-repl--model) "Model")))
-    (:tool "Tool")
-    (_ (capitalize (contexture--name role)))))
 
 (defun contexture-repl--end-line ()
   "Insert a newline unless point is at the beginning of a line."
@@ -1001,7 +999,10 @@ That is what was chosen here, or else in `contexture-model'."
                 'contexture-repl-switch-model "choose another model")
                "  ")
          (contexture-repl--header-tools)
-         (list (contexture-repl--escape (contexture-repl--tokens-text))
+         ;; The count of what would be sent now.
+         (list (contexture-repl--escape
+                (contexture-count--text
+                 (plist-get contexture-repl--session :id)))
                "  "
                (contexture-repl--header-part
                 (if (plist-get contexture-repl--settings :manage)
@@ -1049,11 +1050,6 @@ OTHER is a command for the third mouse button, which takes the event."
 (defun contexture-repl--escape (text)
   "Return TEXT quoted for the header line."
   (replace-regexp-in-string "%" "%%" (contexture--visible text)))
-
-(defun contexture-repl--tokens-text ()
-  "Return the part of the header line about tokens.
-It is the count of what would be sent now."
-  (contexture-count--text (plist-get contexture-repl--session :id)))
 
 (defun contexture-repl--mode-line-count ()
   "Return the count for the mode line, such as \" 1,234/8,192\"."

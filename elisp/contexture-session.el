@@ -1534,7 +1534,11 @@ Nothing is replaced: a name that is taken gets a number."
        (display-buffer (current-buffer)))
      (if (zerop (plist-get found :messages))
          (contexture--message "Nothing new to import in %s" (abbreviate-file-name file))
-       (when (contexture--y-or-n-p (contexture-session-import--question found))
+       (when (contexture--y-or-n-p
+              (format "Import %s (%s)? "
+                      (contexture--count (plist-get found :messages) "message")
+                      (contexture--count (plist-get found :sessions)
+                                         "new session")))
          (contexture--message "Importing...")
          (contexture-session--call
           'import-sessions (contexture-session-import--params file)
@@ -1552,12 +1556,6 @@ of this project from there."
             (when (equal (directory-file-name file) (directory-file-name codex))
               (list :project (directory-file-name (contexture-session-import--project))))
             more)))
-
-(defun contexture-session-import--question (found)
-  "Return the question whether to import FOUND, the answer of a dry run."
-  (format "Import %s (%s)? "
-          (contexture--count (plist-get found :messages) "message")
-          (contexture--count (plist-get found :sessions) "new session")))
 
 (defun contexture-session-import--insert (file)
   "Insert lines about FILE, an entry of an import."
