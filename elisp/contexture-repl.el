@@ -1054,7 +1054,8 @@ does not exist is started."
   (let ((context (unless contexture-repl-own-context
                    (contexture--in-asking-buffer
                      (or (contexture--fixed-context)
-                         (contexture--names-of
+                         (contexture--pluck
+                          :manager
                           (cl-remove-if-not (lambda (layer)
                                               (memq (plist-get layer :layer)
                                                     '(:everywhere :project)))
