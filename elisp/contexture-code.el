@@ -700,7 +700,7 @@ stops what comes; DECIDED one to call once the user has decided.
                          (min (point-max) (1+ (line-end-position)))))))
         (when (cl-some (lambda (it) (overlay-get it 'contexture-review))
                        (overlays-in from (max to (1+ from))))
-          (user-error "A change of these lines is proposed already; accept or reject it first"))
+          (user-error "A change to these lines has already been proposed; accept or reject it first"))
         (let* ((place (make-overlay from to nil t nil))
                ;; After a region was marked, point is where it ends.
                (keys (make-overlay from to nil nil t))
@@ -791,7 +791,7 @@ Return non-nil if anything would change."
                     (if complete " proposed" " so far")))
     (when (and complete (null parts))
       (contexture-review--end review)
-      (contexture--message "The proposed text is what %s already has" (buffer-name)))
+      (contexture--message "%s already has the proposed text" (buffer-name)))
     parts))
 
 (defun contexture-review--differences (review old complete)
@@ -896,7 +896,7 @@ LINES are the lines of the new text."
          (place (overlay-start (contexture-review--place review))))
     (unless (cl-some (lambda (window) (pos-visible-in-window-p place window))
                      (get-buffer-window-list buffer nil 'visible))
-      (contexture--message "The change of %s is proposed; %s goes there"
+      (contexture--message "A change to %s has been proposed; %s goes there"
                            (buffer-name buffer)
                            (with-current-buffer (window-buffer)
                              (substitute-command-keys "\\[contexture-review-next]"))))))
@@ -1063,7 +1063,7 @@ With BACK, go to the previous one."
                                         'contexture-rewrite-history))))
   (let* ((review (contexture-review--here))
          (again (or (contexture-review--again review)
-                    (user-error "Nobody can be asked for this change again"))))
+                    (user-error "This change cannot be asked for again; reject it, or edit the text yourself"))))
     (when (string-blank-p remark)
       (user-error "Say what should be different"))
     (funcall again remark)))
@@ -1134,11 +1134,11 @@ Restore the windows before that call."
 Changes accepted in Ediff are there already."
   (cond ((equal text (buffer-substring-no-properties beg end))
          (contexture--message "Applied all changes to %s" (buffer-name)))
-        ((contexture--y-or-n-p (contexture--format "Accept the change of %s? " (buffer-name)))
+        ((contexture--y-or-n-p (contexture--format "Accept the changes to %s? " (buffer-name)))
          (undo-boundary)
          (contexture-review--replace beg end text)
          (undo-boundary)
-         (contexture--message "Accepted the change in %s, which is not saved; undo reverts it"
+         (contexture--message "Accepted the changes to %s, which is not saved; undo reverts them"
                               (buffer-name)))
         (t (contexture--message "%s is unchanged" (buffer-name)))))
 

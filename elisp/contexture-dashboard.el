@@ -761,7 +761,7 @@ If no session was chosen, so does news that another one is current now."
 (defun contexture-dashboard--disconnected ()
   "Show that the data may be out of date."
   (contexture--with-live-buffer (get-buffer contexture-dashboard-buffer)
-    (setq contexture-dashboard--stale "the server is away")
+    (setq contexture-dashboard--stale "the server cannot be reached")
     (contexture-dashboard--draw)))
 
 (defun contexture-dashboard--revert (&rest _)
@@ -1034,7 +1034,7 @@ before the last.  SESSION, an id, defaults to this buffer's session, else
 the current one."
   (interactive (list (prefix-numeric-value current-prefix-arg)))
   (when (and back (< back 1))
-    (user-error "Windows are counted from 1, the last one"))
+    (user-error "The number of a window is 1 or more; 1 is the last window"))
   (contexture-explain--fetch (or back 1) (or session (contexture-session--here)) nil))
 
 (defun contexture-explain--fetch (back session buffer)
@@ -1044,7 +1044,7 @@ Show it in BUFFER, or in a new window if that is nil."
    'explain-window (contexture--plist :session session :limit back)
    (lambda (reports)
      (cond ((null reports)
-            (message "No window of this session was built since the server \
+            (message "No window of this session has been built since the server \
 started; ask something first"))
            ((and buffer (not (buffer-live-p buffer))))
            ((< (length reports) back)
@@ -1116,7 +1116,7 @@ started; ask something first"))
   "Return a phrase for STABLE, the start that a window shares with the last one."
   (let ((bytes (plist-get stable :bytes))
         (first (plist-get stable :first-difference)))
-    (cond ((null stable) "no window of this session was built before")
+    (cond ((null stable) "there is no earlier window to compare with")
           ((null first) (format "the same as the window before, %s"
                                 (contexture-session--many bytes "byte")))
           (t (format "%s (%s) as before; first changed byte %s%s"

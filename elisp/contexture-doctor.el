@@ -349,7 +349,7 @@ USER nil means any user."
                 (and address
                      (progn (require 'url-parse)
                             (url-host (url-generic-parse-url address))))
-                (contexture--user-error "Which :host has the key of %s?" (car entry)))
+                (contexture--user-error "Say with :host which machine has the key of %s" (car entry)))
             (plist-get (and (listp source) source) :user)))))
 
 (defun contexture-provider--look-up (connection entry params place)
@@ -466,7 +466,7 @@ An address or a command may hold a secret, so no history keeps the text."
   "Ask for the file that a scripted provider plays; return its full name."
   (let ((file (expand-file-name (read-file-name "File with the answers: " nil nil t))))
     (unless (file-regular-p file)
-      (contexture--user-error "%s is no file with answers" (abbreviate-file-name file)))
+      (contexture--user-error "%s is not a regular file" (abbreviate-file-name file)))
     file))
 
 (defun contexture-provider--read-key ()
@@ -550,7 +550,7 @@ reason, or with one that SUBJECT is checked later."
 
 (defun contexture-doctor--no-provider ()
   "Return the finding that no model is set up."
-  (list 'note "No model is set up; you need one only to talk with it"
+  (list 'note "No model is set up; you need one only for conversations"
         "Set one up here, or with a [[providers]] table in the server's configuration file."
         (cons "Set up a model"
               (lambda () (call-interactively #'contexture-configure-provider)))))
@@ -636,7 +636,9 @@ one: trust the project again if one of the two changes."
                 (let ((templates (plist-get answer :templates)))
                   (contexture--message "%s is trusted; %s" (abbreviate-file-name project)
                            (if templates
-                               (format "its templates %s are used"
+                               (format (if (cdr templates)
+                                           "its templates %s are used"
+                                         "its template %s is used")
                                        (string-join templates ", "))
                              "it has no templates yet")))
                 (contexture-trust--changed project)
@@ -654,7 +656,7 @@ Call THEN with non-nil once it is trusted, or nil if it is not."
     (push project contexture-trust--asked)
     (if (contexture-trust--decide project templates)
         (contexture-trust--trust project then)
-      (contexture--message "Not trusted; %s trusts it later"
+      (contexture--message "Not trusted; to trust it later, use %s"
                (substitute-command-keys "\\[contexture-trust-project]"))
       (funcall then nil))))
 
@@ -1160,7 +1162,7 @@ in each Emacs that uses it.")
               (plist-get info :notices))
     ,@(contexture-doctor--judge-state info)
     ,(list 'note (cond (contexture-doctor--address
-                        "This is the one that you named; to join it, M-x contexture-connect")
+                        "This is the server that you named; M-x contexture-connect connects to it")
                        ((contexture-running-p) "This Emacs is connected to it")
                        (t "This Emacs is not connected; the first command connects it")))))
 
@@ -1380,7 +1382,7 @@ and sessions"
        (if (memq own (list pid (alist-get 'ppid (process-attributes pid))))
            (format "through a pipe; this Emacs started %s"
                    (abbreviate-file-name program))
-         (format "through process %s, to a server that runs already" own))))))
+         (format "through process %s, to a server that was already running" own))))))
 
 (defun contexture-info--uptime (pid)
   "Return the running time of process PID as text, or nil if unknown."

@@ -1229,8 +1229,12 @@ are shown as missing."
              (when changed
                (concat ": " (string-join (seq-take changed 3) ", ")
                        (when (nthcdr 3 changed) ", ...")))
-             (when (> stale 0) (format "; %d could not be found in the file" stale))
-             (when (> missing 0) (format "; the file of %d is gone" missing)))))
+             (when (> stale 0)
+               (format "; %s could not be found in the file"
+                       (contexture--count stale "item")))
+             (when (> missing 0)
+               (format "; the file of %s is gone"
+                       (contexture--count missing "item"))))))
 
 (defun contexture-list-freeze ()
   "Make snapshots of the items in the region, the marked ones, or that at point.
@@ -1244,7 +1248,7 @@ If all of them are snapshots, let them follow their files again."
      'freeze-items (list :ids ids :frozen (and freeze t))
      (lambda (_)
        (contexture--message "%s %s" (contexture--count (length ids) "item")
-                            (if freeze "frozen: changes of the source no longer count"
+                            (if freeze "frozen: changes to the source no longer count"
                               "following the source again"))))
     (setq deactivate-mark t)))
 
@@ -1713,7 +1717,7 @@ Without any, move the item at point."
          (from (contexture-list--manager-of (car ids)))
          (place (+ step (cl-position from contexture-manager :test #'equal)))
          (into (or (and (>= place 0) (nth place contexture-manager))
-                   (contexture--user-error "These items are in the most %s layer already"
+                   (contexture--user-error "These items are already in the most %s layer"
                                (if (> step 0) "special" "general")))))
     (unless (cl-every (lambda (id) (equal from (contexture-list--manager-of id))) ids)
       (user-error "These items are in several layers; choose those of one"))
@@ -2018,8 +2022,8 @@ CHANGE is the server's description of it, or nil."
     ("update-context" "an edit")
     ("move-context" "a move")
     ("transfer-items" "a move to or from another context")
-    ("open-layers" "the taking over of items")
-    ("pin-context" "a change of pins")
+    ("open-layers" "the transfer of items into layers")
+    ("pin-context" "a pinning or unpinning")
     ("freeze-items" "the freezing")
     ("refresh-context" "a refresh")
     ("load-set" "the loading of a set")
@@ -2027,7 +2031,7 @@ CHANGE is the server's description of it, or nil."
     ("drop-set" "the dropping of a set")
     ("configure-manager" "a change of capacity")
     ("drop-manager" "the dropping of the context")
-    ("push-next" "a sending to an agent")
+    ("push-next" "a push to an agent")
     (other other)))
 
 ;;;; Refreshing and making room
@@ -2076,9 +2080,10 @@ If it holds more, the oldest items that are not pinned leave it;
                   (contexture--capitalized (contexture--label manager))
                   (contexture--count items "item")
                   (when (> evicted 0)
-                    (format "; the oldest %s left it, and %s brings them back"
-                            (contexture--count evicted "item")
-                            (substitute-command-keys "\\[contexture-undo]")))))))))
+                    (format "; %s left it, and %s brings %s back"
+                            (contexture--oldest evicted)
+                            (substitute-command-keys "\\[contexture-undo]")
+                            (if (= evicted 1) "it" "them")))))))))
 
 (defun contexture-sets--read-capacity ()
   "Read the maximum number of items for this buffer's context."
@@ -2114,7 +2119,7 @@ This replaces a set of that name; `contexture-undo' brings it back."
                          (contexture--count (plist-get result :count) "item")
                          (contexture--label manager) name
                          (when (plist-get result :replaced)
-                           (substitute-command-keys " in place of the one before; \
+                           (substitute-command-keys " in place of the earlier one; \
 \\[contexture-undo] undoes it")))))))
 
 ;;;###autoload

@@ -715,7 +715,7 @@ Find the text if it is back in its place, or exactly once elsewhere."
   (let ((place (overlay-start overlay)))
     (cond ((null place)
            (unless (contexture-live--revive item overlay (point-min))
-             "its place in the buffer is lost"))
+             "its place in the buffer has been lost"))
           ((= place (overlay-end overlay))
            (unless (contexture-live--revive item overlay place)
              "deleted in the buffer"))

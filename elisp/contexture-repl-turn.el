@@ -1019,7 +1019,7 @@ are cancelled again."
                 (contexture-repl--turn-earlier turn) nil
                 (contexture-repl--turn-state turn) nil
                 (contexture-repl--turn-pieces turn) nil)
-          (contexture-repl--note "The server went away and was asked again.")))
+          (contexture-repl--note "The connection to the server was lost; the question was sent again.")))
       (when (contexture-repl--turn-asked turn)
         (contexture-repl--send-cancel turn)))))
 
@@ -1338,7 +1338,7 @@ The command that made the call goes back to the prompt."
                                        (contexture--count after "token"))
                              ""))
                          (if (plist-get management :cached)
-                             "; the notes were there already" "")))
+                             "; these notes had already been taken" "")))
       ("below-threshold"
        (concat (format "No notes with %s yet: the history%s is below its threshold"
                        template
@@ -1347,7 +1347,7 @@ The command that made the call goes back to the prompt."
                            "")))))
       ("disabled" (format "No notes: %s"
                           (or (plist-get management :reason)
-                              (format "the template %s takes notes on no turns" template))))
+                              (format "the template %s never takes notes" template))))
       ("failed" (contexture-repl--failed-managing-text management)))))
 
 (defun contexture-repl--failed-managing-text (management)

@@ -352,7 +352,7 @@ without one."
     ("add" "FILE or SYMBOL" "add a file or a definition" contexture-repl--do-add)
     ("drop" "ITEM" "remove an item of the context" contexture-repl--do-drop)
     ("clear" nil "remove all items; /undo brings them back" contexture-clear)
-    ("undo" nil "undo the last change of the context" contexture-undo)
+    ("undo" nil "undo the last change to the context" contexture-undo)
     ("redo" nil "redo the change that was undone last" contexture-redo)
     ("stats" nil "show how full the model's window is" contexture-repl--do-stats)
     ("explain" nil "show why each part was sent or not" contexture-explain)
@@ -487,8 +487,8 @@ If several have that message, take the last."
                                :key (lambda (it) (plist-get it :message)))))
            (if found (contexture-repl--roll-back-to (plist-get found :checkpoint))
              (contexture-repl--show-problem
-              (list :message (format "No checkpoint is called %s; /rollback alone \
-lists those there are" name))))))))))
+              (list :message (format "No checkpoint is called %s; /rollback without \
+a name lists the checkpoints" name))))))))))
 
 (defun contexture-repl--roll-back-to (id)
   "Go back to the checkpoint ID."
@@ -1667,7 +1667,7 @@ STATE is `more', `done' or `failed'."
              (display-buffer session)
              (contexture--message
               (if (eq state 'done) "The answer has no code; %s shows it"
-                "The change did not come; %s says why")
+                "No change arrived; %s says why")
               (buffer-name session)))))))
 
 (defun contexture-repl-code--last-block (answer)

@@ -920,7 +920,7 @@ TEXT describes it."
     (format "turn %d, %s%s, %s" (plist-get checkpoint :turn)
             (contexture-session--time (plist-get checkpoint :created))
             (if (plist-get checkpoint :automatic) ", automatic" "")
-            (if (= lost 0) "loses no turn"
+            (if (= lost 0) "loses no turns"
               (concat "loses " (contexture--count lost "turn"))))))
 
 (defun contexture-session--choose-checkpoint (prompt checkpoints turns &optional default)
@@ -1543,8 +1543,9 @@ Nothing is replaced: a name that is taken gets a number."
          (contexture-session--call
           'import-sessions (contexture-session-import--params file)
           (lambda (done)
-            (contexture--message "Imported %d messages, new sessions: %d"
-                                 (plist-get done :messages)
+            (contexture--message "Imported %s, new sessions: %d"
+                                 (contexture--count (plist-get done :messages)
+                                                    "message")
                                  (plist-get done :sessions)))))))))
 
 (defun contexture-session-import--params (file &rest more)
@@ -1567,8 +1568,9 @@ of this project from there."
                   (contexture--visible (abbreviate-file-name (plist-get file :path)))))
   (when-let* ((started (plist-get file :started)))
     (insert (format-time-string "           %F %R" started)
-            (format ", %d messages, %d tokens\n"
-                    (plist-get file :messages) (plist-get file :tokens))))
+            (format ", %s, %s\n"
+                    (contexture--count (plist-get file :messages) "message")
+                    (contexture--count (plist-get file :tokens) "token"))))
   (dolist (entry (plist-get file :left-out))
     (insert (format "           left out: %d %s (%s)\n" (plist-get entry :count)
                     (contexture--visible (plist-get entry :kind))

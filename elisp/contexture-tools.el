@@ -356,7 +356,7 @@ If another agent calls one that changes something, ask the user first."
         (tool (contexture-tools--named (plist-get params :tool))))
     (condition-case problem
         (if (not (and tool (contexture-tools--onp tool agent (plist-get params :project))))
-            (error "The user turned this tool off")
+            (error "The user has turned this tool off")
           (let ((call (contexture-tools--make-call
                        :number number :tool tool :project (plist-get params :project)
                        :agent agent
@@ -488,7 +488,7 @@ The question is a buffer; the selected window stays."
 
 (defun contexture-tools--take-question ()
   "Return the call that this buffer asks about, which is decided now."
-  (prog1 (or contexture-tools--asked (user-error "This question is decided"))
+  (prog1 (or contexture-tools--asked (user-error "This question has already been decided"))
     (setq contexture-tools--asked nil)))
 
 (defun contexture-tools--refuse ()
@@ -714,7 +714,7 @@ Return non-nil if it is there."
                            (string-trim (xref-item-summary item)))))
                (funcall finder backend
                         (or (and foundp (xref-backend-identifier-at-point backend)) symbol)))
-       (format "nothing is known of %s" symbol)))))
+       (format "nothing is known about %s" symbol)))))
 
 (defun contexture-tools-emacs--definitions (symbol file line)
   "Return where SYMBOL, as it is used in FILE on LINE, is defined."
@@ -812,7 +812,8 @@ Values are left out: they can be secrets."
                          (funcall done (string-join (nreverse texts) "\n")))))
       (contexture-tools-emacs--in (contexture-tools-emacs--buffer file)
         (unless (contexture-tools-emacs--goto symbol line)
-          (error "%s is not there" symbol))
+          (error "%s does not occur %s" symbol
+                 (if line (format "on line %s" line) "in the file")))
         (run-hook-wrapped
          'eldoc-documentation-functions
          (lambda (function)
@@ -828,7 +829,7 @@ Values are left out: they can be secrets."
                    ((and answer (not told)) (setq waiting t))))
            nil)))
       (cond (texts (tell))
-            ((not waiting) (funcall done (format "ElDoc says nothing of %s" symbol)))))
+            ((not waiting) (funcall done (format "ElDoc says nothing about %s" symbol)))))
     #'ignore))
 
 (defun contexture-tools-emacs--said (text plist)
@@ -882,7 +883,7 @@ Values are left out: they can be secrets."
                            (file-in-directory-p folder project))))
                   (buffer-list))))
     (unless buffer
-      (error "Nothing was compiled in this project"))
+      (error "Nothing has been compiled in this project yet"))
     (contexture-tools-emacs--in buffer
       (format "%s%s:\n%s" (buffer-name)
               (if (get-buffer-process buffer) ", still running" "")
@@ -1152,7 +1153,7 @@ Call DONE with what the user decides.  Return a function that withdraws it."
       (contexture-tools-change--point-out buffer beg project)
       (lambda ()
         (unless (contexture-review--ended-p review)
-          (contexture--message "The model's change of %s is withdrawn" (buffer-name buffer)))
+          (contexture--message "The change to %s that the model proposed has been withdrawn" (buffer-name buffer)))
         (funcall forget)))))
 
 (defun contexture-tools-change--point-out (buffer place project)
@@ -1162,7 +1163,7 @@ The selected window stays."
     (when-let* ((window (display-buffer buffer '(nil (inhibit-same-window . t)))))
       (set-window-point window place)))
   (contexture--message
-   "The model proposes a change of %s; %s goes there, C-c C-c accepts and C-c C-k rejects it"
+   "The model proposes a change to %s; %s goes there, C-c C-c accepts it, C-c C-k rejects it"
    (file-relative-name (buffer-file-name buffer) project)
    (substitute-command-keys "\\[contexture-review-next]")))
 
@@ -1172,10 +1173,10 @@ REMARK is what the user said, or nil."
   (let ((now (contexture-tools-change--text beg end)))
     (string-join
      (delq nil
-           (list (cond ((equal now new) (format "The user accepted the change of %s." file))
-                       ((equal now old) (format "The user rejected the change of %s." file))
-                       (t (format "The user accepted a part of the change of %s.  \
-It differs from what you proposed (-) in (+):\n%s"
+           (list (cond ((equal now new) (format "The user accepted the change to %s." file))
+                       ((equal now old) (format "The user rejected the change to %s." file))
+                       (t (format "The user accepted a part of the change to %s.  \
+Your proposal (-) became (+):\n%s"
                                   file (contexture-tools-change--differences new now))))
                  (and remark (format "The user says: %s" remark))
                  (and (not (equal now old)) (buffer-modified-p)
@@ -1510,7 +1511,7 @@ Those of the command before leave it."
 Leave it out for a definition, or for a new file" :optional t)
     (definition "Name of the definition to replace, if old is left out" :optional t))
   :proposes
-  :description "Proposes a change of a file in the user's editor, where the user accepts or \
+  :description "Proposes a change to a file in the user's editor, where the user accepts or \
 rejects it, whole or in parts, and says what the user decided."
   :seconds 3600 :async t)
 
@@ -1684,7 +1685,7 @@ Return a function that stops the call."
           (contexture-tools-lisp--call-timer call)
           (run-at-time contexture-tools-lisp--grace nil
                        #'contexture-tools-lisp--finish call nil
-                       (concat why ", but it goes on; the user can interrupt it")))
+                       (concat why ", but it is still running; the user can interrupt it")))
     (contexture-tools-lisp--evaluate-form
      call
      ;; It may not be there yet.

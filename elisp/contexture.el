@@ -582,9 +582,9 @@ nil for anything else."
   (let ((needed (and files (+ files pinned))))
     (concat
      (if files
-         (format "%s (%s) do not fit; the context holds at most %d"
+         (format "%s (%s) %s not fit; the context holds at most %d"
                  (contexture--count files "file") (contexture--count tokens "token")
-                 capacity)
+                 (if (= files 1) "does" "do") capacity)
        (format "the context is full; it holds at most %d" capacity))
      (when (> pinned 0) (format " (%d pinned)" pinned))
      (cond ((and needed (<= needed contexture--max-items))
@@ -1093,7 +1093,7 @@ A size is (ITEMS TOKENS VERSION); VERSION is that of the context.")
 ORIGIN, a keyword, says how it was chosen; METADATA is a plist of further
 facts."
   (when (string-prefix-p "*contexture: " (buffer-name))
-    (user-error "This buffer only shows context; mark text in its own buffer"))
+    (user-error "This is one of Contexture's own buffers; add text from the buffer that it comes from"))
   (when (minibufferp)
     (user-error "Leave the minibuffer first; its text cannot be added"))
   (let ((text (contexture--check-text (buffer-substring-no-properties beg end)))
@@ -1288,8 +1288,11 @@ the name of the context and the item."
 (defun contexture--evicted-text (evicted)
   "Return a phrase for the number of EVICTED items, or nil if that is 0."
   (when (> evicted 0)
-    (format "; it is full, so the oldest %s left it"
-            (contexture--count evicted "item"))))
+    (format "; it is full, so %s left it" (contexture--oldest evicted))))
+
+(defun contexture--oldest (number)
+  "Return a phrase for the oldest items, NUMBER of them."
+  (if (= number 1) "the oldest item" (format "the oldest %d items" number)))
 
 (defun contexture--repeat-text (item)
   "Return a phrase for what of the added ITEM was there already, or \"\"."
@@ -1297,7 +1300,7 @@ the name of the context and the item."
         (covers (length (plist-get item :covers))))
     (concat
      (pcase (plist-get item :repeat)
-       (:same "; it was there already, and comes last now")
+       (:same "; it was already there, and now comes last")
        (:extended
         (if (> absorbed 0)
             (format "; it joins %d items that were there" (1+ absorbed))

@@ -537,7 +537,7 @@
     (contexture-dashboard)
     (contexture-dashboard-tests--shows "Messages   2")
     (contexture-disconnect)
-    (contexture-dashboard-tests--shows "Session work: active  (the server is away)")
+    (contexture-dashboard-tests--shows "Session work: active  (the server cannot be reached)")
     (accept-process-output nil 0.1)
     (should-not contexture--connection))) ; it starts no server by itself
 

@@ -336,7 +336,7 @@
         (contexture-request 'ping)
         (contexture-doctor-test-says
          (contexture-info-test-run)
-         "Connected +through process [0-9]+, to a server that runs already")
+         "Connected +through process [0-9]+, to a server that was already running")
         (contexture-disconnect)))))
 
 (ert-deftest contexture-info-starts-nothing ()

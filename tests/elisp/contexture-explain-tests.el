@@ -55,7 +55,7 @@
     (contexture-explain-tests--shows "The last window of session work")
     (contexture-explain-tests--shows "Tokens +[0-9]+ of 600 allowed, [0-9,]+ were offered\n")
     (contexture-explain-tests--shows "Chosen by +tiered\n")
-    (contexture-explain-tests--shows "Stable +no window of this session was built before")
+    (contexture-explain-tests--shows "Stable +there is no earlier window to compare with")
     (contexture-explain-tests--shows "Left out +[0-9]+ parts; first msg-")
     (contexture-explain-tests--shows
      "\nsystem-prompt  \\([0-9]+\\) tokens\n\\+ system-prompt +\\1 +always included")

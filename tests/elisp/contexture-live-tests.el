@@ -147,7 +147,7 @@
                        "(defun f ()\n  (message \"more\")\n  1)\n"))
         (should (equal (contexture-test-metadata item :symbol :symbol-kind :end-line)
                        '("f" :function 3))))
-      (contexture-test-message "it was there already" (contexture-add-defun))
+      (contexture-test-message "it was already there" (contexture-add-defun))
       (contexture-test-only-item))))
 
 (ert-deftest contexture-live-text-at-the-end-of-a-line-belongs-to-it ()
@@ -452,7 +452,7 @@
     (contexture-live-tests--add 3 4)
     (contexture-live-tests--line 1)
     (insert "above\n")
-    (contexture-test-message "it was there already" (contexture-live-tests--add 4 5))
+    (contexture-test-message "it was already there" (contexture-live-tests--add 4 5))
     (contexture-test-message "it extends an item" (contexture-live-tests--add 5 6))
     (contexture-live-tests--check "third\nfourth\nfifth\n" '(4 6))
     (contexture-live-tests--line 4)

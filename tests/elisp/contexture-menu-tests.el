@@ -228,7 +228,7 @@
     (should (equal (contexture-menu-tests--capacity) 200))
     (dotimes (line 3)
       (contexture-add-file buffer-file-name (1+ line) (1+ line)))
-    (contexture-test-message "at most 2 items; the oldest 1 item left it"
+    (contexture-test-message "at most 2 items; the oldest item left it"
       (contexture-set-capacity 2))
     (contexture-undo)
     (should (= (length (contexture-test-items)) 3))))

@@ -343,7 +343,7 @@
       ;; A folder plays nothing; that is said before the next question.
       (setq said '(("Kind" . "scripted")) asked nil)
       (cl-letf (((symbol-function 'read-file-name) (lambda (&rest _) temporary-file-directory)))
-        (contexture-test-user-error "is no file with answers" (contexture-provider--read))
+        (contexture-test-user-error "is not a regular file" (contexture-provider--read))
         (should-not (member "Model (default scripted): " asked)))
       (let ((file (locate-library "contexture-doctor.el")))
         (cl-letf (((symbol-function 'read-file-name) (lambda (&rest _) file)))
@@ -417,7 +417,7 @@
 (ert-deftest contexture-provider-doctor-offers-to-set-one-up ()
   (contexture-provider-tests--with nil
     (should (equal (seq-take (car (contexture-provider-tests--doctor)) 2)
-                   '(note "No model is set up; you need one only to talk with it")))))
+                   '(note "No model is set up; you need one only for conversations")))))
 
 (ert-deftest contexture-provider-doctor-knows-which-models-there-are ()
   (let ((judge (lambda (model outcome value)

@@ -258,7 +258,7 @@ SESSION is the buffer of the session, and point is in the definition."
     (search-backward "(defun")
     (push-mark nil t t)
     (forward-line 2)
-    (contexture-test-message "is proposed; .*contexture-review-next goes there"
+    (contexture-test-message "has been proposed; .*contexture-review-next goes there"
       (contexture-rewrite "use cdr")
       (contexture-repl-code-tests--proposed))
     (should (looking-at-p "$"))
@@ -432,7 +432,7 @@ SESSION is the buffer of the session, and point is in the definition."
     (contexture-review--show (contexture-review--begin 7 10) "1" t)
     (contexture-review-accept)
     (should (equal (buffer-string) "(list 1 two)\n"))
-    (contexture-test-message "The proposed text is what"
+    (contexture-test-message "already has the proposed text"
       (contexture-review--show (contexture-review--begin 7 8) "1" t))
     (should-not (contexture-review--open))))
 

@@ -238,7 +238,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
                            (contexture-repl-test-shown)))
     (dolist (text '("No notes were taken, so the whole history was sent: ask: no model (template x)"
                     "No notes with freeform-chat yet: the history, 30 tokens, is below"
-                    "No notes: the template freeform-chat takes notes on no turns"))
+                    "No notes: the template freeform-chat never takes notes"))
       (contexture-repl-test-send "Again")
       (should (string-search text (contexture-repl-test-shown))))))
 

@@ -244,7 +244,7 @@ An answer that is nil takes the default."
       (should (string-match-p "turn 1, .*, loses 1 turn\\'"
                               (contexture-session--checkpoint-text
                                (car checkpoints) 2)))
-      (should (string-match-p "loses no turn"
+      (should (string-match-p "loses no turns"
                               (contexture-session--checkpoint-text
                                (cadr checkpoints) 2))))))
 

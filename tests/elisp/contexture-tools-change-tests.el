@@ -57,7 +57,7 @@
     (should (string-search "  1)\n(defun b" (buffer-string)))
     (contexture-review-accept)
     (should (equal contexture-tools-change-tests--told
-                   '("The user accepted the change of a.el.\na.el is not saved yet.")))
+                   '("The user accepted the change to a.el.\na.el is not saved yet.")))
     (should (equal (buffer-string) "(defun a ()\n  2)\n(defun b ()\n  1)\n"))
     (setq last-command 'other)
     (undo)
@@ -73,21 +73,21 @@
     (contexture-review-reject-part)
     (should (equal (buffer-string) "ONE\ntwo\nthree\nfour\n"))
     (should (equal (car contexture-tools-change-tests--told)
-                   "The user accepted a part of the change of a.el.  \
-It differs from what you proposed (-) in (+):\n-THREE\n+three\n\na.el is not saved yet."))))
+                   "The user accepted a part of the change to a.el.  \
+Your proposal (-) became (+):\n-THREE\n+three\n\na.el is not saved yet."))))
 
 (ert-deftest contexture-tools-change-is-rejected-with-a-remark ()
   (contexture-tools-change-tests--with "one\n"
     (contexture-tools-change-tests--propose "two\n" "one\n")
     (contexture-review-again "No numbers, please")
     (should (equal contexture-tools-change-tests--told
-                   '("The user rejected the change of a.el.\n\
+                   '("The user rejected the change to a.el.\n\
 The user says: No numbers, please")))
     (setq contexture-tools-change-tests--told nil)
     (contexture-tools-change-tests--propose "two\n" "one\n")
     (contexture-review-reject)
     (should (equal contexture-tools-change-tests--told
-                   '("The user rejected the change of a.el.")))
+                   '("The user rejected the change to a.el.")))
     (should (equal (buffer-string) "one\n"))))
 
 (ert-deftest contexture-tools-change-replaces-a-definition ()
@@ -159,7 +159,7 @@ The user says: No numbers, please")))
       (contexture-review-accept)
       (should (equal (buffer-string) "(new)\n"))
       (set-buffer-modified-p nil))
-    (should (string-prefix-p "The user accepted the change of d.el."
+    (should (string-prefix-p "The user accepted the change to d.el."
                              (car contexture-tools-change-tests--told)))))
 
 (ert-deftest contexture-tools-change-ends-with-its-buffer ()
@@ -196,7 +196,7 @@ The user says: No numbers, please")))
         (contexture-ert-wait-for answer)
         (let ((call (car (plist-get answer :tool-calls))))
           (should (eq (plist-get call :outcome) :done))
-          (should (string-prefix-p "The user accepted the change of a.txt."
+          (should (string-prefix-p "The user accepted the change to a.txt."
                                    (plist-get call :text)))))
       (should (equal (buffer-string) "two\n"))
       (set-buffer-modified-p nil))))
