@@ -120,6 +120,12 @@ heading of the section."
   "Face of buttons in the dashboard."
   :group 'contexture-session)
 
+(defconst contexture-dashboard--bar-width 40
+  "Width, in columns, of the bar that shows how full a session is.")
+
+(defconst contexture-dashboard--parts 5
+  "Maximum number of a section's parts to show; the largest are shown.")
+
 ;;;; Words
 
 (defun contexture-dashboard--header (data stale)
@@ -298,7 +304,7 @@ the model (C).\n")
 (defun contexture-dashboard--bar (percent face)
   "Return a bar in FACE that is filled to PERCENT percent.
 It is drawn with letters where the display has no block characters."
-  (let* ((width 40)
+  (let* ((width contexture-dashboard--bar-width)
          (filled (min width (max (if (> percent 0) 1 0)
                                  (round (* width (/ percent 100.0))))))
          (blocks (char-displayable-p ?█)))
@@ -402,7 +408,7 @@ It is drawn with letters where the display has no block characters."
                   (contexture-dashboard--parts name report)))
          (chosen (seq-take (cl-sort (copy-sequence parts) #'>
                                     :key (lambda (part) (plist-get part :before)))
-                           5))
+                           contexture-dashboard--parts))
          (largest (cl-remove-if-not (lambda (part) (memq part chosen)) parts))
          (rest (- (length parts) (length largest))))
     (concat
@@ -984,6 +990,9 @@ CHECKPOINT, an id, is the default."
 (defconst contexture-explain-buffer "*contexture: explain*"
   "Name of the buffer that shows why a window is as it is.")
 
+(defconst contexture-explain--most 200
+  "Maximum number of messages of one line that are shown with their text.")
+
 (defvar-local contexture-explain--back 1
   "Number of the window that is shown; 1 is the last one.")
 
@@ -1329,7 +1338,7 @@ Return nil if that line is not open."
          (session (contexture--plist :session (plist-get report :session)))
          (messages (contexture-explain--messages part))
          (keys '(:at :strategy :max-tokens :tokens-before :tokens-after :sections)))
-    (when (> (or (plist-get part :units) 1) 200)
+    (when (> (or (plist-get part :units) 1) contexture-explain--most)
       ;; So many texts would be too much to read.
       (setq messages (list :ids (list (plist-get messages :from)))))
     (contexture-session--call

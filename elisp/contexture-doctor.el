@@ -577,6 +577,9 @@ the change.  You need not restart anything.")))
 (defconst contexture-trust-buffer "*contexture: templates*"
   "Name of the buffer that shows a project's templates.")
 
+(defconst contexture-trust--longest 20000
+  "Maximum number of bytes of a template to show.")
+
 (defvar contexture-trust--asked nil
   "Projects about which the user was asked in this Emacs.")
 
@@ -682,7 +685,7 @@ Trust them? " (contexture--visible (abbreviate-file-name project))))
         (insert (propertize (format "%s\n" (contexture--visible (file-truename file))) 'face 'bold))
         (if (not (file-regular-p file)) (insert "This is not a regular file.\n")
           (goto-char (+ (point) (cadr (insert-file-contents
-                                       file nil 0 20000))))
+                                       file nil 0 contexture-trust--longest))))
           (unless (bolp) (insert "\n")))
         (insert "\n"))
       (contexture--show-hidden)

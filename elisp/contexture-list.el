@@ -41,6 +41,12 @@
 ;; waits for a count: after a change or a pause in typing it asks, and
 ;; until the answer is there, the text says that the count is an old one.
 
+(defconst contexture-count--typing-pause 0.4
+  "Number of seconds without typing after which the server counts.")
+
+(defconst contexture-count--pause 0.05
+  "Number of seconds after another change until the server counts.")
+
 (cl-defstruct contexture-count--entry
   "The count of what a session would send, and how current it is."
   count    ; last answer of `count-window'
@@ -167,7 +173,7 @@ is called without arguments, in that buffer, whenever the text changes."
   "Note a change of what the session ID would send.
 The server counts again soon, or after a pause if TYPING."
   (when-let* ((entry (gethash id contexture-count--entries)))
-    (let ((pause (if typing 0.4 0.05))
+    (let ((pause (if typing contexture-count--typing-pause contexture-count--pause))
           (was-stale (contexture-count--entry-stale entry)))
       (setf (contexture-count--entry-stale entry) t
             (contexture-count--entry-due entry) (+ (float-time) pause))

@@ -33,6 +33,9 @@
 ;; edits at their borders run code, which keeps them to whole lines and
 ;; lets undo restore them after a deletion.  Marks and live items use them.
 
+(defconst contexture-overlay--lost-limit 20
+  "Maximum number of deletions that an overlay remembers for undo.")
+
 (defvar contexture-overlay--undo-moves (< emacs-major-version 29)
   "Non-nil if undo itself restores the borders of overlays.
 Emacs up to version 28 does so, since its overlays are made of markers.")
@@ -80,7 +83,7 @@ AFTER, BEG, END and LENGTH are the arguments of overlay hooks."
                                       (and (<= beg start) (- start beg))
                                       (and (<= stop end) (- stop beg)))
                                 (seq-take (overlay-get overlay 'contexture-lost)
-                                          19)))))) ; no more than 20 in all
+                                          (1- contexture-overlay--lost-limit)))))))
         ((and (eql length 0) (not (contexture-overlay--restored overlay beg end)))
          (when (and (= beg (overlay-start overlay)) (eq (char-before end) ?\n)
                     (not (overlay-get overlay 'contexture-partial)))
@@ -549,6 +552,9 @@ the prefix to which you bound the variable `contexture-command-map':
       (contexture--forget-layers))
     (contexture--note-totals (plist-get params :manager) params)))
 
+(defconst contexture--lighter-width 16
+  "Maximum width of a context's name in the mode line.")
+
 (defun contexture--lighter ()
   "Return the mode line's text for this buffer."
   (pcase-let* ((context (contexture--known-context))
@@ -579,7 +585,7 @@ The buffer's own layers need no name."
                      (gethash manager contexture--labels
                               (file-name-nondirectory
                                (directory-file-name manager))))
-                    16 nil nil t)))))
+                    contexture--lighter-width nil nil t)))))
 
 (defun contexture--budget-lighter (name items tokens)
   "Return the text for NAME and ITEMS with TOKENS, and the budget.
@@ -789,6 +795,9 @@ them when it is back."
                           (and items
                                (contexture-live--changes-here items (cdr sign))))))))))
 
+(defconst contexture-live--patience 2
+  "Maximum number of seconds to wait until the server knows the changes.")
+
 (defun contexture-live--push-and-wait ()
   "Send the changes to the server, and wait until it has them.
 Use this before something reaches the server on a connection other than
@@ -797,7 +806,7 @@ in time, say so and go on."
   (contexture-live--push)
   (condition-case nil
       (when (contexture-running-p)
-        (contexture--wait contexture--connection 2
+        (contexture--wait contexture--connection contexture-live--patience
                           (lambda ()
                             (or (not (contexture-running-p))
                                 (not (cl-find "update-items"

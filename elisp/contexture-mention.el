@@ -34,6 +34,9 @@
 ;; without ignored ones; find(1) lists all other folders.  Folders on other machines have no
 ;; list.  This file knows nothing of completion.
 
+(defconst contexture-files--most 100000
+  "Maximum number of files in a list; a home folder has more.")
+
 (defconst contexture-files--fresh 5
   "Number of seconds for which a list counts as up to date.")
 
@@ -131,7 +134,7 @@ ROOT.  Return nil if ROOT is on another machine."
     (unless (contexture-files--list-done list)
       (setf (contexture-files--list-names list) (contexture-files--list-new list)))
     ;; A home folder has more.
-    (when (> (length (contexture-files--list-new list)) 100000)
+    (when (> (length (contexture-files--list-new list)) contexture-files--most)
       (delete-process process))))
 
 (defun contexture-files--sentinel (list command process _event)
@@ -189,6 +192,12 @@ Type more of the name to see others."
 
 (defvar contexture-mention--patience 0.03
   "Maximum number of seconds that the first completion waits for names.")
+
+(defconst contexture-mention--symbols-fresh 5
+  "Number of seconds for which the symbols of a buffer are cached.")
+
+(defconst contexture-mention--largest-buffer 300000
+  "Maximum size, in characters, of a buffer that is searched for symbols.")
 
 (defconst contexture-mention--plain "[^][ \t\r\n\"'`(){},;]"
   "Regexp for one character of a name that needs no quotes.")
@@ -580,8 +589,9 @@ named by its id."
   "Return the names of the symbols of this buffer, as cached."
   (pcase-let ((`(,time ,tick . ,names) contexture-mention--symbols))
     (if (or (equal tick (buffer-chars-modified-tick))
-            (and time (< (float-time (time-subtract nil time)) 5))
-            (> (buffer-size) 300000))
+            (and time (< (float-time (time-subtract nil time))
+                         contexture-mention--symbols-fresh))
+            (> (buffer-size) contexture-mention--largest-buffer))
         names
       (pcase (contexture-mention--giving-way
                (list (contexture-mention--find-symbols)))

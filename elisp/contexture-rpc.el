@@ -214,6 +214,13 @@ ATOMIC is as in `contexture-request-batch'."
                     calls)
     ,@(and atomic '(:atomic t))))
 
+(defconst contexture--page-bytes 65536
+  "Maximum size, in bytes, of the answers to `contexture-request-pages'.")
+
+(defconst contexture--newest-first-methods
+  '(list-items get-context get-messages list-checkpoints usage-log)
+  "Methods whose first page has the newest entries, from the end of the list.")
+
 (cl-defun contexture-request-pages (method &optional params &key success error)
   "Fetch the whole list that METHOD with PARAMS returns, in short answers.
 SUCCESS is called with the list, ERROR as in `contexture-request-async'.
@@ -223,7 +230,7 @@ too long for a page are fetched by their ids."
     (cl-labels
         ((ask (params)
            (contexture-request-async
-            method (append params '(:max-bytes 65536))
+            method (append params (list :max-bytes contexture--page-bytes))
             :success #'receive :error error))
          (receive (page)
            (if-let* ((cut (cl-loop for item in (plist-get page :items)
@@ -241,10 +248,8 @@ too long for a page are fetched by their ids."
            (if-let* ((next (plist-get page :next)))
                (ask (list :cursor next))
              (funcall (or success #'ignore)
-                      ;; The first page of these has the end of the list.
                       (apply #'append
-                             (if (memq method '(list-items get-context get-messages
-                                                list-checkpoints usage-log))
+                             (if (memq method contexture--newest-first-methods)
                                  parts
                                (nreverse parts)))))))
       (ask params))))
@@ -753,6 +758,9 @@ it, even a send of the empty string."
 ;; then joined there, without making anything that is garbage afterwards,
 ;; and handled as one.
 
+(defconst contexture--gather-seconds 0.03
+  "Number of seconds for which pieces of an answer are gathered.")
+
 (defconst contexture--piece
   "(:method \"progress\" :params (:id [0-9]+ :kind :\\(?:text\\|reasoning\\) :text \""
   "Regexp for a line with a piece of an answer, up to the text.")
@@ -768,7 +776,8 @@ it, even a send of the empty string."
                (contexture--drain connection))
               ((null (oref connection gather-timer))
                (oset connection gather-timer
-                     (run-at-time 0.03 nil #'contexture--drain connection))))))))
+                     (run-at-time contexture--gather-seconds nil
+                                  #'contexture--drain connection))))))))
 
 (defun contexture--collect (connection chunk)
   "Add CHUNK to CONNECTION's inbox.

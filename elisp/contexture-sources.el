@@ -714,12 +714,15 @@ SUMMARY says what the context holds now."
                                                (plist-get skipped :named))))
              (seq-partition total 2) ", "))))
 
+(defconst contexture-tree--names 3
+  "Maximum number of files named for each reason to leave files out.")
+
 (defun contexture-tree--names (reason number named)
   "Return some names, from NAMED, of the NUMBER entries left out for REASON."
   (let ((names (cl-loop for entry in named
                         when (eq (plist-get entry :reason) reason)
                         collect (plist-get entry :path) into names
-                        finally return (seq-take names 3))))
+                        finally return (seq-take names contexture-tree--names))))
     (string-join (append names (and (> number (length names)) '("..."))) ", ")))
 
 (defun contexture-tree--refused (walk problem)
