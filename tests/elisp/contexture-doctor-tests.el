@@ -254,7 +254,7 @@
     (contexture-doctor-test-says
      (contexture-doctor-test-run
       (cdr (contexture--server-note (concat contexture-ert-directory "state"))))
-     "ok    It answers; it is version" "This is the one that you named")))
+     "ok    It answers; it is version" "This is the server that you named")))
 
 ;;;; A server that does not answer
 

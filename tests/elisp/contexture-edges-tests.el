@@ -129,10 +129,10 @@ The variable `file' is the name of that file."
 
 (ert-deftest contexture-edges-what-shows-context-is-not-added ()
   (contexture-edges--with-list
-    (contexture-test-user-error "only shows context" (contexture-add-buffer))
+    (contexture-test-user-error "own buffers; add text" (contexture-add-buffer))
     (contexture-list-edit)
     (with-current-buffer (contexture-ert-wait-for (contexture-edges--edit-buffer))
-      (contexture-test-user-error "only shows context" (contexture-add-buffer)))))
+      (contexture-test-user-error "own buffers; add text" (contexture-add-buffer)))))
 
 ;;;; Remote buffers
 
@@ -261,7 +261,7 @@ machine.  There, the server would find a file with another text."
   (contexture-edges--with-list
     (kill-buffer "b.el")
     (delete-file file)
-    (contexture-test-message "the file of 1 is gone" (contexture-list-refresh))
+    (contexture-test-message "the file of 1 item is gone" (contexture-list-refresh))
     (contexture-ert-wait-for (equal (contexture-edges--states) '("missing")))
     (contexture-test-message "b.el is gone; this is the text" (contexture-list-visit))
     (should (equal (with-current-buffer contexture-list--item-buffer (buffer-string))
@@ -293,7 +293,7 @@ machine.  There, the server would find a file with another text."
       (contexture-test-message "^1 item frozen" (contexture-list-freeze))
       (dired-rename-file file new nil)
       (should (equal (buffer-file-name (get-file-buffer new)) new))
-      (contexture-test-message "the file of 1 is gone" (contexture-list-refresh))
+      (contexture-test-message "the file of 1 item is gone" (contexture-list-refresh))
       (contexture-ert-wait-for (equal (contexture-edges--states) '("missing")))
       (contexture-test-message "b.el is gone; this is the text"
         (contexture-list-visit))

@@ -45,8 +45,8 @@
   (contexture-dashboard-tests--with
     (contexture-test-message "no session is open" (contexture-explain))
     (contexture-dashboard-tests--fill "work" 2)
-    (contexture-test-message "No window of this session was built" (contexture-explain))
-    (contexture-test-user-error "counted from 1, the last one" (contexture-explain 0))))
+    (contexture-test-message "No window of this session has been built" (contexture-explain))
+    (contexture-test-user-error "1 is the last window" (contexture-explain 0))))
 
 (ert-deftest contexture-explain-groups-by-section ()
   (contexture-explain-tests--with-window

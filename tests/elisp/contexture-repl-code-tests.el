@@ -373,7 +373,7 @@ SESSION is the buffer of the session, and point is in the definition."
     (goto-char (point-min))
     (search-forward "(car")
     (contexture-rewrite "use cdr")
-    (contexture-test-user-error "proposed already" (contexture-rewrite "again"))
+    (contexture-test-user-error "already been proposed" (contexture-rewrite "again"))
     (goto-char (1- (point-max)))
     (contexture-rewrite "use list")
     (contexture-ert-wait-for (= (cl-count 'ready contexture-review--all

@@ -287,7 +287,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (contexture-repl-test-begin "All?" "Half")
     (contexture-ert-kill-server t)
     (contexture-repl-test-wait)
-    (should (string-search "went away and was asked again" (contexture-repl-test-shown)))
+    (should (string-search "was lost; the question was sent again" (contexture-repl-test-shown)))
     (should (string-search "scripted\nThe whole\n" (contexture-repl-test-shown)))
     (should-not (string-search "Half" (contexture-repl-test-shown)))
     (should (equal (contexture-repl-test-log) '((:user "All?") (:assistant "The whole"))))))

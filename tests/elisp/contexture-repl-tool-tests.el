@@ -331,7 +331,7 @@
       (let ((problem (should-error (contexture-request (car case) (cdr case))
                                    :type 'contexture-error)))
         (should (string-suffix-p
-                 (concat "existing: " (mapconcat #'identity contexture-repl--tools ", "))
+                 (concat "the tools are " (mapconcat #'identity contexture-repl--tools ", "))
                  (cadr problem)))))))
 
 (ert-deftest contexture-repl-tools-are-off-at-first ()

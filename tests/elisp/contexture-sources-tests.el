@@ -553,7 +553,7 @@ a.c:9:1: warning: unused\n"))))))
       (contexture-test-choosing "bug 12"
         (contexture-test-message "^Saved 1 item of buffer here as the set bug 12$"
           (call-interactively #'contexture-save-set))
-        (contexture-test-message "in place of the one before; .*undoes it"
+        (contexture-test-message "in place of the earlier one; .*undoes it"
           (call-interactively #'contexture-save-set))
         (contexture-clear)
         (contexture-test-message "^Loaded 1 item of the set bug 12 into buffer here;"

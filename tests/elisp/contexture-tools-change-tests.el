@@ -131,7 +131,7 @@ The user says: No numbers, please")))
       (funcall refused "a.el is read-only" "x" "one")
       (setq buffer-read-only nil)
       (contexture-tools-change-tests--propose "x" "one")
-      (should (string-match-p "proposed already"
+      (should (string-match-p "already been proposed"
                               (error-message-string
                                (should-error (contexture-tools-change-tests--propose
                                               "y" "one")))))
