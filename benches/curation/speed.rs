@@ -12,29 +12,43 @@ use crate::coding::{self, Phrasing};
 use crate::log::Log;
 use crate::table::print;
 
-const MESSAGES: usize = 10_000;
+/// Numbers of messages, each with the time that a window may take.
+const LENGTHS: [(usize, &str); 2] = [(10_000, "p95 ≤ 10 ms"), (100_000, "p95 ≤ 100 ms")];
 const BUDGET: u64 = 96_000;
 const RUNS: usize = 40;
 const RUNS_UNREAD: usize = 6;
-const QUERY: &str = "why does the request timeout of the parser fail?";
+/// Questions, which take turns.
+const QUERIES: [&str; 4] = [
+    "why does the request timeout of the parser fail?",
+    "which store did we choose for the billing part?",
+    "run the tests of src/parser again",
+    "what may never be deleted?",
+];
 
 pub(crate) fn measure() -> anyhow::Result<()> {
-    let log = long_log()?;
+    for (length, target) in LENGTHS {
+        let log = long_log(length)?;
+        windows(&log, target)?;
+        if length == LENGTHS[0].0 {
+            ledger(&log)?;
+        }
+    }
+    Ok(())
+}
+
+fn windows(log: &Log, target: &str) -> anyhow::Result<()> {
     let bytes: usize = log.messages.iter().map(|message| message.content.len()).sum();
     let history = || History::new(log.messages.iter().collect(), &log.measure);
-    let mut rows = vec![row("finding the units", RUNS, "–", || {
+    let mut rows = vec![row("finding the units", RUNS, "–", |_| {
         black_box(history());
     })];
     let words = Words::default();
     let whole = History { words: Some(&words), ..history() };
     for strategy in ALL {
-        for query in [None, Some(QUERY)] {
-            let name = format!(
-                "`{}`{}",
-                strategy.name(),
-                if query.is_some() { " with a query" } else { "" }
-            );
-            rows.push(row(&name, RUNS, "p95 ≤ 10 ms", || {
+        for asks in [false, true] {
+            let name = format!("`{}`{}", strategy.name(), if asks { " with a query" } else { "" });
+            rows.push(row(&name, RUNS, target, |run| {
+                let query = asks.then(|| QUERIES[run % QUERIES.len()]);
                 black_box(
                     strategy.project(&whole, &Aim { budget: BUDGET, query, similarity: None }),
                 );
@@ -42,10 +56,11 @@ pub(crate) fn measure() -> anyhow::Result<()> {
         }
     }
     for (name, is_kept) in [("`query`, its first", true), ("`query`, without kept words", false)] {
-        rows.push(row(name, RUNS_UNREAD, "–", || {
+        rows.push(row(name, RUNS_UNREAD, "–", |run| {
             let words = Words::default();
             let words = Some(&words).filter(|_| is_kept);
-            let aim = Aim { budget: BUDGET, query: Some(QUERY), similarity: None };
+            let query = Some(QUERIES[run % QUERIES.len()]);
+            let aim = Aim { budget: BUDGET, query, similarity: None };
             black_box(ALL[1].project(&History { words, ..history() }, &aim));
         }));
     }
@@ -55,12 +70,12 @@ pub(crate) fn measure() -> anyhow::Result<()> {
         bytes as f64 / 1e6,
         whole.tokens()
     );
-    print(&title, &["what", "median", "p95", "processor, mean", "target"], &rows)?;
-    ledger(&log, bytes)
+    print(&title, &["what", "median", "p95", "processor, mean", "target"], &rows)
 }
 
-fn ledger(log: &Log, bytes: usize) -> anyhow::Result<()> {
-    let times = sorted_times(3, || {
+fn ledger(log: &Log) -> anyhow::Result<()> {
+    let bytes: usize = log.messages.iter().map(|message| message.content.len()).sum();
+    let times = sorted_times(3, |_| {
         black_box(Ledger::of(&log.messages));
     });
     let entries = Ledger::of(&log.messages).entries.len();
@@ -73,7 +88,7 @@ fn ledger(log: &Log, bytes: usize) -> anyhow::Result<()> {
     print("Speed of the ledger", &["what", "median", "rate", "entries"], &[row])
 }
 
-fn row(name: &str, runs: usize, target: &str, work: impl Fn()) -> Vec<String> {
+fn row(name: &str, runs: usize, target: &str, work: impl Fn(usize)) -> Vec<String> {
     let before = processor_seconds();
     let times = sorted_times(runs, work);
     let processor = (processor_seconds() - before) / runs as f64 * 1e3;
@@ -95,11 +110,13 @@ fn processor_seconds() -> f64 {
     fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
-fn sorted_times(runs: usize, work: impl Fn()) -> Vec<f64> {
+/// Returns how long each of several runs took, in seconds, the shortest first. `work` gets the
+/// number of the run, from 0.
+fn sorted_times(runs: usize, work: impl Fn(usize)) -> Vec<f64> {
     let mut times: Vec<f64> = (0..runs)
-        .map(|_| {
+        .map(|run| {
             let start = Instant::now();
-            work();
+            work(run);
             start.elapsed().as_secs_f64()
         })
         .collect();
@@ -107,12 +124,12 @@ fn sorted_times(runs: usize, work: impl Fn()) -> Vec<f64> {
     times
 }
 
-/// Makes a log of coding sessions, one after the other.
-fn long_log() -> anyhow::Result<Log> {
+/// Makes a log of coding sessions, one after the other, with at least `length` messages.
+fn long_log(length: usize) -> anyhow::Result<Log> {
     let mut log = Log::new("o200k")?;
     log.say(Role::System, "You are a careful engineer.");
     let mut session = coding::Session::new(99, Phrasing::Familiar);
-    while log.messages.len() < MESSAGES {
+    while log.messages.len() < length {
         session.round(&mut log);
     }
     Ok(log)

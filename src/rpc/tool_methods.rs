@@ -87,7 +87,7 @@ pub(super) struct ListTools {
 
 pub(super) fn list_tools(call: Call, given: ListTools) -> Result<Step, WireError> {
     let client = Arc::downgrade(&call.client);
-    let listed = |brought: Arc<Brought>| {
+    let listed = move |brought: Arc<Brought>| {
         let tool = brought.tool.clone();
         Listed {
             name: tool.name,
@@ -104,12 +104,15 @@ pub(super) fn list_tools(call: Call, given: ListTools) -> Result<Step, WireError
             own: brought.owner.client.ptr_eq(&client),
         }
     };
-    let tools = &call.tools.client_tools;
-    let wanted = match given.agent_project {
-        None => tools.here(),
-        Some(Short(project)) => tools.for_agents(&project),
-    };
-    Step::done(&wanted.into_iter().map(listed).collect::<Vec<_>>())
+    // As a step of its own, so that it comes after an earlier `register-tools`.
+    Step::state(move |_| {
+        let tools = &call.tools.client_tools;
+        let wanted = match given.agent_project {
+            None => tools.here(),
+            Some(Short(project)) => tools.for_agents(&project),
+        };
+        Ok::<_, EngineError>(wanted.into_iter().map(listed).collect::<Vec<_>>())
+    })
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -87,6 +87,25 @@ fn a_model_calls_a_tool_of_another_client_and_sees_its_result() {
 }
 
 #[test]
+fn a_list_has_the_tools_that_were_registered_just_before() {
+    let mut stage = begin("[[answer]]\necho = true\n");
+    let mut lines = String::new();
+    for round in 0..40 {
+        let tools = if round % 2 == 0 { LOOK } else { "" };
+        let call = |id: i64, method: &str, params: &str| {
+            request(Dialect::Native, &id.to_string(), method, params)
+        };
+        lines += &call(1000 + round, "register-tools", &format!("(:tools ({tools}))"));
+        lines += &call(2000 + round, "list-tools", "()");
+    }
+    stage.tools.write(lines.as_bytes());
+    for round in 0..40 {
+        let listed = stage.tools.reply(2000 + round).unwrap();
+        assert_eq!(listed.as_array().map_or(0, Vec::len) as i64, 1 - round % 2, "{round}");
+    }
+}
+
+#[test]
 fn what_a_tool_cannot_do_is_told_to_the_model() {
     let mut stage = begin(&calling("{}"));
     stage.bring(LOOK);

@@ -375,7 +375,12 @@ fn summaries_that_do_not_help_are_given_up_for_a_while() {
     // Two tries, then none for five turns, then one more.
     let course: String = told.iter().map(kind).collect();
     assert_eq!(course.trim_start_matches('-'), "ttbbbbtbbbb", "{told:?}");
-    let advised = told.iter().filter(|text| text.contains("raise max-tokens with configure-session, or call prune-session")).count();
+    let advised = told
+        .iter()
+        .filter(|text| {
+            text.contains("raise max-tokens with configure-session, or call prune-session")
+        })
+        .count();
     assert_eq!(advised, 8, "{told:?}");
 }
 
