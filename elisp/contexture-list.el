@@ -1724,7 +1724,7 @@ Without any, move the item at point."
          (place (+ step (cl-position from contexture-manager :test #'equal)))
          (into (or (and (>= place 0) (nth place contexture-manager))
                    (contexture--user-error "These items are already in the most %s layer"
-                               (if (> step 0) "special" "general")))))
+                               (if (> step 0) "specific" "general")))))
     (unless (cl-every (lambda (id) (equal from (contexture-list--manager-of id))) ids)
       (user-error "These items are in several layers; choose those of one"))
     (contexture-list--change

@@ -363,7 +363,7 @@
                                                    (mapcar (lambda (it) (plist-get it :manager))
                                                            contexture-list--items)))))
             (goto-char (contexture-list--find "ctx-1"))
-            (contexture-test-user-error "already in the most special layer"
+            (contexture-test-user-error "already in the most specific layer"
               (contexture-list-to-special))
             (contexture-test-message "Undid a move to or from another context"
               (contexture-undo))
