@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Step;
 use super::call::Call;
-use super::client_tools::{Brought, Effect, Given, Owner, checked};
+use super::client_tools::{Brought, Effect, Given, Owner, announce, checked};
 use super::error::{param_error, refused};
 use super::error_data::PlainKind;
 use super::params::Short;
@@ -42,9 +42,13 @@ pub(super) fn register_tools(call: Call, given: RegisterTools) -> Result<Step, W
     let tools = checked(given.tools)?;
     let (client, peer) = (Arc::downgrade(&call.client), Arc::downgrade(&call.peer));
     let owner = Owner { client, peer, gone: call.hung_up };
+    // At once, and not with the step: later calls look for tools before their steps.
+    let registered = Registered { tools: tools.len() };
+    let changed = call.tools.client_tools.set(&owner, tools);
     Step::state(move |engine| {
-        let registered = Registered { tools: tools.len() };
-        call.tools.client_tools.set(engine, &owner, tools);
+        if !changed.is_empty() {
+            announce(engine, changed.iter().map(|brought| &brought.tool));
+        }
         Ok::<_, EngineError>(registered)
     })
 }
@@ -87,7 +91,7 @@ pub(super) struct ListTools {
 
 pub(super) fn list_tools(call: Call, given: ListTools) -> Result<Step, WireError> {
     let client = Arc::downgrade(&call.client);
-    let listed = move |brought: Arc<Brought>| {
+    let listed = |brought: Arc<Brought>| {
         let tool = brought.tool.clone();
         Listed {
             name: tool.name,
@@ -104,15 +108,12 @@ pub(super) fn list_tools(call: Call, given: ListTools) -> Result<Step, WireError
             own: brought.owner.client.ptr_eq(&client),
         }
     };
-    // As a step of its own, so that it comes after an earlier `register-tools`.
-    Step::state(move |_| {
-        let tools = &call.tools.client_tools;
-        let wanted = match given.agent_project {
-            None => tools.here(),
-            Some(Short(project)) => tools.for_agents(&project),
-        };
-        Ok::<_, EngineError>(wanted.into_iter().map(listed).collect::<Vec<_>>())
-    })
+    let tools = &call.tools.client_tools;
+    let wanted = match given.agent_project {
+        None => tools.here(),
+        Some(Short(project)) => tools.for_agents(&project),
+    };
+    Step::done(&wanted.into_iter().map(listed).collect::<Vec<_>>())
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -87,7 +87,7 @@ fn a_model_calls_a_tool_of_another_client_and_sees_its_result() {
 }
 
 #[test]
-fn a_list_has_the_tools_that_were_registered_just_before() {
+fn tools_exist_for_the_calls_right_after_they_were_registered() {
     let mut stage = begin("[[answer]]\necho = true\n");
     let mut lines = String::new();
     for round in 0..40 {
@@ -97,11 +97,15 @@ fn a_list_has_the_tools_that_were_registered_just_before() {
         };
         lines += &call(1000 + round, "register-tools", &format!("(:tools ({tools}))"));
         lines += &call(2000 + round, "list-tools", "()");
+        let allowed = "(:session \"s\" :allowed-tools (\"look\"))";
+        lines += &call(3000 + round, "configure-session", allowed);
     }
     stage.tools.write(lines.as_bytes());
     for round in 0..40 {
         let listed = stage.tools.reply(2000 + round).unwrap();
         assert_eq!(listed.as_array().map_or(0, Vec::len) as i64, 1 - round % 2, "{round}");
+        let allowed = stage.tools.reply(3000 + round);
+        assert_eq!(allowed.is_ok(), round % 2 == 0, "{round}: {allowed:?}");
     }
 }
 

@@ -71,16 +71,17 @@ impl Owner {
 }
 
 impl ClientTools {
-    /// Replaces the tools of a connection, and announces this if they differ from the earlier
-    /// ones.
-    pub(super) fn set(&self, engine: &mut Engine, owner: &Owner, tools: Vec<Description>) {
+    /// Replaces the tools of a connection. Returns the earlier and the new tools if they differ,
+    /// which is then to be [announced](announce).
+    pub(super) fn set(&self, owner: &Owner, tools: Vec<Description>) -> Vec<Arc<Brought>> {
         let mut known = self.known();
-        let before = known.take(&owner.client);
-        if !before.iter().map(|brought| &brought.tool).eq(&tools) {
-            announce(engine, before.iter().map(|brought| &brought.tool).chain(&tools));
-        }
+        let mut changed = known.take(&owner.client);
+        let is_same = changed.iter().map(|brought| &brought.tool).eq(&tools);
         let brought = |tool| Arc::new(Brought { owner: owner.clone(), tool });
-        known.tools.extend(tools.into_iter().map(brought));
+        let new: Vec<_> = tools.into_iter().map(brought).collect();
+        known.tools.extend(new.iter().cloned());
+        changed.extend(new);
+        if is_same { Vec::new() } else { changed }
     }
 
     /// Returns the tools of the connections that are open, in the order in which they came.
@@ -170,7 +171,7 @@ impl Known {
 }
 
 /// Announces that tools came or went.
-fn announce<'a>(engine: &mut Engine, mut tools: impl Iterator<Item = &'a Description>) {
+pub(super) fn announce<'a>(engine: &mut Engine, mut tools: impl Iterator<Item = &'a Description>) {
     engine.note_tools(tools.any(Description::is_for_some_agents));
 }
 
