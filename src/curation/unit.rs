@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use super::ledger::Ledger;
-use super::reading::Readings;
+use super::reading::{Readings, length};
 use crate::retrieval::index::Index;
 use crate::session::message::{Message, Role};
 use crate::tokens::Measure;
@@ -28,7 +28,7 @@ impl Words {
     /// between two folds, the same messages are left out of each window.
     pub(crate) fn ledger_of(&self, messages: &[&Message]) -> Ledger {
         let made_of: Vec<(u64, usize)> =
-            messages.iter().map(|message| (message.number, message.content.len())).collect();
+            messages.iter().map(|message| (message.number, length(message))).collect();
         let Ok(mut last) = self.ledger.lock() else {
             return Ledger::of(messages.iter().copied());
         };
@@ -49,7 +49,7 @@ pub struct History<'a> {
     pub measure: &'a Measure,
     /// Messages that a summary stands in for; `None` without a summary.
     pub folded: Option<Folded>,
-    /// Words of the messages, if they are kept. Without them, each window reads the messages anew.
+    /// What earlier windows read of the messages; `None` lets each window read the messages anew.
     pub words: Option<&'a Words>,
 }
 
@@ -148,7 +148,7 @@ impl Kept {
             Self::Pinned => "pinned",
             Self::FirstUser => "the first user message",
             Self::LastUser => "the last user message",
-            Self::InFlight => "a tool call without its result yet",
+            Self::InFlight => "a tool call that has no result yet",
         }
     }
 }

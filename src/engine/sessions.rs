@@ -23,7 +23,7 @@ pub(super) struct Loaded {
     pub(super) session: Session,
     /// Vectors of its messages, once they have been needed.
     pub(super) vectors: Option<OfSession>,
-    /// Words of its messages. They are shared with the threads that build windows for a query.
+    /// What windows read of its messages. It is shared with the threads that build windows.
     pub(super) words: Arc<Words>,
 }
 

@@ -6,6 +6,7 @@
 //! prohibition, generality, exception and preference, of which every language has only a few.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use super::phrases::{Finder, phrases};
@@ -88,12 +89,12 @@ fn by_words(words: &[&str]) -> Option<Force> {
 
 fn by_phrases(words: &[&str]) -> Option<Force> {
     let joined = format!(" {} ", words.join(" "));
-    let mut rules = RULE_PHRASES.all(&joined).filter(|(_, place)| {
+    let is_rule = |place: Range<usize>| {
         let (before, behind) = (&joined[..place.start], &joined[place.end..]);
         let last = before.split(' ').rev().nth(1).unwrap_or("");
         before.ends_with(' ') && behind.starts_with(' ') && !REPORTED[..1].contains(&last)
-    });
-    rules.next().map(|_| Force::Rule)
+    };
+    RULE_PHRASES.all(&joined).any(|(_, place)| is_rule(place)).then_some(Force::Rule)
 }
 
 fn is_request(words: &[&str]) -> bool {

@@ -34,7 +34,7 @@ pub struct Material {
     /// Vectors of the messages, by the same model as the query's vector; empty if the query has no
     /// vector.
     pub vectors: Arc<MessageVectors>,
-    /// Words of the messages, if all messages are in the log.
+    /// What earlier windows read of the messages, if all messages are in the log.
     pub words: Option<Arc<Words>>,
 }
 

@@ -54,11 +54,17 @@ fn kept_words_change_no_window() {
     let mut log = messages(&[("s", "Be good."), ("u", "Why does parse_header fail?")]);
     for step in 0..60 {
         let number = log.len() as u64 + 1;
-        log.push(message(number, "a>1", &format!("I look at read_part_{}.", step % 7)));
+        let said = format!("We'll use port 80{step} for read_part_{}.", step % 7);
+        log.push(message(number, "a>1", &said));
         let lines = format!("fn read_part_{step}() {{ parse_header_{}() }}\n", step % 9);
         log.push(message(number + 1, "t<1", &lines.repeat(20)));
     }
+    // After it, a window reads no line.
+    let number = log.len() as u64 + 1;
+    log.push(message(number, "a>1", "I look at all."));
+    log.push(message(number + 1, "t<1", &"none ".repeat(100_000)));
     let (measure, words) = (measure(), crate::curation::unit::Words::default());
+    let mut ledgers = std::collections::HashSet::new();
     for end in (2..=log.len()).step_by(2) {
         for query in [None, Some("what of parse_header_3 and read_part_2?")] {
             let aim = Aim { budget: 1500, query, similarity: None };
@@ -66,8 +72,13 @@ fn kept_words_change_no_window() {
             let fresh = Tiered.project(&history, &aim);
             let history = History { words: Some(&words), ..history };
             assert_eq!(Tiered.project(&history, &aim), fresh, "{end} messages");
+            ledgers.extend(fresh.shown.iter().filter_map(|shown| match shown {
+                Shown::Note { content, .. } => content.split("\n\n").nth(1).map(str::to_owned),
+                _ => None,
+            }));
         }
     }
+    assert!(ledgers.iter().filter(|ledger| ledger.contains("port 80")).count() > 2);
 }
 
 #[test]

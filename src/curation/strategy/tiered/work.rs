@@ -42,6 +42,7 @@ pub(super) struct Line<'h> {
     pub(super) text: &'h str,
     /// Its specifics, as a range of [`Work::mentions`].
     mentions: Range<usize>,
+    /// Its hashes, if its only specifics are numbers.
     numeric: Option<Numeric>,
 }
 
@@ -68,7 +69,7 @@ pub(super) enum Sight {
 pub(super) struct Work<'h> {
     /// Lines of the messages that are not shown whole, the newest message first.
     pub(super) lines: Vec<Line<'h>>,
-    /// Specifics in [`Self::lines`], by number.
+    /// Interned ids of the specifics in [`Self::lines`].
     mentions: Vec<u32>,
     /// Weight of each specific.
     weights: Vec<f64>,
@@ -107,8 +108,10 @@ impl<'h> Work<'h> {
         }
         work.forget_repeated();
         specifics::each(query.unwrap_or(""), |specific| {
-            if let Some(number) = readings.number(specific) {
-                work.weights[number] += IN_QUERY;
+            // What only earlier windows read has no weight.
+            if let Some(weight) = readings.number(specific).and_then(|id| work.weights.get_mut(id))
+            {
+                *weight += IN_QUERY;
             }
         });
         readings.forget_before(history.messages.get(oldest).map_or(0, |oldest| oldest.number));
@@ -140,7 +143,8 @@ impl<'h> Work<'h> {
         }
     }
 
-    /// Ignores the numbers in lines that are repeated with other numbers.
+    /// Ignores the numbers in lines that differ only in their numbers, if there are at least
+    /// [`REPEATED`] of them.
     fn forget_repeated(&mut self) {
         // For each form of a line, the hashes of the different lines of this form.
         let mut forms: HashMap<u64, Vec<u64>> = HashMap::new();
