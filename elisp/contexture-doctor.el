@@ -60,6 +60,9 @@
 (defvar contexture-install--place (expand-file-name "bin/contexture" contexture--directory)
   "File name of the program that is installed.")
 
+(defvar contexture-install--patience 10
+  "Number of seconds that a new program has to tell its version.")
+
 (defvar contexture-install--download nil
   "Buffer of the download that is under way, or nil.")
 
@@ -120,7 +123,7 @@ STATUS is that of `url-retrieve'."
         (contexture-install--fail problem)
       (let ((new (contexture-install--new)))
         (contexture--probe-program
-         (list new "--version") 10
+         (list new "--version") contexture-install--patience
          (lambda (status output)
            (if (and (eq status 0) (string-prefix-p "contexture " output))
                (contexture-install--put new)
@@ -311,13 +314,13 @@ If the user has just entered its settings, offer to correct them."
      :error (lambda (problem)
               (let ((reason (plist-get problem :message)))
                 (if asked (contexture-provider--correct name reason)
-                  (contexture--message "Contexture: provider %s does not answer: %s"
+                  (contexture--message "Contexture: cannot list the models of provider %s: %s"
                                        name reason)))))))
 
 (defun contexture-provider--correct (name reason)
   "Ask whether to keep the settings of the provider NAME, which failed for REASON."
   (pcase (car (read-multiple-choice
-               (contexture--format "Provider %s does not answer: %s" name reason)
+               (contexture--format "Cannot list the models of provider %s: %s" name reason)
                '((?k "keep" "Keep the settings; you can start the provider later")
                  (?c "correct" "Enter the settings again"))))
     (?c (call-interactively #'contexture-configure-provider))
@@ -533,7 +536,7 @@ reason, or with one that SUBJECT is checked later."
                        (if (plist-get provider :default) ", the default" "")))
          (models (and (eq outcome 'answered) (plist-get value :models))))
     (cond ((eq outcome 'silent)
-           (list 'warn (format "%s; it does not answer" said)
+           (list 'warn (format "%s; the provider does not answer" said)
                  (format "Check that you can reach %s."
                          (or (plist-get provider :base-url) "its address"))))
           ((eq outcome 'refused) (list 'warn said value))
@@ -1175,7 +1178,7 @@ in each Emacs that uses it.")
          (stopped (and pid (equal "T" (alist-get 'state (process-attributes pid))))))
     `(fail
       ,(if stopped
-           (format "The server (process %d) is stopped" pid)
+           (format "The server (process %d) is suspended" pid)
          (format "The server%s does not answer within %s s"
                  (if pid (format " (process %d)" pid) "")
                  contexture-doctor-timeout))

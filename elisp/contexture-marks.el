@@ -138,11 +138,6 @@ Two hooks may run for one insertion; the second has nothing left to do."
   "Hash table whose keys are the contexts that are being fetched.
 The value is t, or `again' if the context changed meanwhile.")
 
-(defvar contexture-marks--counts (make-hash-table :test #'equal)
-  "Hash table from contexts, names or lists, to (STALE . COVERED).
-STALE is the number of stale items, and COVERED the number of tokens of
-items that are only sent as parts of others.")
-
 (defvar-local contexture-marks--margin nil
   "Former left margin while the marks use the margin, else nil.
 The value is a list of one list, which holds the former local value of
@@ -234,7 +229,7 @@ changes in a row cost two calls.  This does not start a server."
                     items)
                    (- (contexture--sum :tokens items)
                       (contexture--tokens-to-send items)))
-             contexture-marks--counts)
+             contexture--stale-and-covered)
     (force-mode-line-update t)
     (dolist (buffer (contexture-marks--buffers manager))
       (with-current-buffer buffer
@@ -558,10 +553,8 @@ the prefix to which you bound the variable `contexture-command-map':
 (defun contexture--lighter ()
   "Return the mode line's text for this buffer."
   (pcase-let* ((context (contexture--known-context))
-               (`(,items . ,tokens) (contexture--totals-of context))
-               (`(,stale . ,covered)
-                (gethash context contexture-marks--counts '(0 . 0)))
-               (sent (max 0 (- (or tokens 0) covered)))
+               (`(,items . ,sent) (contexture--totals-of context))
+               (stale (car (gethash context contexture--stale-and-covered '(0))))
                (name (contexture--lighter-name context))
                (text (cond ((null items) name)
                            (contexture-token-budget

@@ -753,18 +753,14 @@ Each is named once in this buffer."
                                    (contexture-mention--known-p target))
                         collect mention)))
     (setq contexture-mention--told (append unknown contexture-mention--told))
-    (contexture--message "Contexture: no file, item or symbol matches %s; \
+    (contexture--message "Contexture: no file and no symbol known here matches %s; \
 it is only text" (string-join (delete-dups unknown) ", "))))
 
 (defun contexture-mention--known-p (target)
   "Return non-nil if TARGET, (KIND NAME . LINES) of a mention, is known here.
-So are items while the context is not known, and files on other machines."
+So are items, which the server looks up, and files on other machines."
   (pcase target
     (`(file ,file . ,_) (or (file-remote-p file) (file-exists-p file)))
-    (`(item ,id)
-     (pcase (gethash (contexture--known-context) contexture-mention--items)
-       (`(,_ known . ,items) (contexture--entry :id id items))
-       (_ t)))
     (`(symbol ,name)
      (or (when-let* ((symbol (intern-soft name)))
            (or (fboundp symbol) (boundp symbol)))
@@ -786,13 +782,17 @@ A QUOTED name that is nothing else counts as the name of a file."
              (when-let* ((target (contexture-mention--file-target
                              (substring name 0 colon) root)))
                (and (eq (car target) 'file) (append target lines))))
-        (if quoted (list 'file (expand-file-name name root))
+        (if quoted
+            (list 'file (if (string-match-p "\\`/[^/:]+:" name) name
+                          (expand-file-name name root)))
           (list 'symbol name)))))
 
 (defun contexture-mention--file-target (name root)
-  "Return (KIND TARGET) if NAME, relative to ROOT, is a file or folder here."
-  (let ((file (expand-file-name name root)))
-    (cond ((file-remote-p file) nil)
+  "Return (KIND TARGET) if NAME, relative to ROOT, is a file or folder here.
+Do not expand names on other machines, which can connect to these."
+  (let ((file (and (not (string-match-p "\\`/[^/:]+:" name))
+                   (expand-file-name name root))))
+    (cond ((or (null file) (file-remote-p file)) nil)
           ((file-directory-p file) (list 'directory (file-name-as-directory file)))
           ((file-exists-p file) (list 'file file)))))
 

@@ -1069,7 +1069,7 @@ Above the prompt, move point to the prompt."
 
 (defun contexture-repl--send-text (text)
   "Send TEXT, which was written at the prompt."
-  (contexture-mention--tell-unknown text)
+  (with-demoted-errors "Contexture: %S" (contexture-mention--tell-unknown text))
   (contexture-repl--set-text "")
   (setq buffer-undo-list nil)
   (if (bound-and-true-p contexture-repl--editing)

@@ -759,7 +759,13 @@ Interactively, that is the symbol at point, or one that you type."
         (let ((marker (or (or (contexture-symbol--by-xref name)
                               (cdr (assoc name (contexture-symbol--imenu)))
                               (contexture-symbol--by-emacs name)
-                              (contexture-symbol--by-project name))
+                              (when-let* ((found (contexture-symbol--in-project name)))
+                                ;; Others may have opened buffers meanwhile.
+                                (setq buffers (buffer-list)
+                                      points (mapcar (lambda (buffer)
+                                                       (with-current-buffer buffer (point)))
+                                                     buffers))
+                                (contexture-symbol--marker found)))
                           (user-error
                            (if (contexture-symbol--primitive-p name)
                                "%s is written in C, and its source is not on this machine"
@@ -929,14 +935,15 @@ Python's entries are \"helper (def)\" and \"Big (class)...\", and
                return (with-current-buffer (car place)
                         (copy-marker (cdr place)))))))
 
-(defun contexture-symbol--by-project (name)
-  "Return a marker where a file of the project defines NAME, or nil.
+(defun contexture-symbol--in-project (name)
+  "Return an xref item for a definition of NAME in a file of the project, or nil.
 This finds what no backend knows: without a tags table or a language
 server, and in files that are neither open nor loaded."
   (when-let* ((root (contexture--project-root))
-              (files (project-files (project-current)))
+              (files (and (executable-find "xargs")
+                          (ignore-errors (project-files (project-current)))))
               (found (contexture-symbol--grep name files)))
-    (contexture-symbol--marker (contexture-symbol--choose found))))
+    (contexture-symbol--choose found)))
 
 (defun contexture-symbol--grep (name files)
   "Return an xref item for each line of FILES that defines NAME.

@@ -1077,6 +1077,11 @@ Remote directories are not searched: that may take long."
 (defvar contexture--last-changed nil
   "Name of the context that a command of this Emacs changed last.")
 
+(defvar contexture--stale-and-covered (make-hash-table :test #'equal)
+  "Hash table from contexts, names or lists, to (STALE . COVERED).
+STALE is the number of stale items, and COVERED the number of tokens of
+items that are only sent as parts of others.")
+
 (defvar contexture--totals (make-hash-table :test #'equal)
   "Hash table from a context's name to its size, as last reported.
 A size is (ITEMS TOKENS VERSION); VERSION is that of the context.")
@@ -1512,13 +1517,19 @@ If the server does not answer at once, use its last report."
            0)))
 
 (defun contexture--totals-of (context)
-  "Return (ITEMS . TOKENS) of CONTEXT, as last reported, or nil if unknown."
+  "Return (ITEMS . TOKENS) of CONTEXT, as last reported, or nil if unknown.
+Covered items are not sent, so their tokens do not count."
   (cl-loop for manager in (ensure-list context)
            for (count size) = (gethash manager contexture--totals)
            when count
            sum count into items and sum (or size 0) into tokens
            and count t into known
-           finally return (and (> known 0) (cons items tokens))))
+           finally return
+           (and (> known 0)
+                (cons items
+                      (max 0 (- tokens
+                                (or (cdr (gethash context contexture--stale-and-covered))
+                                    0)))))))
 
 (defun contexture--choose-manager (all own)
   "Ask the user for one of the contexts ALL, entries of the server.

@@ -284,9 +284,11 @@
                     messages))))
       (should-not (funcall said "See @src/main.rs, @src, @car and me@nowhere.de"))
       (should (equal (funcall said "What do @no-such-name and @\"not there\" do, @no-such-name?")
-                     (list (concat "Contexture: no file, item or symbol matches @no-such-name, "
+                     (list (concat "Contexture: no file and no symbol known here matches @no-such-name, "
                                    "@\"not there\"; it is only text"))))
-      (should-not (funcall said "And @no-such-name again?")))))
+      (should-not (funcall said "And @no-such-name again?"))
+      (should-not (funcall said "Is @ctx-99 stale, and @\"/ssh:nowhere:~/x\"?"))
+      (should (funcall said "see @/api:v1:/x please")))))
 
 (ert-deftest contexture-mention-looks-at-no-other-machine ()
   (cl-letf* ((refusing (lambda (look)
