@@ -37,11 +37,17 @@
       (contexture-add-region (contexture--line-position first)
                              (contexture--line-position (1+ last))))))
 
+(defun bench-live-followed ()
+  "Return the number of items that have a place in a buffer."
+  (cl-loop for buffer in contexture-live--buffers
+           when (buffer-live-p buffer)
+           sum (length (buffer-local-value 'contexture-live--items buffer))))
+
 (defun bench-live-settle (count)
   "Wait until COUNT items have a place in buffers."
   (with-timeout (30 (error "Only %d items follow their buffers"
-                           (length (contexture-live--known))))
-    (while (not (and (= count (length (contexture-live--known)))
+                           (bench-live-followed)))
+    (while (not (and (= count (bench-live-followed))
                      (zerop (hash-table-count (oref contexture--connection unanswered)))))
       (accept-process-output nil 0.01))))
 
