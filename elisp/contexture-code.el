@@ -976,8 +976,11 @@ LINES are the lines of the new text."
   "End REVIEW, of which COUNT changes were accepted, and say so."
   (let ((place (copy-marker (overlay-start (contexture-review--place review)))))
     (contexture-review--end review)
-    (contexture--message "Accepted %s in %s, which is not saved; undo reverts it"
-                         (contexture--count count "change") (buffer-name))
+    (if (zerop count)
+        (contexture--message "Rejected the change")
+      (contexture--message "Accepted %s in %s; save the buffer to keep %s, or undo"
+                           (contexture--count count "change") (buffer-name)
+                           (if (= count 1) "it" "them")))
     (contexture-review--tell review)
     (when (> count 0)
       (run-hook-with-args 'contexture-review-accepted-functions place))))

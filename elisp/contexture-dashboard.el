@@ -540,7 +540,7 @@ It is empty if no agent has ever connected."
          (format "  Connected: %s\n"
                  (mapconcat #'contexture-dashboard--connected-agent connected ", ")))
        (when waiting
-         (format "  With the next prompt: %s\n"
+         (format "  Waiting for the next prompt: %s\n"
                  (contexture--count (length waiting) "item")))
        (when sessions
          (propertize (format "  %-12s %-16s %-16s %-16s %6s %8s\n" "Agent" "Session"

@@ -1239,7 +1239,7 @@ nil if the call is not shown."
                                        (reverse starts))
                          (cl-find-if (lambda (it) (< it (point))) starts))
                        (if (> step 0) (point-max)
-                         (user-error "This is the first message"))))))))
+                         (user-error "No earlier message"))))))))
 
 (defun contexture-repl-previous-message (&optional count)
   "Go to the beginning of the previous message, or COUNT messages back."

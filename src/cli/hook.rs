@@ -40,7 +40,7 @@ const FIRST_WAIT: Duration = Duration::from_secs(8);
 /// it answers.
 const FACTS_WAIT: Duration = Duration::from_secs(10);
 
-/// Answer an agent's hook event with the changes since its last event.
+/// Answer an agent's hook event with what changed in its context since the last push.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Agents run this themselves, with the event as JSON on standard input, once \

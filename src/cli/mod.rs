@@ -82,7 +82,7 @@ enum Command {
     Import(import::Import),
     /// Serve an agent that speaks the Model Context Protocol
     Mcp(mcp::Mcp),
-    /// Answer an agent's hook event with the changes since its last event
+    /// Answer an agent's hook event with what changed in its context since the last push
     Hook(hook::Hook),
     /// Enter the server and the hooks into the configuration of an agent
     Setup(setup::SetUp),

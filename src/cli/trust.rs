@@ -111,7 +111,7 @@ fn remote(answer: &Value) -> String {
 fn standing(answer: &Value) -> &'static str {
     match text(answer, "standing") {
         "gone" => ": the folder is gone",
-        "other" => ": another project is there now, which is not trusted",
+        "other" => ": the folder now holds another project, which is not trusted",
         _ => "",
     }
 }

@@ -108,7 +108,7 @@ impl Offer {
         self.admitted().find(|offered| offered.section == section).map(|offered| offered.tokens)
     }
 
-    /// Puts a part of a text, with its cost, in the place of the text.
+    /// Replaces the text of a section with a part of it, and its cost with that of the part.
     pub(super) fn shorten(&mut self, section: Section, tokens: u64, text: String) {
         for offered in self.texts.iter_mut().filter(|offered| offered.section == section) {
             (offered.tokens, offered.text) = (tokens, text.as_str().into());

@@ -32,10 +32,10 @@ type Names = StringInterner<StringBackend<SymbolU32>>;
 pub(crate) struct Reading {
     /// Length of the message when it was read, in bytes.
     length: usize,
-    /// Number of each specific of the message, once.
+    /// Interned ids of the specifics of the message, without repetitions.
     pub(crate) specifics: Vec<u32>,
     lines: Vec<Line>,
-    /// Numbers of the lines' specifics, in the order of the text.
+    /// Interned ids of the specifics of the lines, in the order of the text.
     mentions: Vec<u32>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Quotable<'h, 'r> {
     pub(crate) place: Place,
     /// The line, without its end.
     pub(crate) text: &'h str,
-    /// Numbers of its specifics, in the order of the text.
+    /// Interned ids of its specifics, in the order of the text.
     pub(crate) mentions: &'r [u32],
     /// Its hashes, if its only specifics are numbers.
     pub(crate) numeric: Option<Numeric>,
@@ -108,13 +108,13 @@ impl Reading {
 /// before, and reading takes longer than choosing from what was read.
 #[derive(Default)]
 pub(crate) struct Readings {
-    /// The specifics. The index of a specific is its number.
+    /// The specifics. The index of a specific is its id.
     names: Names,
     of_messages: HashMap<u64, Reading>,
 }
 
 impl Readings {
-    /// Returns what a message says, and how many specifics there are now: their numbers are less.
+    /// Returns what a message says, and how many specifics there are now: their ids are less.
     /// Reads the message if that was not done before, or if it was longer or shorter then.
     pub(crate) fn of(&mut self, message: &Message) -> (&Reading, usize) {
         let reading = match self.of_messages.entry(message.number) {
@@ -124,7 +124,7 @@ impl Readings {
         (reading, self.names.len())
     }
 
-    /// Returns the number of a specific, if a message has it that was read.
+    /// Returns the id of a specific, if a message that was read has it.
     pub(crate) fn number(&self, specific: &str) -> Option<usize> {
         self.names.get(specific).map(Symbol::to_usize)
     }
@@ -254,6 +254,11 @@ mod tests {
         assert_eq!(lines, expected);
         assert_eq!((reading.specifics.len(), count), (5, 5));
         assert_eq!(readings.number("a_b"), Some(1));
+
+        // Nobody changes a message, so one of the same length is not read again.
+        let same = said(7, Role::Assistant, "1→src/z.rs\nand z_b").calling(vec![call(edit)]);
+        readings.of(&same);
+        assert_eq!(readings.number("z_b"), None);
 
         // Users' messages can be shown without their first line.
         let message = said(7, Role::User, "é f_g");

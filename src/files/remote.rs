@@ -1,4 +1,5 @@
-//! Finds the remote of a Git repository, and the true names of files. Must run no command.
+//! Finds the remote of a Git repository, and resolves symbolic links in file names. This module must
+//! not run any commands.
 
 use std::path::{Path, PathBuf};
 

@@ -81,7 +81,7 @@ pub(super) fn left_out(report: &[Verdict]) -> Vec<Verdict> {
     report.iter().filter(|verdict| verdict.fate != "kept").cloned().collect()
 }
 
-/// Names the items that were left out or cut, in one line; empty if there are none.
+/// Returns a line that names the items that were left out or cut; empty if there are none.
 pub(super) fn named(left_out: &[Verdict]) -> String {
     let each: Vec<_> =
         left_out.iter().map(|verdict| format!("{} ({})", verdict.id, verdict.fate)).collect();

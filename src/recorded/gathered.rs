@@ -94,7 +94,7 @@ impl Gathered {
         }
     }
 
-    /// Adds a message of the user.
+    /// Adds a message from the user.
     pub(super) fn user(&mut self, content: String, time: Option<i64>) {
         if content.trim().is_empty() {
             return;

@@ -145,7 +145,7 @@ fn bad_parameters_are_refused_by_name() {
     check(
         "move-context",
         "(:id \"ctx-1\")",
-        "to or before or after is required; give exactly one of them",
+        "to is required unless before or after is given; give exactly one of the three",
     );
 }
 

@@ -239,8 +239,8 @@ pub trait Store: Send {
         Ok(Extent::default())
     }
 
-    /// Raises the last ids of the tables to those of the extent, so that no id up to these is given
-    /// again.
+    /// Raises the last id of each table to at least the one in the extent, so that ids up to it are
+    /// never reused.
     fn raise(&mut self, _: &Extent) -> Result<(), StoreError> {
         Ok(())
     }

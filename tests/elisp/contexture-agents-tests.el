@@ -156,11 +156,11 @@ tokens)$"
         (contexture-request
          'push-next (list :manager "m"
                           :id (plist-get (contexture-test-only-item "m") :id)))
-        (contexture-ert-wait-for (string-search "With the next prompt: 1 item"
+        (contexture-ert-wait-for (string-search "Waiting for the next prompt: 1 item"
                                                 (buffer-string)))
         (contexture-request 'open-session '(:name "s"))
         (contexture-ert-wait-for (string-search "Quality" (buffer-string)))
-        (should (string-search "With the next prompt: 1 item" (buffer-string)))))))
+        (should (string-search "Waiting for the next prompt: 1 item" (buffer-string)))))))
 
 (ert-deftest contexture-agents-dashboard-without-agents-says-nothing ()
   (should (equal (contexture-dashboard--agents nil) ""))

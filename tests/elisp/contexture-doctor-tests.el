@@ -266,7 +266,7 @@
       (contexture-ert-stop-server)
       (contexture-doctor-test-says
        (contexture-doctor-test-run)
-       (format "fail  The server (process %d) is stopped" pid)
+       (format "fail  The server (process %d) is suspended" pid)
        (format "kill -CONT %d" pid) (format "kill -KILL %d" pid)
        (format "\\[Resume process %d\\]" pid))
       (with-current-buffer contexture-doctor-buffer
@@ -287,7 +287,7 @@
       (contexture-test-as-other-emacs other
         (contexture-doctor-test-says
          (contexture-doctor-test-run)
-         (format "fail  The server (process %d) is stopped" pid)))
+         (format "fail  The server (process %d) is suspended" pid)))
       (contexture-ert-continue-server))))
 
 ;;;; What is around

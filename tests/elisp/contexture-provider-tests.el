@@ -273,7 +273,7 @@
 (ert-deftest contexture-provider-command-says-when-nobody-answers ()
   (contexture-provider-tests--with nil
     (contexture-request 'ping)
-    (contexture-test-message "provider gone does not answer: .*the connection failed"
+    (contexture-test-message "cannot list the models of provider gone: .*the connection failed"
       (contexture-configure-provider
        "gone" '(:kind openai :model "m" :base-url "http://127.0.0.1:1/v1")))
     ;; Who entered it may correct it.
@@ -292,7 +292,7 @@
           (contexture-ert-wait-for (null answers)))
         (should-not entered)
         (should (= (length asked) 2))
-        (should (string-search "gone does not answer" (car asked)))
+        (should (string-search "models of provider gone" (car asked)))
         (should-not contexture-provider--entered)))))
 
 (ert-deftest contexture-provider-command-takes-a-key-that-was-corrected ()

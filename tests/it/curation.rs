@@ -211,7 +211,7 @@ fn what_can_never_be_left_out_is_named_when_it_does_not_fit() {
             "messages msg-2 10: the first user message",
             "messages msg-4 7: pinned",
             "messages msg-5 20: the last user message",
-            "messages msg-6 4: a tool call without its result yet",
+            "messages msg-6 4: a tool call that has no result yet",
         ]
     );
     // What it says is needed is enough, and not a token less.

@@ -69,8 +69,8 @@ fn names_in_errors_are_spelled_as_the_dialect_spells_them() {
     fail(
         "add-message",
         "(:role :user)",
-        "content or tool-calls or messages is required",
-        "content or tool_calls or messages is required",
+        "content is required unless tool-calls or messages is given",
+        "content is required unless tool_calls or messages is given",
     );
     fail(
         "add-context",

@@ -9,7 +9,7 @@ pub(super) const SOURCE: &str = include_str!("table.txt");
 /// The table of all languages.
 pub(super) static TABLE: LazyLock<Table> = LazyLock::new(|| Table::read(SOURCE));
 
-/// Maps every sign of a language to the language's name.
+/// Maps names, file names, interpreters and modes to the languages they stand for.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     /// Names and aliases, in lower case.
@@ -22,7 +22,7 @@ pub(super) struct Table {
     pub(super) modes: Signs,
 }
 
-/// Signs of languages, each with the name of its language.
+/// Strings that stand for languages, each with the name of its language.
 #[derive(Debug, Default)]
 pub(super) struct Signs(HashMap<&'static str, &'static str>);
 

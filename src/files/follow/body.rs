@@ -80,15 +80,15 @@ fn is_between(looked: &Looked<'_>, group: &[Pair]) -> bool {
         && ends(looked, group[group.len() - 1])
 }
 
-/// Returns whether a line is the first of the text and still follows its old neighbour, or the
-/// beginning of the file.
+/// Returns whether a line is the first of the text and what precedes it is unchanged: its old
+/// neighbour, or nothing if the text began the file.
 fn begins(looked: &Looked<'_>, pair: Pair) -> bool {
     let is_next = |at| looked.matched().before(at) == Some(1);
     pair.line == 0 && pair.at.checked_sub(1).map_or(looked.around.begins_file(), is_next)
 }
 
-/// Returns whether a line is the last of the text and still precedes its old neighbour, or the end
-/// of the file.
+/// Returns whether a line is the last of the text and what comes after it is unchanged: its old
+/// neighbour, or nothing if the text ended the file.
 fn ends(looked: &Looked<'_>, pair: Pair) -> bool {
     let is_next = match pair.at + 1 == looked.file.len() {
         true => looked.around.ends_file(),

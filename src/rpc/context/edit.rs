@@ -173,7 +173,7 @@ pub(super) fn move_item(_: Call, given: MoveContext) -> Result<Step, WireError> 
         _ => {
             return Err(param_error(
                 "to",
-                "or before or after is required; give exactly one of them",
+                "is required unless before or after is given; give exactly one of the three",
             ));
         }
     };

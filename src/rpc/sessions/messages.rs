@@ -197,7 +197,10 @@ pub(super) fn add_message(call: Call, given: AddMessage) -> Result<Step, WireErr
             return Err(param_error("messages", &message));
         }
         None if given.content.is_none() && given.tool_calls.is_none() => {
-            return Err(param_error("content", "or tool-calls or messages is required"));
+            return Err(param_error(
+                "content",
+                "is required unless tool-calls or messages is given",
+            ));
         }
         None => vec![MessageParam {
             role: given.role,
