@@ -71,6 +71,12 @@ A newline at the end is part of it only if it was before."
 AFTER, BEG, END and LENGTH are the arguments of overlay hooks."
   (cond ((and undo-in-progress contexture-overlay--undo-moves))
         ((not after)
+         (when (and revert-buffer-in-progress-p
+                    (or (< beg (overlay-start overlay) end)
+                        (< beg (overlay-end overlay) end)))
+           ;; Everything between the first and the last difference is about
+           ;; to be replaced at once, and the border would end up there.
+           (overlay-put overlay 'contexture-swallowed t))
          (when (and (< beg end)
                     (not contexture-overlay--undo-moves)
                     (or (<= beg (overlay-start overlay))
@@ -857,12 +863,16 @@ HELD is non-nil if the file does not count."
                     (contexture-live--in-order items))))))
 
 (defun contexture-live--in-order (items)
-  "Return the ITEMS that have a place, sorted by their beginnings."
+  "Return the ITEMS that have a place, sorted by their beginnings.
+Those whose borders a revert replaced have none until they are found again."
   (cl-flet ((start (item)
               (let ((overlay (contexture-live--item-overlay item)))
                 (or (and overlay (overlay-start overlay)) 0))))
-    (sort (cl-remove 'none (copy-sequence items)
-                     :key #'contexture-live--item-overlay)
+    (sort (cl-remove-if (lambda (item)
+                          (let ((overlay (contexture-live--item-overlay item)))
+                            (or (eq overlay 'none)
+                                (and overlay (overlay-get overlay 'contexture-swallowed)))))
+                        (copy-sequence items))
           (lambda (a b) (< (start a) (start b))))))
 
 (defun contexture-live--update (item state whole &optional file)

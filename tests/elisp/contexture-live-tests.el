@@ -303,6 +303,23 @@
     (insert "x")
     (contexture-live-tests--check "xthird\nfourth\n" '(4 5))))
 
+(ert-deftest contexture-live-reverted-items-keep-to-their-lines ()
+  (contexture-live-tests--with-file
+    (let* ((lines (cl-loop for n from 1 to 60 collect (md5 (number-to-string n))))
+           (changed (lambda (&rest numbers)
+                      (cl-loop for line in lines for n from 1
+                               collect (if (memq n numbers) (concat line " again") line)))))
+      (apply #'contexture-test-file "a.txt" lines)
+      (revert-buffer t t)
+      (contexture-live-tests--add 40 43)
+      (contexture-test-settle)
+      (dolist (numbers '((5 40) () (5 43 50) (40 43)))
+        (apply #'contexture-test-file "a.txt" (apply changed numbers))
+        (revert-buffer t t)
+        (contexture-live-tests--check
+         (concat (string-join (seq-subseq (apply changed numbers) 39 43) "\n") "\n")
+         '(40 43))))))
+
 (ert-deftest contexture-live-items-see-past-narrowing ()
   (contexture-live-tests--with-file
     (contexture-live-tests--add 3 4)
