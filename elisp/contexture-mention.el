@@ -782,17 +782,22 @@ A QUOTED name that is nothing else counts as the name of a file."
              (when-let* ((target (contexture-mention--file-target
                              (substring name 0 colon) root)))
                (and (eq (car target) 'file) (append target lines))))
-        (if quoted
-            (list 'file (if (string-match-p "\\`/[^/:]+:" name) name
-                          (expand-file-name name root)))
+        (if quoted (list 'file (contexture-mention--expand name root))
           (list 'symbol name)))))
 
+(defun contexture-mention--remote-p (name)
+  "Return non-nil if NAME looks like that of a file on another machine."
+  (string-match-p "\\`/[^/:]+:" name))
+
+(defun contexture-mention--expand (name root)
+  "Return the absolute name of the file NAME, relative to ROOT.
+Names on other machines stay as they are: expanding one can connect."
+  (if (contexture-mention--remote-p name) name (expand-file-name name root)))
+
 (defun contexture-mention--file-target (name root)
-  "Return (KIND TARGET) if NAME, relative to ROOT, is a file or folder here.
-Do not expand names on other machines, which can connect to these."
-  (let ((file (and (not (string-match-p "\\`/[^/:]+:" name))
-                   (expand-file-name name root))))
-    (cond ((or (null file) (file-remote-p file)) nil)
+  "Return (KIND TARGET) if NAME, relative to ROOT, is a file or folder here."
+  (let ((file (contexture-mention--expand name root)))
+    (cond ((or (contexture-mention--remote-p name) (file-remote-p file)) nil)
           ((file-directory-p file) (list 'directory (file-name-as-directory file)))
           ((file-exists-p file) (list 'file file)))))
 

@@ -752,19 +752,15 @@ Interactively, that is the symbol at point, or one that you type."
   (interactive (list (contexture-symbol--read)))
   (when (or (null name) (string-empty-p name))
     (user-error "No symbol was given"))
-  (let* ((buffers (buffer-list))
-         (points (mapcar (lambda (buffer) (with-current-buffer buffer (point))) buffers))
-         (enable-local-variables :safe)) ; a file opened for this asks nothing
+  (let ((places (contexture-symbol--places))
+        (enable-local-variables :safe)) ; a file opened for this asks nothing
     (unwind-protect
         (let ((marker (or (or (contexture-symbol--by-xref name)
                               (cdr (assoc name (contexture-symbol--imenu)))
                               (contexture-symbol--by-emacs name)
                               (when-let* ((found (contexture-symbol--in-project name)))
                                 ;; Others may have opened buffers meanwhile.
-                                (setq buffers (buffer-list)
-                                      points (mapcar (lambda (buffer)
-                                                       (with-current-buffer buffer (point)))
-                                                     buffers))
+                                (setq places (contexture-symbol--places))
                                 (contexture-symbol--marker found)))
                           (user-error
                            (if (contexture-symbol--primitive-p name)
@@ -773,11 +769,15 @@ Interactively, that is the symbol at point, or one that you type."
                            name))))
           (contexture--add (contexture-symbol--capture name marker)))
       ;; Emacs goes to the definition in an open buffer to find it.
-      (cl-loop for buffer in buffers
-               for point in points
+      (cl-loop for (buffer . point) in places
                when (buffer-live-p buffer)
                do (with-current-buffer buffer (goto-char point)))
-      (contexture-symbol--close-new buffers))))
+      (contexture-symbol--close-new (mapcar #'car places)))))
+
+(defun contexture-symbol--places ()
+  "Return an alist from all buffers to point in them."
+  (mapcar (lambda (buffer) (cons buffer (with-current-buffer buffer (point))))
+          (buffer-list)))
 
 (defvar contexture-symbol-history nil
   "History of symbols to add.")
