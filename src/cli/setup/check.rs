@@ -16,7 +16,7 @@ use serde_json::{Value as Json, json};
 use super::agent::{Agent, Place, Program, codex_folder};
 use super::entries::Entries;
 use super::toml;
-use crate::visible::visible_path;
+use crate::visible::{visible, visible_path};
 
 /// Maximum time that all commands of an agent may take together.
 const LONGEST: Duration = Duration::from_secs(5);
@@ -150,7 +150,7 @@ impl Scratch {
                 bail!("it ended without an answer: {}", running.last_words())
             };
             let Ok(answer) = serde_json::from_str::<Json>(&line) else {
-                bail!("its output is not JSON: {}", beginning(&line))
+                bail!("its output is not JSON: {}", visible(&beginning(&line)))
             };
             if answer["id"] == 2 {
                 let tools = answer["result"]["tools"].as_array().context("it lists no tools")?;
@@ -181,7 +181,7 @@ impl Scratch {
         ensure!(
             output.is_empty() || is_valid,
             "its output is not a JSON answer to the event: {}",
-            beginning(&output)
+            visible(&beginning(&output))
         );
         Ok(())
     }
