@@ -21,6 +21,11 @@ impl Log {
         Ok(Self { messages: Vec::new(), counter, measure })
     }
 
+    /// Returns the size of all contents, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.messages.iter().map(|message| message.content.len()).sum()
+    }
+
     pub(crate) fn say(&mut self, role: Role, content: &str) {
         self.push(role, content, Vec::new(), None);
     }

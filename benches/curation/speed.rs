@@ -37,7 +37,7 @@ pub(crate) fn measure() -> anyhow::Result<()> {
 }
 
 fn windows(log: &Log, target: &str) -> anyhow::Result<()> {
-    let bytes: usize = log.messages.iter().map(|message| message.content.len()).sum();
+    let bytes = log.bytes();
     let history = || History::new(log.messages.iter().collect(), &log.measure);
     let mut rows = vec![row("finding the units", RUNS, "–", |_| {
         black_box(history());
@@ -74,7 +74,7 @@ fn windows(log: &Log, target: &str) -> anyhow::Result<()> {
 }
 
 fn ledger(log: &Log) -> anyhow::Result<()> {
-    let bytes: usize = log.messages.iter().map(|message| message.content.len()).sum();
+    let bytes = log.bytes();
     let times = sorted_times(3, |_| {
         black_box(Ledger::of(&log.messages));
     });

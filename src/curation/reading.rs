@@ -125,7 +125,7 @@ impl Readings {
     }
 
     /// Returns the id of a specific, if a message that was read has it.
-    pub(crate) fn number(&self, specific: &str) -> Option<usize> {
+    pub(crate) fn id(&self, specific: &str) -> Option<usize> {
         self.names.get(specific).map(Symbol::to_usize)
     }
 
@@ -253,12 +253,12 @@ mod tests {
         ];
         assert_eq!(lines, expected);
         assert_eq!((reading.specifics.len(), count), (5, 5));
-        assert_eq!(readings.number("a_b"), Some(1));
+        assert_eq!(readings.id("a_b"), Some(1));
 
         // Nobody changes a message, so one of the same length is not read again.
         let same = said(7, Role::Assistant, "1→src/z.rs\nand z_b").calling(vec![call(edit)]);
         readings.of(&same);
-        assert_eq!(readings.number("z_b"), None);
+        assert_eq!(readings.id("z_b"), None);
 
         // Users' messages can be shown without their first line.
         let message = said(7, Role::User, "é f_g");
@@ -267,7 +267,7 @@ mod tests {
 
         readings.forget_before(8);
         assert!(readings.of_messages.is_empty());
-        assert_eq!(readings.number("f_g"), Some(5));
+        assert_eq!(readings.id("f_g"), Some(5));
     }
 
     #[test]

@@ -109,8 +109,7 @@ impl<'h> Work<'h> {
         work.forget_repeated();
         specifics::each(query.unwrap_or(""), |specific| {
             // What only earlier windows read has no weight.
-            if let Some(weight) = readings.number(specific).and_then(|id| work.weights.get_mut(id))
-            {
+            if let Some(weight) = readings.id(specific).and_then(|id| work.weights.get_mut(id)) {
                 *weight += IN_QUERY;
             }
         });
