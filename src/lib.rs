@@ -81,6 +81,7 @@ mod visible;
 mod whole_file;
 #[cfg(feature = "server")]
 mod wire;
+mod wording;
 
 pub use self::agent::tools::{CalledTool, Outcome};
 pub use self::agent::{Approval, Decision, Reply, TurnEvent};

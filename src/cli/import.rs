@@ -11,6 +11,7 @@ use super::serve::log_to_stderr;
 use super::{Common, complain, say};
 use crate::files::project_root;
 use crate::value::Value;
+use crate::wording::counted;
 
 /// Import the sessions that other agents recorded
 #[derive(Debug, clap::Args)]
@@ -136,12 +137,6 @@ impl Import {
     }
 }
 
-/// Formats a count with its noun.
-fn counted(count: u64, noun: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{ending}")
-}
-
 fn named(path: &Path) -> anyhow::Result<Value> {
     let path = std::env::current_dir()?.join(path);
     let name = path.to_str().with_context(|| format!("{path:?} is not UTF-8"))?;
@@ -168,15 +163,4 @@ fn places() -> anyhow::Result<String> {
         let _ = writeln!(text, "  {agent:11}  {path}{note}");
     }
     Ok(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::counted;
-
-    #[test]
-    fn one_thing_is_singular() {
-        let texts = [0, 1, 2].map(|count| counted(count, "message"));
-        assert_eq!(texts, ["0 messages", "1 message", "2 messages"]);
-    }
 }

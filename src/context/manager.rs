@@ -4,6 +4,7 @@
 //! Operations are first planned (`plan_…` returns a [`Change`] and modifies nothing) and then
 //! applied, so that the caller can store the change in between.
 
+use crate::wording::counted;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -47,7 +48,7 @@ pub enum ManagerError {
 fn no_room(adding: usize, capacity: usize, pinned: usize) -> String {
     let more = if adding > capacity { "" } else { " more" };
     let (item, does) = if adding == 1 { ("item", "does") } else { ("items", "do") };
-    let most = if capacity == 1 { "1 item".to_owned() } else { format!("{capacity} items") };
+    let most = counted(capacity as u64, "item");
     let (are_pinned, way_out) = match pinned {
         0 if adding > capacity => (String::new(), ""),
         0 => (String::new(), "remove some, or "),

@@ -12,6 +12,7 @@ use super::lend::Lender;
 use super::queue::{Burst, Deliver, Task, Waiting, Work};
 use super::{Caller, Engine, EngineError, Event, Reach};
 use crate::store::{Store, StoreError};
+use crate::wording::counted;
 
 /// Maximum number of queued requests. Beyond it, connections wait.
 pub(crate) const QUEUE_LENGTH: usize = 1024;
@@ -226,8 +227,8 @@ fn carry_out(engine: &mut Engine, works: Vec<Work>) -> Done {
         // Report a full disk once, not for every request that fails because of it.
         Some(error) if failed_before => tracing::debug!("cannot store requests: {error}"),
         Some(error) => {
-            let (count, s) = (answers.len(), if answers.len() == 1 { "" } else { "s" });
-            tracing::error!("cannot store {count} request{s}: {error}");
+            let requests = counted(answers.len() as u64, "request");
+            tracing::error!("cannot store {requests}: {error}");
         }
     }
     Done { answers, events, failure }

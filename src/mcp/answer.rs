@@ -1,6 +1,7 @@
 //! Answers for models: texts with their sizes, and errors that say what to do.
 
 use crate::tokens::{Counter, Estimate};
+use crate::wording::counted;
 
 /// Maximum size of a text that one answer shows, in tokens.
 pub(super) const MAX_SHOWN: u64 = 8_000;
@@ -34,7 +35,7 @@ pub(super) enum Trouble {
 /// the body.
 pub(super) fn sized(head: &str, body: &str) -> String {
     let body = body.trim_end();
-    let tokens = count(Estimate.count(body) as usize, "token");
+    let tokens = counted(Estimate.count(body), "token");
     format!("{head} · about {tokens}\n\n{body}\n")
 }
 
@@ -44,15 +45,6 @@ pub(super) fn beginning(text: &str) -> Option<(&str, u64)> {
     let (end, _) = text.char_indices().nth(MAX_SHOWN as usize * 4)?;
     let shown = text[..end].rfind('\n').map_or(&text[..end], |line| &text[..=line]);
     Some((shown, shown.lines().count() as u64))
-}
-
-/// Formats a count with its noun.
-pub(super) fn count(number: usize, noun: &str) -> String {
-    match (number, noun) {
-        (1, noun) => format!("1 {noun}"),
-        (number, "memory") => format!("{number} memories"),
-        (number, noun) => format!("{number} {noun}s"),
-    }
 }
 
 #[cfg(test)]
@@ -68,11 +60,5 @@ mod tests {
         assert_eq!(lines, shown.matches('\n').count() as u64);
         let unbroken = "x".repeat(50_000);
         assert_eq!(beginning(&unbroken).unwrap().0.len(), 32_000);
-    }
-
-    #[test]
-    fn counts_have_their_nouns() {
-        let counts = [count(1, "item"), count(0, "memory"), count(2, "message")];
-        assert_eq!(counts, ["1 item", "0 memories", "2 messages"]);
     }
 }

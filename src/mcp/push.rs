@@ -11,11 +11,12 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::answer::{Trouble, count};
+use super::answer::Trouble;
 use super::link::Link;
 use super::marked::{Digests, Now, digests, left_out, named, rendered};
 use super::project::Project;
 use crate::visible::visible_lines;
+use crate::wording::counted;
 
 /// Maximum number of bytes of a hook's push, as JSON. Claude Code cuts a text after 10,000
 /// characters, and Codex after 10,000 bytes (2,500 tokens of 4 bytes).
@@ -345,7 +346,7 @@ impl Change {
         let frame = |text: &str| format!("{head}, new or changed:\n\n{text}{gone}");
         let fitting = fitting(link, managers, &ids, room, frame).await;
         let (text, tokens) = fitting.unwrap_or_else(|| {
-            let items = count(ids.len(), "item");
+            let items = counted(ids.len() as u64, "item");
             let advice = "too long to show; call the tool `context`";
             (format!("{head}: {items} new or changed, {advice}.\n"), 0)
         });

@@ -14,11 +14,11 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "cli",
         &[
             "agent", "config", "context", "engine", "files", "mcp", "provider", "rpc", "server",
-            "store", "value", "visible",
+            "store", "value", "visible", "wording",
         ],
     ),
     // A client of the wire: knows methods by their names only.
-    ("mcp", &["files", "server", "tokens", "visible"]),
+    ("mcp", &["files", "server", "tokens", "visible", "wording"]),
     // The library is all of it put together without a wire.
     (
         "conversation",
@@ -67,6 +67,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "value",
             "wire",
             "visible",
+            "wording",
         ],
     ),
     // Turns with models: no method, no wire and no connection.
@@ -74,16 +75,19 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "agent",
         &[
             "context", "curation", "engine", "files", "ids", "names", "provider", "session",
-            "store", "template", "tokens", "value", "visible",
+            "store", "template", "tokens", "value", "visible", "wording",
         ],
     ),
-    ("engine", &["context", "curation", "ids", "memory", "names", "session", "store", "tokens"]),
+    (
+        "engine",
+        &["context", "curation", "ids", "memory", "names", "session", "store", "tokens", "wording"],
+    ),
     // Metadata are stored as the s-expressions that clients send.
     ("store", &["context", "memory", "retrieval", "session", "value", "visible", "whole_file"]),
     ("files", &["context", "names", "system", "template", "value", "visible", "whole_file"]),
     ("provider", &["names", "session", "tokens", "visible"]),
-    ("wire", &["value", "visible"]),
-    ("context", &["ids", "names", "tokens", "value", "visible"]),
+    ("wire", &["value", "visible", "wording"]),
+    ("context", &["ids", "names", "tokens", "value", "visible", "wording"]),
     ("curation", &["ids", "names", "retrieval", "session", "tokens", "visible"]),
     ("memory", &["names", "retrieval"]),
     ("recorded", &["names", "session"]),
@@ -95,6 +99,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("names", &[]),
     ("visible", &[]),
     ("whole_file", &[]),
+    ("wording", &[]),
     ("tokens", &["names"]),
     ("value", &[]),
 ];
@@ -113,6 +118,7 @@ const PURE: &[&str] = &[
     "tokens",
     "value",
     "visible",
+    "wording",
 ];
 const IMPURE: &[&str] = &[
     "std::fs",

@@ -11,6 +11,7 @@ use crate::agent::{AgentError, Approval, Decision, TurnEvent};
 use crate::engine::{EngineError, NewMessage, SessionName, SessionSettings};
 use crate::provider::chat::Response;
 use crate::session::message::{Role, ToolCall};
+use crate::wording::counted;
 
 /// Maximum number of calls carried out for one answer; further calls are refused.
 pub(crate) const MAX_CALLS: usize = 16;
@@ -19,8 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Formats a number of rounds.
 fn rounds(count: u64) -> String {
-    let noun = if count == 1 { "round" } else { "rounds" };
-    format!("{count} {noun} of tool calls")
+    format!("{} of tool calls", counted(count, "round"))
 }
 
 impl Chat {

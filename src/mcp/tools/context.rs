@@ -9,10 +9,11 @@ use serde::Deserialize;
 
 use super::Asked;
 use crate::mcp::agent::agent_of;
-use crate::mcp::answer::{Trouble, count};
+use crate::mcp::answer::Trouble;
 use crate::mcp::marked::{Digests, Now, Verdict, left_out, named, rendered};
 use crate::mcp::project::Project;
 use crate::mcp::push::{AgentSession, Sent, Shown};
+use crate::wording::counted;
 
 /// Default budget, in tokens.
 const DEFAULT_BUDGET: u64 = 8_000;
@@ -142,7 +143,7 @@ async fn whole(
     }
     let rendered = rendered(asked.link, &now.managers, None, budget).await?;
     let left_out = left_out(&rendered.report);
-    let items = count(now.digests.len(), "item");
+    let items = counted(now.digests.len() as u64, "item");
     let text = format!(
         "{head} · {items} · {} tokens\n\n{}{}",
         rendered.tokens,
@@ -188,7 +189,7 @@ async fn changes(
     let left_out = left_out(&rendered.report);
     let text = format!(
         "{head} · {} new or changed · {} tokens\n\n{}{}{removed}",
-        count(changed.len(), "item"),
+        counted(changed.len() as u64, "item"),
         rendered.tokens,
         rendered.text,
         named(&left_out)

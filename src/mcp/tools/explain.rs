@@ -5,9 +5,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Asked, context, sessions};
-use crate::mcp::answer::{Trouble, count, sized};
+use crate::mcp::answer::{Trouble, sized};
 use crate::mcp::argument::is_id;
 use crate::mcp::project::Project;
+use crate::wording::counted;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -60,7 +61,7 @@ async fn items(asked: &Asked<'_>, project: &Project) -> Result<String, Trouble> 
         .filter(|it| it.fate != "kept")
         .map(|it| format!("- {} · {} · {} tokens: {}", it.id, it.fate, it.tokens, it.reason))
         .collect();
-    let items = count(all.len(), "item");
+    let items = counted(all.len() as u64, "item");
     if left_out.is_empty() {
         return Ok(format!("`context` leaves nothing out of {items}\n"));
     }

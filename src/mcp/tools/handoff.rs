@@ -5,8 +5,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Asked, sessions};
-use crate::mcp::answer::{Trouble, count};
+use crate::mcp::answer::Trouble;
 use crate::mcp::project::Project;
+use crate::wording::counted;
 
 #[derive(Deserialize, JsonSchema, Default)]
 #[serde(deny_unknown_fields)]
@@ -43,7 +44,7 @@ pub(in crate::mcp) async fn of(
         1 => " · 1 fact did not fit; `search` finds it".to_owned(),
         more => format!(" · {more} facts did not fit; `search` finds them"),
     };
-    let messages = count(ledger.messages, "message");
+    let messages = counted(ledger.messages as u64, "message");
     let (id, name, tokens) = (session.id, session.session, ledger.tokens);
     let head = format!("{id} {name:?} · {messages} · {tokens} tokens{left_out}");
     let facts = if ledger.ledger.is_empty() { "No facts to hand over." } else { &ledger.ledger };

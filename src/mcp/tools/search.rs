@@ -7,8 +7,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Asked, sessions};
-use crate::mcp::answer::{Trouble, count, sized};
+use crate::mcp::answer::{Trouble, sized};
 use crate::mcp::project::Project;
+use crate::wording::counted;
 
 /// Default number of hits of each kind.
 const DEFAULT_HITS: usize = 8;
@@ -84,7 +85,7 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
             "session" => ("message", search.messages().await?),
             _ => ("memory", search.memories().await?),
         };
-        counts.push(count(found.len(), noun));
+        counts.push(counted(found.len() as u64, noun));
         lines.extend(found);
     }
     Ok(sized(&counts.join(", "), &lines.join("\n")))

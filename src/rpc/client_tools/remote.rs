@@ -17,6 +17,7 @@ use crate::provider::chat;
 use crate::store::session::SessionRow;
 use crate::value::Value;
 use crate::visible::visible;
+use crate::wording::counted;
 
 /// A model calls a tool of this connection. Answer with `give-result`.
 #[derive(Serialize, JsonSchema)]
@@ -175,8 +176,8 @@ impl Request {
             result = result => result.unwrap_or_else(|_| Err(gone())),
             () = owner.gone.cancelled() => Err(gone()),
             () = tokio::time::sleep(Duration::from_secs(seconds)) => {
-                let s = if seconds == 1 { "" } else { "s" };
-                Err(format!("{} gave no result within {seconds} second{s}", tool.name))
+                let seconds = counted(seconds, "second");
+                Err(format!("{} gave no result within {seconds}", tool.name))
             }
         }
     }

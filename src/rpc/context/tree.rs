@@ -26,6 +26,7 @@ use crate::rpc::{Finish, Step};
 use crate::tokens::Counter;
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
+use crate::wording::counted;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct AddTree {
@@ -331,8 +332,4 @@ fn no_room(
     let (adding, count, tokens) = (count, Some(count), Some(tokens));
     let data = ErrorData::CapacityFull { manager, adding, capacity, pinned, count, tokens };
     application(&data, message)
-}
-
-fn counted(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }

@@ -7,6 +7,7 @@ use super::{id_of, method_of, native, no_message_of, params_of};
 use crate::value::Value;
 use crate::value::sexp::{print_into, print_str};
 use crate::wire::message::{Id, Incoming, Outgoing, Request, WireError};
+use crate::wording::counted;
 
 /// The words with which messages begin.
 pub(super) const HEADS: &[&str] = &["call", "methods", "return", "return-error", "epc-error"];
@@ -30,10 +31,7 @@ pub(super) fn decode(payload: &[u8]) -> Incoming {
             ("methods", []) if id.is_some() => Incoming::Methods(id),
             ("call", [_] | [_, _]) => call(id, items),
             (head, rest) => {
-                let parts = match rest.len() {
-                    1 => "1 part".to_owned(),
-                    count => format!("{count} parts"),
-                };
+                let parts = counted(rest.len() as u64, "part");
                 let message = format!("not a message: ({head} UID …) with {parts} after the UID");
                 Incoming::Invalid(id, super::invalid(message))
             }
