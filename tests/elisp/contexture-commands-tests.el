@@ -69,8 +69,7 @@
 
 (ert-deftest contexture-commands-are-in-the-manual ()
   (with-temp-buffer
-    (insert-file-contents (expand-file-name "../docs/contexture.texi"
-                                            contexture-commands-tests--folder))
+    (insert-file-contents (expand-file-name "docs/contexture.texi" contexture-test-root))
     (dolist (command (cl-remove-if (lambda (it) (get it 'derived-mode-parent))
                                    (contexture-commands-tests--all)))
       (ert-info ((symbol-name command))

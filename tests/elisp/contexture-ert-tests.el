@@ -682,7 +682,7 @@ Return how many lines of the server were checked."
 
 (ert-deftest contexture-ert-replays-every-recorded-exchange ()
   (let ((files (directory-files
-                (expand-file-name "../tests/wire" contexture--directory)
+                (expand-file-name "tests/wire" contexture-test-root)
                 t "\\.sexp\\'")))
     (should (>= (length files) 5))
     (dolist (file files)

@@ -149,7 +149,7 @@
 
 (ert-deftest contexture-install-takes-the-checksums-of-a-release ()
   (let* ((source (locate-library "contexture-doctor.el"))
-         (root (expand-file-name ".." (file-name-directory source)))
+         (root contexture-test-root)
          (sum (make-string 64 ?a)))
     (contexture-ert-with-files '(("sums" . ""))
       :project nil

@@ -133,10 +133,9 @@
   (unless (executable-find "tmux")
     (ert-skip "There is no tmux"))
   (contexture-ert-with-files nil
-    (let* ((library (locate-library "contexture"))
-           (script (expand-file-name "../../scripts/screens-slime" library))
-           (process-environment (cons (concat "CONTEXTURE_BIN=" contexture-test-binary)
-                                      process-environment)))
+    (let ((script (expand-file-name "scripts/screens-slime" contexture-test-root))
+          (process-environment (cons (concat "CONTEXTURE_BIN=" contexture-test-binary)
+                                     process-environment)))
       (with-temp-buffer
         (unless (equal 0 (call-process script nil t nil contexture-ert-directory))
           (ert-fail (buffer-string)))))))

@@ -29,13 +29,15 @@
 ;; Not the user's. Whoever tests the history sets a file of the test's own.
 (setq contexture-repl-history-file nil)
 
+(defconst contexture-test-root
+  (expand-file-name "../.." (file-name-directory (or load-file-name buffer-file-name)))
+  "Where the sources are.  The package that is tested may be a copy.")
+
 (defconst contexture-test-binary
-  (let ((root (expand-file-name "../.." (file-name-directory
-                                         (or load-file-name buffer-file-name)))))
-    (or (getenv "CONTEXTURE_BIN")
-        (cl-find-if #'file-executable-p
-                    (list (expand-file-name "target/release/contexture" root)
-                          (expand-file-name "target/debug/contexture" root)))))
+  (or (getenv "CONTEXTURE_BIN")
+      (cl-find-if #'file-executable-p
+                  (list (expand-file-name "target/release/contexture" contexture-test-root)
+                        (expand-file-name "target/debug/contexture" contexture-test-root))))
   "The server under test.")
 
 (defmacro contexture-test-with-server (&rest body)
