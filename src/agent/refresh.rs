@@ -96,7 +96,8 @@ fn updated(counter: &dyn Counter, item: &Arc<Item>, refreshed: Refreshed) -> Rer
             let item = Arc::new(with_text(counter, fresh(item), text.content, taken_ms));
             Reread { item, outcome: Outcome::Updated, reason: None, found: None }
         }
-        Refreshed::Followed(_) if was_never_saved(item) => {
+        // If the file has the same text, saving makes no difference to the item.
+        Refreshed::Followed(Followed { text: Some(_), .. }) if was_never_saved(item) => {
             as_it_was(Outcome::Stale, Some(NEVER_SAVED))
         }
         Refreshed::Followed(followed) => follow(counter, item, followed, taken_ms),

@@ -149,6 +149,25 @@ fn unsaved_text_counts_while_its_editor_is_connected() {
 }
 
 #[test]
+fn the_text_of_an_unsaved_buffer_is_fresh_if_its_file_has_it() {
+    let home = Home::new();
+    let path = home.write("p/a.rs", text());
+    let server = home.listening(&[]);
+    let mut client = server.tcp(Dialect::Native);
+    mark(&mut client, &path);
+    // The buffer has four new lines above, so the definition is four lines lower than in the file.
+    let update = ":content {} :metadata (:unsaved t :start-line 9 :end-line 13)";
+    let update = update.replace("{}", &quoted(MARKED));
+    client.ok("update-items", &format!("(:items ((:id \"ctx-1\" {update})))"));
+    let mut other = server.tcp(Dialect::Native);
+    client.close();
+    while client.line().is_some() {}
+    until("the editor to be forgotten", || shown(&mut other).contains(":5-9)\n"));
+    let text = shown(&mut other);
+    assert!(text.contains("let b = a + 1;") && !text.contains("stale"), "{text}");
+}
+
+#[test]
 fn a_frozen_item_stays_as_it_is_and_says_of_when() {
     let home = Home::new();
     let path = home.write("p/a.rs", text());
