@@ -10,7 +10,7 @@ help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
 setup: ## install the system packages that build, test and docs need
-	@scripts/setup test
+	@scripts/setup test demo
 
 mcp-clients: ## install clients of MCP that others wrote, for the tests, from npm and PyPI
 	@scripts/mcp-clients

@@ -107,7 +107,11 @@
   (contexture-demo-serve "state")
   (find-file (expand-file-name "elisp/contexture.el" contexture-demo-root))
   (contexture-demo--princ (contexture-demo--list-text 4))
-  (let ((text (contexture-demo--preview-text)))
+  (let* ((parts (split-string (contexture-demo--preview-text)
+                              " \\[as of [^];]+; stale: its text was not saved]"))
+         (text (string-join parts)))
+    (contexture-demo--expect (= 2 (length parts))
+                             "the edit that was not saved, and nothing else, is called so")
     (contexture-demo--expect
      (equal text (with-temp-buffer
                    (let ((coding-system-for-read 'utf-8-unix))
@@ -115,7 +119,8 @@
                    (buffer-string)))
      "the rendering is the same, byte for byte")
     (contexture-demo--princ
-     (format "The same %d items render as the same %d characters.\n" 4 (length text))))
+     (format "The same %d items render as the same %d characters, \
+but the edit that was not saved is called stale.\n" 4 (length text))))
   (contexture-undo)
   (contexture-demo--expect-count 3)
   (contexture-demo--settle)
@@ -148,7 +153,7 @@ model = \"scripted\"\nscript = %S\n" script)
   "Ask the model that plays a script about a function, and show its answer."
   (apply #'contexture-demo-serve "state" (contexture-demo--configuration))
   (setq contexture-repl-history-file nil)
-  (find-file (expand-file-name "elisp/contexture-rpc.el" contexture-demo-root))
+  (find-file (expand-file-name "elisp/contexture.el" contexture-demo-root))
   (goto-char (point-min))
   (search-forward "(defun contexture--count")
   (contexture-demo--do "a definition, which the model is to see"
@@ -268,7 +273,7 @@ A batch Emacs has no window that would align columns and cut cells."
   (dolist (regexp '("\\`## Context\n\n### Code (from elisp/contexture\\.el:[0-9]+-[0-9]+)\n\
 ```elisp\n(defgroup contexture nil\n"
                     "\n```\n\n### File (from src/main\\.rs)\n```rust\n//! "
-                    "\n```\n\n### Code (from elisp/contexture-base\\.el:[0-9]+-[0-9]+)\n\
+                    "\n```\n\n### Code (from elisp/contexture\\.el:[0-9]+-[0-9]+)\n\
 ```elisp\n(defun contexture--count "
                     "\n```\n\n### Code (from elisp/contexture\\.el:[0-9]+-[0-9]+)\n\
 ```elisp\n;; A line that is in no file\\.\n(provide 'contexture)\n```\n\n\\'"))
