@@ -67,7 +67,7 @@ pub(crate) struct Question {
 }
 
 impl Approvals {
-    /// Opens a question for a turn of this session. `asked` builds the question for a given number.
+    /// Opens a question for a turn of `session`. `asked` builds the question from its number.
     pub(crate) fn ask(
         &self,
         session: SessionName,

@@ -10,14 +10,14 @@ use crate::provider::{ErrorKind, ProviderError};
 use crate::store::memory::{MemoryFilter, MemoryRow};
 use crate::store::session::Unembedded;
 
-/// Maximum time for a batch.
+/// Maximum time to compute the vectors of a batch of texts.
 const BATCH_TIME: Duration = Duration::from_secs(60);
 /// Wait after the first failure. The wait doubles with each further failure, up to
 /// [`LONGEST_WAIT`].
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
-/// Number of refused texts after which a batch is given up if the service has accepted none of its
-/// texts. The service is then more likely at fault than the texts.
+/// Number of refused texts after which to give up a batch from which the service has accepted no
+/// text. The service is then more likely at fault than the texts.
 const REFUSED_AT_MOST: usize = 3;
 
 /// Computes missing vectors of memories, and of messages of sessions in use, until the engine ends
@@ -54,13 +54,13 @@ pub(crate) async fn backfill(engine: Handle, embedding: Embedding) {
 struct Backfill {
     engine: Handle,
     embedding: Embedding,
-    /// Texts that the service refuses.
+    /// Memories and messages whose texts the service refuses.
     refused: HashSet<Of>,
     /// Memories and messages that may lack vectors.
     wanted: WantedVectors,
     /// For each session, the number of its first message that may lack a vector.
     looked_at: HashMap<u64, u64>,
-    /// Model to whose vectors `looked_at` refers.
+    /// Name of the model for whose vectors `looked_at` holds.
     model: Option<String>,
 }
 

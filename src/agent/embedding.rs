@@ -1,5 +1,5 @@
-//! Computes vectors for incoming texts. A call waits briefly for its vector, and continues without
-//! one if necessary.
+//! Computes vectors for incoming texts. A call waits briefly for the vector of its text, and
+//! continues without a vector if necessary.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

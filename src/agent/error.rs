@@ -66,7 +66,7 @@ pub enum AgentError {
     InTurn {
         /// Number of the question's message.
         question: u64,
-        /// Last answer of the turn, or the beginning of one that broke off, if any.
+        /// Last answer of the turn, or the beginning of an answer that broke off, if there is any.
         answer: Option<BrokenOff>,
         /// The reason.
         source: Box<AgentError>,
@@ -76,7 +76,7 @@ pub enum AgentError {
     Defect(&'static str),
 }
 
-/// An answer that broke off.
+/// The last answer of a turn that failed; the answer itself may be complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BrokenOff {
     /// Number of the message with the answer or its beginning; `None` if there was nothing to keep,

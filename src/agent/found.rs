@@ -177,7 +177,7 @@ pub(crate) struct Hit {
     score: f64,
     /// Text around the match.
     snippet: String,
-    /// Id of the message that matches; absent if the name does.
+    /// Id of the message that matches; absent if the session's name matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<MessageId>,
     /// Author of the message that matches.

@@ -78,7 +78,7 @@ impl<'a> ItemShown<'a> {
     }
 }
 
-/// The item that a request added or changed, with its manager if it was added.
+/// The item that a request added or changed, with the state of its manager if the item was added.
 pub(crate) struct ItemAnswer {
     view: View,
     brief: bool,
@@ -116,7 +116,7 @@ struct AddedTo {
 }
 
 impl ItemAnswer {
-    /// Records that a live item was already there.
+    /// Records how the added live item repeats items that were already there, if it does.
     pub(crate) fn again(mut self, again: Option<Again>) -> Self {
         if let (Some(added), Some(Again { repeat, absorbed })) = (&mut self.added_to, again) {
             (added.repeat, added.absorbed) = (Some(repeat), absorbed);
@@ -124,7 +124,8 @@ impl ItemAnswer {
         self
     }
 
-    /// Records which items contain the texts of others. `views` has all items of the manager.
+    /// Records which item covers this one, and which items this one covers. `views` must have all
+    /// items of the manager.
     pub(crate) fn among(mut self, views: &[View]) -> Self {
         let Some(added) = &mut self.added_to else { return self };
         let items: Vec<&Item> = views.iter().map(|view| &*view.item).collect();
@@ -138,7 +139,7 @@ impl ItemAnswer {
         self
     }
 
-    /// Reads the item.
+    /// Reads an item of a manager.
     ///
     /// # Errors
     /// [`EngineError::NoSuchItem`].
@@ -151,7 +152,7 @@ impl ItemAnswer {
         Ok(Self { view: engine.view(manager, id)?, brief, added_to: None })
     }
 
-    /// Reads the item that was added to a manager.
+    /// Reads the item that was added to a manager, and the state of the manager.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -184,7 +185,7 @@ impl ItemAnswer {
     }
 }
 
-/// An item that a call added or changed, with its manager if it was added.
+/// An item that a call added or changed, with the state of its manager if the item was added.
 #[derive(Serialize)]
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "server", schemars(rename = "ItemAnswer"))]

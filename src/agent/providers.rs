@@ -25,7 +25,7 @@ pub struct Configured {
     pub max_tokens: Option<u64>,
     /// Price of a million tokens of input and of output, if known.
     pub price: Option<(f64, f64)>,
-    /// Sources of the answers and of the API key.
+    /// Source of the answers: a server, with its address and API key, or a script or program.
     pub from: Origin,
     /// Token limits of the provider's models, as the server reported or revealed them.
     pub rooms: Rooms,
@@ -53,7 +53,7 @@ impl Providers {
     /// provider with this model.
     ///
     /// # Errors
-    /// [`AgentError::Unconfigured`] without any provider, [`AgentError::NoSuchProvider`] if no
+    /// [`AgentError::Unconfigured`] if there are no providers; [`AgentError::NoSuchProvider`] if no
     /// provider has the given name.
     pub fn find(
         &self,
@@ -126,8 +126,8 @@ impl Providers {
         !is_its_own && others.any(is_asked_for)
     }
 
-    /// Adds a provider, or replaces the one with the same name. Makes it the first if it is the
-    /// `default`. Returns its position.
+    /// Adds a provider, or replaces the one with the same name. Puts the provider first if
+    /// `default` is true. Returns its position.
     ///
     /// # Errors
     /// [`AgentError::TooManyProviders`].

@@ -1,5 +1,5 @@
-//! Updates items from their files. Its functions read the disk, so call them on a thread that may
-//! block.
+//! Updates items from their files. The functions here read the disk, so call them on a thread that
+//! may block.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -47,8 +47,9 @@ pub(crate) const GONE: &str = "its file is gone";
 /// Reason why a live item is stale: its text was never saved.
 const NEVER_SAVED: &str = "its text was not saved";
 
-/// Compares an item with its file, and reads the item again if it changed. A live item becomes
-/// stale if its new content is uncertain; if its file was renamed, the item follows the new name.
+/// Compares an item with its file, and reads the item again if the file has changed. A live item
+/// becomes stale if its new content is uncertain; if its file was renamed, the item follows the new
+/// name.
 pub(crate) fn reread(
     counter: &dyn Counter,
     item: &Arc<Item>,
@@ -104,8 +105,8 @@ fn updated(counter: &dyn Counter, item: &Arc<Item>, refreshed: Refreshed) -> Rer
     }
 }
 
-/// Returns whether an item has the text of a buffer that was never saved, and its file is
-/// unchanged.
+/// Returns whether a live item has unsaved text from a buffer, and its file has not changed since
+/// the text was taken.
 fn was_never_saved(item: &Item) -> bool {
     item.live && item.is_unsaved() && !files::has_changed_since(item)
 }
@@ -170,9 +171,9 @@ fn with_text(counter: &dyn Counter, item: Item, text: String, taken_ms: i64) -> 
 /// change. Returns all items in their new state, even if the new versions cannot be stored, for
 /// example because the disk is full.
 ///
-/// Items whose files were not touched since the last call are not compared. An item with the text
-/// of an unsaved buffer keeps that text while its editor is connected. If an item was changed while
-/// its file was read, the item keeps that change.
+/// Items whose files have not been touched since the last call are not compared. An item with the
+/// text of an unsaved buffer keeps that text while its editor is connected. If an item was changed
+/// while its file was read, the item keeps that change.
 pub(crate) fn current(
     services: &Services,
     counter: &dyn Counter,

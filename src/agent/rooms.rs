@@ -51,7 +51,8 @@ impl Rooms {
     }
 
     /// Records the server's report; `None` if it took too long. The server is asked again in the
-    /// next turn if asking failed or the limit can change, but not if it took too long.
+    /// next turn if asking failed or the limit can change, but not if the report took too long or
+    /// named no limit.
     pub(super) fn told(&self, model: &str, told: Option<Result<Option<Limit>, ProviderError>>) {
         let mut rooms = self.rooms();
         let room = rooms.entry(model.to_owned()).or_default();
@@ -87,8 +88,9 @@ impl Rooms {
 }
 
 impl Room {
-    /// Applies this limit to a model. The user's setting takes precedence over the server's report,
-    /// but not over a lower limit from a refusal.
+    /// Applies this limit to a model, and leaves room for an answer of `output` tokens. The user's
+    /// setting takes precedence over the server's report, but not over a lower limit from a
+    /// refusal.
     pub(super) fn within(&self, model: Model, output: Option<u64>) -> Model {
         let Some((tokens, from)) = self.limit else { return model };
         let is_said = model.limit_from == LimitFrom::Configuration;

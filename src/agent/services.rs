@@ -27,8 +27,8 @@ pub struct Services {
     pub embedding: Option<Embedding>,
     /// The available models.
     pub providers: Providers,
-    /// Name of the provider whose model describes what a summary replaces; `None` if the summary
-    /// is made without a model.
+    /// Name of the provider whose model describes what a summary replaces; `None` if summaries are
+    /// made without a model.
     pub summarizer: Option<String>,
     /// Tool calls that wait for the user's decision.
     pub approvals: Approvals,
@@ -111,7 +111,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Returns the counter of [`Services`], which stops counting when this job is cancelled.
+    /// Returns the services' counter in a form that stops counting when this job is cancelled.
     pub(crate) fn counter(&self) -> WantedCounter {
         let counter = Arc::clone(&self.services.counter);
         WantedCounter { counter, cancelled: Arc::clone(&self.cancelled) }

@@ -55,7 +55,8 @@ pub(crate) fn worth_preparing(job: &Job) -> usize {
     }
 }
 
-/// Prepares a summary, and has the configured model describe what it replaces.
+/// Prepares a summary, and asks the configured model, if there is one, to describe the messages
+/// that the summary replaces. Prepares nothing if `ahead` is `None`.
 ///
 /// # Errors
 /// [`EngineError::Cancelled`], and [`AgentError::Defect`] if the preparation panics.

@@ -25,7 +25,7 @@ const ITEMS_SHARES: [f64; 4] = [0.5, 0.625, 0.75, 0.875];
 /// The purpose of a window.
 #[derive(Clone, Default)]
 pub(crate) struct Purpose {
-    /// Phase of the work, which decides on the sections.
+    /// Phase of the work, which decides which sections are offered.
     pub phase: Option<Phase>,
     /// Strategy that chooses from the messages; the session's by default.
     pub strategy: Option<&'static dyn Strategy>,

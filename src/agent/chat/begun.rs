@@ -23,7 +23,7 @@ pub(super) struct Begun {
     pub(super) turn: TurnDone,
     /// The messages and items for the next window, if they were already read.
     pub(super) material: Option<Material>,
-    /// Cost of the last answer, to be stored with it.
+    /// Usage and cost of the last answer, to be stored with the answer.
     pub(super) asked: Option<AskedWindow>,
     /// Outcome of asking a model to describe the messages that a summary replaces.
     pub(super) described: Option<Outcome>,
@@ -41,7 +41,7 @@ pub(super) struct Begun {
     pub(super) opaque: Opaque,
     /// Tokens of all requests and answers so far.
     pub(super) usage: Usage,
-    /// Cost of all answers; `None` if the cost of one is unknown.
+    /// Cost of all answers; `None` if the cost of any of them is unknown.
     pub(super) cost: Option<f64>,
     /// Tokens in the last window.
     pub(super) window_tokens: u64,
@@ -49,21 +49,21 @@ pub(super) struct Begun {
     pub(super) items: Vec<ItemVerdict>,
     /// The last refusal of a window that was too long for the model.
     pub(super) refused: Option<Refused>,
-    /// True if the session limits the tokens of a window.
+    /// True if the request or the session's settings limit the tokens of a window.
     pub(super) is_budget_set: bool,
     /// Token limit of the model for the last window; 0 before the first window.
     pub(super) limit: u64,
-    /// Version of the session after the last step.
+    /// Version of the session after the question or the last answer was logged.
     pub(super) version: u64,
 }
 
 impl Begun {
-    /// Returns whether the next request must forbid tool calls.
+    /// Returns whether the latest request must forbid tool calls.
     pub(super) fn is_last_word(&self) -> bool {
         self.rounds > self.max_rounds
     }
 
-    /// Adds the usage of a request and its answer.
+    /// Adds the usage and the cost of a request and its answer.
     pub(super) fn spend(&mut self, usage: Usage, cost: Option<f64>) {
         self.usage = self.usage.plus(usage);
         self.cost = self.cost.zip(cost).map(|(before, cost)| before + cost);

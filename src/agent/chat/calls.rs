@@ -24,8 +24,8 @@ fn rounds(count: u64) -> String {
 }
 
 impl Chat {
-    /// Returns the names, descriptions and schemas of the offered tools as one text; `None` without
-    /// tools.
+    /// Returns the names, descriptions and schemas of the offered tools as one text; `None` if no
+    /// tools are offered.
     pub(super) fn schemas(&self) -> Option<String> {
         let offered: Vec<String> = self
             .tools
@@ -164,7 +164,7 @@ impl Chat {
         let id = self.row.id;
         let told = self.job.ask(move |engine| engine.note_approval(id, number, is_open));
         if let Err(error) = told.await {
-            tracing::warn!("cannot tell clients of approval {number}: {error}");
+            tracing::warn!("cannot tell clients about permission question {number}: {error}");
         }
     }
 

@@ -36,8 +36,8 @@ pub(crate) struct Count {
 }
 
 /// Counts what a request would send now: the texts, items and messages of its window, and its
-/// message unless the message is empty. Sends and changes nothing. Without a configured model,
-/// counts for the model that the session names, if any.
+/// message unless the message is empty. Sends and changes nothing. Without a configured provider,
+/// counts for the model that the request, the session or the configuration names, if any.
 ///
 /// # Errors
 /// Any [`AgentError`].
@@ -76,12 +76,12 @@ pub(crate) async fn count(job: Job, request: ChatRequest) -> Result<Count, Agent
     })
 }
 
-/// Name that stands for the model of a session that names none.
+/// Name that token costs give to the model if no model is named.
 const UNNAMED: &str = "default";
 
 impl Chat {
-    /// Builds the window that would be sent, and returns it with the model. Leaves out an empty
-    /// message.
+    /// Builds the window that would be sent, and returns it with the model. Leaves out the user's
+    /// message if it is empty.
     pub(super) async fn would_send(&self) -> Result<(Model, Built), AgentError> {
         self.configured.find_limit().await;
         let mut material = self.read_material().await?;
@@ -91,7 +91,7 @@ impl Chat {
     }
 }
 
-/// Builds the window for a session while no model is configured.
+/// Builds the window for a session while no provider is configured, and returns it with the model.
 async fn unconfigured(
     job: &Job,
     row: &SessionRow,
@@ -121,7 +121,7 @@ async fn unconfigured(
     Ok((model, built.await.unwrap_or_else(|_| Err(super::broken()))?))
 }
 
-/// Adds the message to the end of the material, unless it is empty.
+/// Adds the user's message to the end of the material, unless the message is empty.
 async fn say(job: &Job, material: &mut Material, message: NewMessage) -> Result<(), AgentError> {
     if message.content.is_empty() {
         return Ok(());

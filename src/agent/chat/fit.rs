@@ -1,5 +1,5 @@
 //! Handles windows that the model's server refuses as too long: builds smaller windows, and reports
-//! the server's own error if no window is small enough.
+//! the refusal if no window is small enough.
 
 use super::Chat;
 use super::begun::{Begun, Refused};
@@ -103,7 +103,7 @@ impl Chat {
         }
     }
 
-    /// Replaces the error for a window that cannot be made small enough for the model with
+    /// Turns the error for a window that cannot be made small enough into
     /// [`AgentError::NeverFits`], unless a budget was set explicitly. Returns any other error
     /// unchanged.
     fn unfit(&self, begun: &Begun, error: AgentError) -> AgentError {
@@ -123,7 +123,8 @@ impl Chat {
         AgentError::NeverFits { name, source: Box::new(source), needed, parts: error.parts }
     }
 
-    /// Creates the error with which the server would refuse, if it has not refused yet.
+    /// Creates the error that stands in for the server's refusal if the server has not refused a
+    /// window.
     fn expected_refusal(&self, begun: &Begun) -> ProviderError {
         let limit = begun.limit;
         ProviderError {

@@ -13,7 +13,8 @@ use crate::session::message::Role;
 use crate::tokens::Counter;
 
 impl Chat {
-    /// Ends the turn with the last answer. Returns the answer's number.
+    /// Ends the turn with the last answer. Returns the number of the answer's message; `None` if
+    /// the answer is empty.
     pub(super) async fn end_with(
         &self,
         begun: &mut Begun,
@@ -47,7 +48,8 @@ impl Chat {
         Ok(ModelAnswer { messages: vec![NewMessage { phase: self.phase, ..counted }], asked })
     }
 
-    /// Stores the beginning of an answer that failed, and returns the error.
+    /// Logs the part of an answer that arrived before `error`, and returns the error with the
+    /// number of the logged message.
     pub(super) async fn failed(
         &self,
         begun: &mut Begun,

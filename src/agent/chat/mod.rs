@@ -44,7 +44,7 @@ pub(crate) struct ChatRequest {
     pub sections: Sections,
     /// Name of the provider; by default, [`Providers::chosen`](super::Providers::chosen) finds one.
     pub provider: Option<String>,
-    /// Name of the model.
+    /// Name of the model; by default, the one configured for `provider`, or else the session's.
     pub model: Option<String>,
     /// Maximum number of requests with tools; see [`MAX_ROUNDS`].
     pub max_rounds: u64,
@@ -54,12 +54,13 @@ pub(crate) struct ChatRequest {
     pub max_tokens: Option<u64>,
     /// Summarizer that describes older turns when the turn summarizes them.
     pub summarizer: Arc<dyn Summarizer + Send + Sync>,
-    /// True to take notes for this turn, false to take none; by default, the session's setting
-    /// applies. If the message contains a directive to take notes, they are taken in any case.
+    /// True to take notes for this turn, false to take none. By default, notes are taken if
+    /// `template` is given or the session's settings ask for notes. A directive in the message
+    /// takes precedence.
     pub manage: Option<bool>,
-    /// Template for the notes.
+    /// Name of the template for the notes; by default, the session's.
     pub template: Option<String>,
-    /// All existing tools.
+    /// All tools from which to choose.
     pub toolbox: Vec<Arc<dyn OfferedTool>>,
     /// Names of the tools that the model may call; by default, the tools in the session's settings,
     /// and the tools that every turn offers.
@@ -97,14 +98,14 @@ struct Chat {
     notes: Option<Wish>,
     /// Tools that the model may call.
     tools: Vec<Arc<dyn OfferedTool>>,
-    /// Names of the tools of this turn that the model may call without permission each time.
+    /// Names of the tools that the request allows the model to call without permission each time.
     allowed: Vec<String>,
     /// Names of the tools that the session's settings allow.
     stored: Vec<String>,
 }
 
-/// Takes a turn with a model. The turn continues if the returned future is dropped. After its job
-/// is cancelled, the turn ends soon and keeps the answer so far.
+/// Takes a turn with a model. The turn continues if the returned future is dropped. After `job` is
+/// cancelled, the turn ends soon and keeps the part of the answer that has arrived.
 ///
 /// # Errors
 /// Any [`AgentError`]; [`AgentError::InTurn`] once the user's message is in the log.
@@ -227,7 +228,7 @@ impl Chat {
         })
     }
 
-    /// Waits until the turn is cancelled, by its caller or because the server ends.
+    /// Waits until the caller cancels the turn or the server ends.
     async fn given_up(&self) {
         tokio::select! {
             () = self.job.cancelled.cancelled() => {}

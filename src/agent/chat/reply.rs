@@ -18,7 +18,7 @@ use crate::session::message::Role;
 use crate::template::Template;
 use crate::tokens::model::LimitFrom;
 
-/// The reply to a request: the answer and its costs.
+/// The reply to a request for a turn: the answer and its costs.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Reply {
@@ -34,7 +34,7 @@ pub struct Reply {
     pub stop: Option<Stop>,
     /// Tokens of all requests and answers of the turn, as the provider counted them.
     pub usage: Usage,
-    /// Cost of the turn; `None` if a price or a count is not known.
+    /// Cost of the turn; `None` if a price or a count is not known, or if no model was asked.
     pub cost: Option<f64>,
     /// Name of the provider.
     pub provider: String,
@@ -117,7 +117,7 @@ impl Chat {
         Request { messages, stable, tools, max_tokens, temperature, on_wait, ..Request::default() }
     }
 
-    /// Returns the reply.
+    /// Returns the reply of a turn that has ended.
     pub(super) fn reply(&self, begun: Begun, whole: Response, answer: Option<u64>) -> Reply {
         let is_out_of_rounds = begun.is_last_word();
         let in_part = begun.items.into_iter().filter(|verdict| verdict.fate != ItemFate::Kept);

@@ -166,8 +166,8 @@ impl Chat {
         Ok((window, line))
     }
 
-    /// Builds a window with the notes in place of the history. Gives up the notes and returns
-    /// `None` if that fails.
+    /// Builds a window with the notes in place of the history; `None` if there are no notes. If the
+    /// window cannot be built, gives up the notes and returns `None`.
     async fn managed_window(&self, begun: &mut Begun) -> Result<Option<Built>, AgentError> {
         if !begun.managed.as_ref().is_some_and(TurnNotes::has_view) {
             return Ok(None);
@@ -215,7 +215,7 @@ impl Chat {
         self.build_with(material, begun.turn.grounding.clone(), max_tokens).await
     }
 
-    /// Builds a window on a thread that may block, since it reads the files of live items.
+    /// Builds a window, on a thread that may block, since the files of live items are read.
     pub(super) async fn build_with(
         &self,
         material: Material,
@@ -275,7 +275,7 @@ impl Chat {
             }
             whole.add(piece);
             if whole.calls.len() > MAX_CALLS_HEARD {
-                let what = format!("the answer calls more than {MAX_CALLS_HEARD} tools");
+                let what = format!("the answer makes more than {MAX_CALLS_HEARD} tool calls");
                 return Err(malformed(provider, &what));
             }
             tokio::select! {
@@ -292,7 +292,7 @@ impl Chat {
         AgentError::InTurn { question, answer, source }
     }
 
-    /// Computes the usage and cost of an answer, to be stored with it.
+    /// Computes the usage and cost of an answer, to be stored with the answer.
     pub(super) fn report(&self, begun: &mut Begun, line: u64, window: &Window, whole: &Response) {
         let Usage { input, output, cache_read, .. } = whole.usage;
         let model = self.configured.provider.model().to_owned();

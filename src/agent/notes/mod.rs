@@ -43,7 +43,7 @@ pub struct TurnNotes {
     pub id: Option<u64>,
     /// True if the notes are from an earlier attempt at the same turn.
     pub cached: bool,
-    /// True once the outcome was announced to listeners.
+    /// True once the outcome has been announced to listeners.
     is_told: bool,
     /// Notes that replace the history, if any.
     taken: Option<View>,
@@ -59,7 +59,7 @@ struct View {
 }
 
 /// Takes notes for the current turn of a session. `configured` is the model that will see the
-/// notes. The caller reports the use of the notes with [`TurnNotes::mark_used`].
+/// notes. If the window has the notes, the caller must call [`TurnNotes::mark_used`].
 ///
 /// # Errors
 /// [`EngineError::Cancelled`]. Every other failure is part of the outcome.
@@ -137,7 +137,7 @@ impl TurnNotes {
         self.taken.is_some()
     }
 
-    /// Marks the notes as used, and announces them to listeners once.
+    /// Announces the notes to listeners as used, unless that has been done.
     pub async fn mark_used(&mut self, services: &Services) {
         if !self.is_told {
             self.tell(services).await;

@@ -143,7 +143,7 @@ impl<'a> NotesRun<'a> {
     }
 
     /// Returns the previous turn's notes, or else the summary of the messages that are no longer in
-    /// view.
+    /// view; empty if there is neither.
     async fn prior(&mut self, given: &NotesMaterial) -> Result<String, Stopped> {
         self.step = NotesStep::PriorSummary;
         let (id, message) = (given.context.row.id, given.message);

@@ -24,7 +24,7 @@ pub(crate) struct ContextTool {
     pub name: &'static str,
     description: &'static str,
     arguments: &'static [Argument],
-    /// Beginning of the line about a call that the user is shown.
+    /// Beginning of the line that tells the user about a call.
     phrase: &'static str,
     /// Reads the arguments of a call.
     read: fn(Value) -> Result<Request, String>,
