@@ -27,7 +27,7 @@ pub enum AgentError {
     )]
     Unconfigured,
     /// No provider has this name.
-    #[error("no provider {name:?}; the providers are: {}", known.join(", "))]
+    #[error("there is no provider {name:?}; {}", existing(known))]
     NoSuchProvider {
         /// Name that was asked for.
         name: String,
@@ -74,6 +74,14 @@ pub enum AgentError {
     /// A defect in the named part.
     #[error("internal error in {0}")]
     Defect(&'static str),
+}
+
+/// Says which providers exist.
+fn existing(known: &[String]) -> String {
+    match known {
+        [] => "no provider is configured".to_owned(),
+        known => format!("the providers are: {}", known.join(", ")),
+    }
 }
 
 /// The last answer of a turn that failed; the answer itself may be complete.
