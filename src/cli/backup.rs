@@ -68,9 +68,9 @@ impl Backup {
 impl Restore {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<bool> {
         let setup = common.setup()?;
-        let folder = setup
-            .state
-            .context("--ephemeral keeps no state that could be restored; omit the option")?;
+        let folder = setup.state.context(
+            "--ephemeral keeps no state, so there is nothing to restore; omit the option",
+        )?;
         let _owned = own(&folder)?;
         let kept = recovery::restore(&folder, &self.file)?;
         say(&format!(

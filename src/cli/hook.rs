@@ -44,8 +44,8 @@ const FACTS_WAIT: Duration = Duration::from_secs(10);
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Agents run this themselves, with the event as JSON on standard input, once \
-    contexture setup has\nconfigured them. It supports claude, codex and gemini. It always \
-    succeeds, and reports failures on\nstandard error."
+    contexture setup has\nconfigured them. The agents are claude, codex and gemini. The command \
+    always succeeds, and reports\nfailures on standard error."
 )]
 pub(super) struct Hook {
     /// The agent: claude, codex or gemini
@@ -279,8 +279,8 @@ impl Agent {
         })
     }
 
-    /// Returns whether a session that starts from `source` has lost the items that it was given. A
-    /// new session has been given none.
+    /// Returns whether a session that starts for the reason `source` has lost the items that it was
+    /// given. A new session was given none.
     fn forgets(&self, source: Option<&str>) -> bool {
         match source {
             Some("clear" | "compact") => true,

@@ -107,8 +107,8 @@ impl Setup {
     }
 }
 
-/// Opens the list of trusted projects. A list that cannot be read is kept aside and replaced by an
-/// empty list.
+/// Opens the list of trusted projects. Keeps a list that cannot be read aside, and begins an empty
+/// one.
 fn trust(owned: Option<&Owned>, notices: &mut Vec<String>) -> Trust {
     let Some(owned) = owned else { return Trust::default() };
     Trust::open(owned.file(TRUST_FILE)).unwrap_or_else(|error| {

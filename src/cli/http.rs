@@ -1,4 +1,4 @@
-//! The listener for agents over HTTP, on this machine only, and its token.
+//! The listener for agents that connect over HTTP from this machine, and its token.
 
 use std::net::Ipv4Addr;
 
@@ -24,7 +24,9 @@ impl Agents {
     /// Listens on a port of the loopback address; 0 picks a free port.
     pub(super) async fn listen(setup: &Setup, port: u16) -> anyhow::Result<Self> {
         let token = token(setup)?;
-        let advice = || format!("cannot listen on port {port} of 127.0.0.1 for --http");
+        let advice = || {
+            format!("cannot listen on port {port} of 127.0.0.1; choose another port with --http")
+        };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.with_context(advice)?;
         Ok(Self { listener, token })
     }
@@ -55,14 +57,14 @@ impl Dial for InProcess {
     }
 }
 
-/// Reads the token from the secret file that the user chose, or else from the state folder. Makes
-/// the token there at the first start.
+/// Reads the token from the secret file that the user chose, or else from the state folder, where
+/// the first start creates it.
 fn token(setup: &Setup) -> anyhow::Result<SecretHash> {
     let chosen = setup.config.secret_file.clone();
     let own = setup.state.as_ref().map(|folder| folder.join(TOKEN_FILE));
     let path = chosen.or(own).context(
         "--http needs a token, and without a state folder there is none; name a file that \
-         contains one with --secret-file",
+         contains a token with --secret-file",
     )?;
     if setup.config.secret_file.is_none() && !path.exists() {
         make_secret(&path).with_context(|| format!("cannot write {}", visible_path(&path)))?;

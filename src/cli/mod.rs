@@ -86,7 +86,8 @@ enum Command {
     Hook(hook::Hook),
     /// Enter the server and the hooks into the configuration of an agent
     Setup(setup::SetUp),
-    /// Run an agent that speaks the Agent Client Protocol, and add the latest changes to each prompt
+    /// Run an agent that speaks the Agent Client Protocol, and tell it with each prompt what
+    /// changed in its context
     Acp(acp::Acp),
     /// Render files as context, without a server
     Render(render::Render),

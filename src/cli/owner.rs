@@ -23,9 +23,9 @@ pub(super) enum Taken {
     By(PathBuf, UnixStream),
 }
 
-/// Takes ownership of the folder. If the folder has an owner, connects to the owner if `bridge` is
-/// true, and fails otherwise. Keeps trying for some seconds, since the owner may be starting or
-/// ending.
+/// Takes ownership of the folder. If another server owns the folder, fails unless `bridge` is true.
+/// With `bridge`, connects to the owner, and keeps trying for some seconds, since the owner may be
+/// starting or ending.
 pub(super) async fn take(folder: &Path, bridge: bool) -> anyhow::Result<Taken> {
     for look in 1.. {
         match Owned::take(folder) {
@@ -50,8 +50,8 @@ pub(super) async fn take(folder: &Path, bridge: bool) -> anyhow::Result<Taken> {
     unreachable!("the loop only ends by returning")
 }
 
-/// Listens on a socket. If this process owns the folder, notes the socket there for other
-/// processes.
+/// Listens on a socket. If this process owns the state folder, notes the socket in the folder, so
+/// that other processes find it.
 pub(super) fn listen(path: &Path, owned: Option<&Owned>) -> io::Result<UnixSocket> {
     let socket = UnixSocket::bind(path)?;
     if let Some(owned) = owned {

@@ -240,7 +240,7 @@ impl Doors {
 /// A task that lasts as long as the Emacs that started this program.
 type Attending = JoinHandle<anyhow::Result<()>>;
 
-/// Waits for the end of a task; waits for ever if there is no task.
+/// Waits for the end of a task; waits forever if there is no task.
 async fn end_of(attending: &mut Option<Attending>) -> anyhow::Result<()> {
     match attending {
         Some(attending) => attending.await?,

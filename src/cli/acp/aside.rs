@@ -130,7 +130,7 @@ async fn pushed(reach: Arc<Reach>, place: &Place, received: Option<u64>) -> Opti
     match pushed.unwrap_or_else(|_| Err("the server did not answer in time".into())) {
         Ok(push) => Some(push).filter(|push| !push.is_nothing()),
         Err(why) => {
-            tracing::warn!("acp: {why}");
+            tracing::warn!("acp: a prompt is sent without the changes to the context: {why}");
             None
         }
     }

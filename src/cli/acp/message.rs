@@ -1,5 +1,5 @@
 //! The parts of Agent Client Protocol messages that the proxy reads, and the places where it adds
-//! to a message. All other bytes of a line stay as they are. Pure.
+//! to a message. All other bytes of a line stay as they are. Nothing here has side effects.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 
 /// Name of our server in the list of servers.
 const NAME: &str = "contexture";
-/// Name under which agents and clients show what is added to a prompt.
+/// URI under which agents and clients show what the proxy adds to a prompt.
 const ADDED: &str = "contexture://marked";
 
 /// A message. A response has no method.
@@ -77,7 +77,7 @@ impl<'a> Message<'a> {
         params.starts_with('{').then(|| serde_json::from_str(params).ok())?
     }
 
-    /// Returns the result of a response; `None` if it is an error.
+    /// Returns the result of a response; `None` if the response is an error.
     pub(super) fn outcome(&self) -> Option<Outcome> {
         match (self.error, self.result) {
             (Some(_), _) => None,
@@ -169,7 +169,8 @@ fn with(line: &[u8], at: usize, text: &str) -> Vec<u8> {
     [&line[..at], text.as_bytes(), &line[at..]].concat()
 }
 
-/// Returns a line with an element added to an array of the line; `None` if `array` is not an array.
+/// Returns a line with an element added to the end of `array`, a part of the line; `None` if this
+/// part is not an array.
 fn with_last(line: &[u8], array: &str, element: &Json) -> Option<Vec<u8>> {
     let before = array.strip_suffix(']')?;
     let is_empty = before.strip_prefix('[')?.trim().is_empty();

@@ -1,7 +1,8 @@
 //! `contexture acp`: runs an agent that speaks the Agent Client Protocol, as a proxy between the
 //! agent and its client. All bytes pass unchanged, with two exceptions: sessions get our server
-//! when they are created or loaded, and prompts get the changes that the agent has not received
-//! yet. Whatever fails, agent and client continue as if there were no proxy.
+//! when they are created or loaded, and prompts get what changed in the agent's context since the
+//! agent last received changes. Whatever fails, agent and client continue as if there were no
+//! proxy.
 
 mod aside;
 mod lines;
@@ -31,8 +32,8 @@ use super::host::runtime;
 use super::serve::log_to_stderr;
 use super::{Common, complain};
 
-/// Environment variable that tells hooks that the proxy already gives the agent the changes. Its
-/// value is [`RECORDS`] if the proxy also records sessions.
+/// Environment variable that tells hooks that the proxy already gives the agent the changes to its
+/// context. Its value is [`RECORDS`] if the proxy also records sessions.
 pub(super) const UNDER_ACP: &str = "CONTEXTURE_ACP";
 /// Value of [`UNDER_ACP`] if the proxy records sessions.
 pub(super) const RECORDS: &str = "records";
@@ -43,11 +44,12 @@ const RECORDINGS: &str = "acp";
 const LAST_OUTPUT: Duration = Duration::from_secs(1);
 /// Maximum time to wait for each thread that works alongside the pipe once the agent has ended.
 const LAST_WORK: Duration = Duration::from_secs(1);
-/// Signals that are passed on to the agent.
+/// Signals that the proxy passes on to the agent.
 const SIGNALS: [Signal; 6] =
     [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT, Signal::USR1, Signal::USR2];
 
-/// Run an agent that speaks the Agent Client Protocol, and add the latest changes to each prompt.
+/// Run an agent that speaks the Agent Client Protocol, and tell it with each prompt what changed in
+/// its context.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  contexture acp -- opencode acp\n  contexture acp -- \
     claude-agent-acp\n\nIn your editor's settings, put `contexture acp --` before the command that \
@@ -103,13 +105,14 @@ impl Acp {
 
     fn talk(&self, common: &Common) -> anyhow::Result<Talk> {
         let program = std::env::current_exe()?.into_os_string().into_string();
-        let program = program.ok().context("the program's path is not UTF-8")?;
+        let program = program.ok().context("the path of contexture itself is not UTF-8")?;
         let folder = std::env::current_dir()?;
         let mut options = Vec::new();
         for (option, path) in [("--state", &common.state), ("--config", &common.config)] {
             if let Some(path) = path {
                 let path = folder.join(path).into_os_string().into_string();
-                let path = path.ok().context("a folder's name is not UTF-8")?;
+                let path =
+                    path.ok().with_context(|| format!("the path for {option} is not UTF-8"))?;
                 options.extend([option.to_owned(), path]);
             }
         }

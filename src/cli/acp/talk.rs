@@ -1,9 +1,9 @@
 //! The conversation between client and agent, as far as the proxy knows it: requests that wait for
 //! their response, and the last push that each session received.
 //!
-//! A push is the text with the latest changes that is added to a prompt. It counts as received once
-//! the agent works on the prompt or answers it. Until then, other prompts of the session get no
-//! push. If the prompt fails or is cancelled, the push is made again.
+//! A push is the text that the proxy adds to a prompt: the latest changes to the agent's context.
+//! It counts as received once the agent works on the prompt or answers it. Until then, other
+//! prompts of the session get no push. If the prompt fails or is cancelled, the push is made again.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

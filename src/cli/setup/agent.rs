@@ -88,20 +88,23 @@ impl Agent {
         std::env::split_paths(&path).any(is_there) || self.folder(&Place::User, home).is_dir()
     }
 
-    /// Returns what the user must do or know after the set-up; empty if nothing.
+    /// Returns a text for the user about what remains to do or to know after the set-up; empty if
+    /// nothing remains.
     pub(super) fn remainder(self, place: &Place) -> &'static str {
         match (self, place) {
             (Self::Codex, Place::User) => {
                 "Codex runs new hooks only once you trust them: enter /hooks in Codex."
             }
             (Self::Codex, Place::Project(_)) => {
-                "Codex reads this once you trust the project, and runs the hooks once you trust \
-                 them: enter /hooks in Codex."
+                "Codex reads these entries once you trust the project, and runs the hooks once you \
+                 trust them: enter /hooks in Codex."
             }
             (Self::Claude, Place::Project(_)) => {
-                "Claude Code asks about the server when it next starts in this project."
+                "Claude Code asks whether to use the server when it next starts in this project."
             }
-            (Self::Gemini, Place::Project(_)) => "Gemini CLI reads this once you trust the folder.",
+            (Self::Gemini, Place::Project(_)) => {
+                "Gemini CLI reads these entries once you trust the folder."
+            }
             (Self::OpenCode, _) => {
                 "OpenCode has no hooks: its model calls the tool `context` to get what you mark."
             }

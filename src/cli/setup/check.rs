@@ -128,7 +128,10 @@ impl Scratch {
     fn new(name: &str) -> anyhow::Result<Self> {
         let name = format!("contexture-doctor-{}-{name}", std::process::id());
         let folder = std::env::temp_dir().join(name);
-        DirBuilder::new().mode(0o700).create(&folder).context("cannot create a scratch folder")?;
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&folder)
+            .context("cannot create a temporary folder")?;
         Ok(Self(folder))
     }
 
@@ -240,8 +243,8 @@ impl Running {
         drop(self.child.stdin.take());
     }
 
-    /// Returns the next line of the command's output, or `None` at the end. Fails if there is none
-    /// by `end`.
+    /// Returns the next line of the command's output, or `None` at the end of the output. Fails if
+    /// neither comes by the time `end`.
     fn line(&self, end: Instant) -> anyhow::Result<Option<String>> {
         use std::sync::mpsc::RecvTimeoutError::{Disconnected, Timeout};
         match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {

@@ -1,5 +1,5 @@
 //! Edits of texts. An edit lists places, each with its new text. It can be shown without the rest
-//! of the text, which may contain keys. Pure.
+//! of the text, which may contain keys. Nothing here has side effects.
 
 use std::fmt::Write;
 use std::ops::Range;

@@ -71,7 +71,7 @@ impl Entries {
             && hooks.all(|(event, command)| *command == program.hook(agent, event))
     }
 
-    /// Returns a name for the first entry that is missing, if any is.
+    /// Returns the first missing entry, in words, if any entry is missing.
     pub(super) fn missing(&self, agent: Agent) -> Option<String> {
         if self.server.is_empty() {
             return Some("the server".to_owned());
@@ -82,7 +82,7 @@ impl Entries {
     }
 }
 
-/// Returns the strings in an array, or a string as the only one.
+/// Returns the strings in an array, or just the string if the value is a string.
 fn strings(value: &Value<'_>) -> Vec<String> {
     match value {
         Value::StringLit(text) => vec![text.value.to_string()],

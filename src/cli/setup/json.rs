@@ -1,5 +1,5 @@
 //! Adds entries to JSON, with or without comments, and removes them. All other bytes stay the same.
-//! Pure.
+//! Nothing here has side effects.
 
 use std::ops::Range;
 

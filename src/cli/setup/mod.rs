@@ -30,9 +30,9 @@ use crate::visible::{visible_lines, visible_path};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  contexture setup claude --dry-run\n  contexture setup codex\n  \
-    contexture setup gemini --project\n  contexture setup opencode --remove\n\nIt shows what it \
+    contexture setup gemini --project\n  contexture setup opencode --remove\n\nShows what \
     changes, but no other part of the files, since they may hold keys. The other\nparts stay as \
-    they are. Agents start the program by its current path; run this again if that changes."
+    they are. Agents start the program by its current path; run this again if the path changes."
 )]
 pub(super) struct SetUp {
     /// The agent

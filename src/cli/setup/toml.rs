@@ -1,5 +1,5 @@
 //! Adds the entry of the server to Codex's TOML, and removes it. All other bytes stay the same.
-//! Pure.
+//! Nothing here has side effects.
 
 use std::ops::Range;
 
@@ -82,7 +82,7 @@ fn same_values(one: &str, other: &str) -> bool {
     read(one).is_some_and(|one| Some(one) == read(other))
 }
 
-/// Returns the command of the entry, as words.
+/// Returns the command of the entry, as words; `None` if there is no entry or no command.
 pub(super) fn command(text: &str) -> Result<Option<Vec<String>>, String> {
     let mut document = parse(text)?;
     let Some(entry) = entry(&mut document) else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! Formats JSON values, and finds the hooks in them. Pure.
+//! Formats JSON values, and finds the hooks in them. Nothing here has side effects.
 
 use std::ops::Range;
 
