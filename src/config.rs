@@ -44,7 +44,7 @@ pub(crate) struct Config {
     /// Models to talk to. The first is the default.
     pub providers: Vec<Configured>,
     /// File with a secret. Clients must send the secret unless they are known to belong to the same
-    /// user.
+    /// user; agents over HTTP must always send it.
     pub secret_file: Option<PathBuf>,
     /// Each setting with its value and source, to be shown to the user.
     pub explained: Vec<Explained>,
@@ -309,7 +309,7 @@ fn parse_tokenizer(name: &str) -> Result<TokenizerName, String> {
 /// The folders that Contexture uses, according to the XDG Base Directory Specification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Folders {
-    /// Folder of the state, unless the user chooses another.
+    /// Folder that holds the state, unless the user chooses another.
     pub state: PathBuf,
     /// Path of the configuration file, unless the user chooses another.
     pub config_file: PathBuf,

@@ -9,9 +9,9 @@ use super::{ConfigError, DEFAULTS, Explained, FILE};
 use crate::provider::secret::KeySource;
 use crate::provider::settings::{BadSetting, check_url, key_source};
 
-/// Default time that a call waits for a vector, in seconds.
+/// Default maximum time that a call waits for a vector, in seconds.
 const DEFAULT_TIMEOUT: f64 = 2.0;
-/// Range of the time that a call may wait for a vector, in seconds.
+/// Range of the maximum time that a call waits for a vector, in seconds.
 const TIMEOUTS: (f64, f64) = (0.1, 60.0);
 
 /// The settings as they are written in the configuration file.
@@ -26,7 +26,7 @@ pub(crate) struct EmbeddingSettings {
     pub api_key_env: Option<String>,
     /// Command that prints the API key.
     pub api_key_command: Option<String>,
-    /// Time that a call waits for a vector, in seconds.
+    /// Maximum time that a call waits for a vector, in seconds.
     pub timeout: Option<f64>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Embeddings {
     pub model: String,
     /// Source of the API key.
     pub key: KeySource,
-    /// Time that a call waits for a vector.
+    /// Maximum time that a call waits for a vector.
     pub timeout: Duration,
 }
 

@@ -2,14 +2,14 @@
 
 use super::item::{Item, Kind, Origin};
 
-/// A name in `:types`. It matches an item's type or its origin.
+/// A name in the parameter `:types`. It stands for a type or an origin of items, or for both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TypeName {
     kind: Option<Kind>,
     origin: Option<Origin>,
 }
 
-/// The error for a name in `:types` that is neither a type nor an origin.
+/// The error for a name in the parameter `:types` that is neither a type nor an origin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name:?} is not a type or origin; valid names are {}", valid_names().join(", "))]
 pub struct UnknownType {
@@ -37,7 +37,7 @@ impl TypeName {
     }
 }
 
-/// Returns every name that `:types` accepts, types first.
+/// Returns every name that the parameter `:types` accepts, types first.
 pub(crate) fn valid_names() -> Vec<&'static str> {
     let mut names: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
     names.extend(Origin::ALL.iter().map(|origin| origin.name()).filter(|name| *name != "file"));

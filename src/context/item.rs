@@ -99,7 +99,7 @@ names! {
     State {
         /// The item has the current text of its file, or came from no file.
         Fresh => "fresh",
-        /// The text in the file has changed since the item was taken.
+        /// The file has another text now, or may have one.
         Stale => "stale",
         /// The file is gone.
         Missing => "missing",
@@ -149,7 +149,8 @@ impl Kind {
     }
 }
 
-/// The metadata of an item: names and values from the client, kept whole and in order.
+/// The metadata of an item: names and values from the client, in order, and those that the server
+/// adds.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Metadata(pub Vec<(Key, Value)>);
 

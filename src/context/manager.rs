@@ -15,7 +15,8 @@ use super::item::{Item, ItemId};
 pub(crate) const DEFAULT_CAPACITY: usize = 50;
 /// Largest capacity that can be configured.
 pub(crate) const MAX_CAPACITY: usize = 1000;
-/// Distance between the ranks of neighbouring items. It leaves room for an item to move in between.
+/// Distance between the ranks of neighbouring items, which leaves room to move an item between
+/// them.
 const RANK_STEP: i64 = 1 << 20;
 
 /// The reason why an operation was refused. Nothing was changed.
@@ -194,7 +195,7 @@ impl Manager {
     /// Plans to remove the items.
     ///
     /// # Errors
-    /// [`ManagerError::NoSuchItem`] for the first id that is not here.
+    /// [`ManagerError::NoSuchItem`] for the first id that the manager does not have.
     pub fn plan_remove(&self, method: &str, ids: &[ItemId]) -> Result<Change, ManagerError> {
         let mut change = Change::by(method);
         self.each(ids)?.into_iter().for_each(|slot| change.leave(slot));
@@ -289,7 +290,8 @@ impl Manager {
         Ok(change)
     }
 
-    /// Applies a planned change. Its `before` sides must match the manager's current content.
+    /// Applies a planned change. What the change has as `before` must match the manager's current
+    /// content.
     pub fn apply(&mut self, change: &Change) {
         for SlotChange { before, .. } in &change.slots {
             if let Some(slot) = before {

@@ -1,5 +1,5 @@
-//! The items kept for the model, and their rendering. Pure: no files, no clock, no client
-//! protocol.
+//! The items kept for the model, and their rendering. Nothing here has side effects, or depends on
+//! files, the clock or the client protocol.
 
 pub(crate) mod change;
 pub(crate) mod filter;

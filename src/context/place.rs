@@ -11,7 +11,8 @@ use super::manager::MAX_CAPACITY;
 pub(crate) const SHARED: &str = "*shared*";
 /// Beginning of the name of a session's own manager.
 const SESSION: &str = "*session ";
-/// Text between a place and the remote of its project. No absolute path contains it.
+/// Text between a place and the remote of its project. No absolute path in normal form contains
+/// this text.
 const REMOTE: &str = "//";
 /// Text between the name of a buffer and its number.
 const NUMBER: &str = "#";
@@ -148,9 +149,9 @@ pub(crate) fn session_manager(session: u64) -> String {
     format!("{SESSION}{session}*")
 }
 
-/// Returns the capacity of a manager that nobody configured. A place and a session get the largest
-/// capacity, so that a new item there hardly ever evicts an earlier one. All other managers get
-/// `others`.
+/// Returns the capacity of a manager that nobody configured. Managers of places and sessions get
+/// the largest capacity, so that a new item hardly ever evicts an earlier one. All other managers
+/// get `others`.
 pub(crate) fn capacity(manager: &str, others: usize) -> usize {
     let has_room = Place::of(manager).is_some() || manager.starts_with(SESSION);
     if has_room { others.max(MAX_CAPACITY) } else { others }

@@ -33,8 +33,9 @@ pub(crate) struct Merged {
     pub repeat: Repeat,
 }
 
-/// Returns the result of adding a live item with this content and metadata; `None` if it can be
-/// merged with none of `items`. If it repeats several items, the newest of these remains.
+/// Returns the result of adding a live item with this content and metadata; `None` if the new item
+/// can be merged with none of `items`. If the new item repeats several items, the newest of these
+/// remains.
 pub(crate) fn merged<'a>(
     items: impl Iterator<Item = &'a Item>,
     content: &Arc<str>,

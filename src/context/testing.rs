@@ -3,7 +3,7 @@
 use super::item::{Item, ItemId, Kind, Metadata};
 use crate::value::Value;
 
-/// Makes an item without metadata. Its tokens are the estimate, its times are 0.
+/// Makes an item without metadata, with an estimated number of tokens, and with times of 0.
 pub(crate) fn item(id: u64, kind: Kind, content: &str) -> Item {
     Item {
         id: ItemId(id),

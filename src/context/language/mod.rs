@@ -1,7 +1,7 @@
 //! Determines the language of an item, as the info string of a Markdown fence names it.
 //!
-//! This module looks at the item's metadata, file name and content, and never at the file.
-//! The signs of each language are data, in `table.txt`.
+//! This module looks at the item's metadata, file name and content, and never at the file. The
+//! names, file names, interpreters and modes of each language are listed in `table.txt`.
 
 mod content;
 mod table;
@@ -14,13 +14,13 @@ use table::TABLE;
 /// Maximum length of a language name from a client, in bytes.
 const LONGEST_NAME: usize = 40;
 
-/// Returns the fence language of `item`.
+/// Returns the language to name in the fence of `item`.
 ///
-/// The first sign that tells the language decides: `:language` in the metadata (a name, an alias or
-/// an Emacs mode; the harmless characters of an unknown name are kept), the file's name, the
-/// content's mode line or shebang, and finally the type: `lisp` for code, errors and REPL history,
-/// otherwise `text`. The result consists of ASCII letters, digits and `_+#.-`, and has at least one
-/// character.
+/// The first of these that tells the language decides: `:language` in the metadata (a name, an
+/// alias or an Emacs mode; the harmless characters of an unknown name are kept), the file's name,
+/// the content's mode line or shebang, and finally the type: `lisp` for code, errors and REPL
+/// history, otherwise `text`. The result consists of ASCII letters, digits and `_+#.-`, and has at
+/// least one character.
 pub(crate) fn of_item(item: &Item) -> Cow<'static, str> {
     if let Some(language) = item.metadata.text("language").and_then(of_name) {
         return language;
@@ -66,7 +66,7 @@ fn of_name(name: &str) -> Option<Cow<'static, str>> {
     (!meaningless).then_some(Cow::Owned(kept))
 }
 
-/// Returns the language to assume if no sign tells the language.
+/// Returns the language to assume if nothing else tells the language.
 fn by_kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Code | Kind::Error | Kind::ReplHistory => "lisp",

@@ -102,7 +102,7 @@ impl Knife<'_> {
         }
     }
 
-    /// Returns the offset in bytes beyond which cuts of this unit are useless.
+    /// Returns the offset, in bytes, of the end of the text that this unit can cut.
     fn end(&self, unit: Unit) -> usize {
         let content = &self.item.content;
         match unit {

@@ -7,8 +7,8 @@ use crate::context::item::ItemId;
 use crate::context::repeat::covered;
 use crate::tokens::Counter;
 
-/// Renders items as [`fit`] does, but leaves out parts of a file if the whole file is rendered too.
-/// If the file does not fit as a whole, its parts are not left out.
+/// Renders items as [`fit`] does, but leaves out parts of a file if the whole file is in the text
+/// too. Keeps the parts if the file does not fit as a whole.
 ///
 /// # Errors
 /// Those of [`fit`].

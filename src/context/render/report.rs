@@ -1,4 +1,4 @@
-//! The report on each item of a text that was rendered within a budget. Data only.
+//! The report on each item of a text that was rendered within a budget.
 
 use crate::context::item::ItemId;
 
