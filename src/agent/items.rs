@@ -57,7 +57,7 @@ pub(crate) struct ItemShown<'a> {
 }
 
 impl<'a> ItemShown<'a> {
-    /// Creates the shown form of an item, without its content if `brief`.
+    /// Creates the form of an item for clients and models, without the content if `brief` is true.
     pub(crate) fn new(view: &'a View, state: State, brief: bool) -> Self {
         let Item { id, kind, content, metadata, timestamp, tokens, counted_by, live, .. } =
             &*view.item;

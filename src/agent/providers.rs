@@ -174,7 +174,7 @@ fn no_such(name: &str, known: &[Configured]) -> AgentError {
 }
 
 impl Configured {
-    /// Opens a provider with its settings.
+    /// Opens the provider that the settings describe.
     ///
     /// # Errors
     /// [`BadSetting`] if the provider's script cannot be used.

@@ -36,7 +36,7 @@ pub(crate) struct Reread {
     pub item: Arc<Item>,
     /// Outcome for the item.
     pub outcome: Outcome,
-    /// Reason why the file's state is uncertain, if it is.
+    /// Reason why the item is stale, if that is the outcome.
     pub reason: Option<&'static str>,
     /// The way in which the lines of a live item were found again, if its file had changed.
     pub found: Option<Found>,

@@ -14,8 +14,8 @@ use crate::provider::chat::Usage;
 /// requests are refused, and one more request asks for an answer without calls.
 pub(crate) const MAX_ROUNDS: u64 = 8;
 
-/// Data that providers expect back together with their earlier answers, such as signatures of
-/// reasoning, by the number of the answer's message.
+/// Data that a provider expects back together with an earlier answer, such as signatures of
+/// reasoning, by the number of that answer's message.
 pub(super) type Opaque = HashMap<u64, serde_json::Value>;
 
 /// A turn in progress.

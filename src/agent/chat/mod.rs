@@ -1,9 +1,9 @@
 //! A turn with a model, from the user's words to the answer in the log.
 //!
-//! The engine processes the turn, a note-taker writes notes if the settings ask for them, a window
-//! is built, and the answer is streamed. Tool calls in the answer are carried out, and the model is
-//! asked again. If anything fails after the user's message is in the log, the message stays there,
-//! together with any part of the answer that was received.
+//! The engine processes the turn, a note-taker writes notes if the request or the settings ask for
+//! them, a window is built, and the answer is streamed. Tool calls in the answer are carried out,
+//! and the model is asked again. If anything fails after the user's message is in the log, the
+//! message stays there, together with any part of the answer that was received.
 
 mod begun;
 mod calls;
@@ -36,7 +36,7 @@ pub(crate) struct ChatRequest {
     pub session: Option<String>,
     /// The user's message.
     pub message: NewMessage,
-    /// Coherence of the last answer from 0 to 1, if it was rated.
+    /// Coherence of the last answer, from 0 to 1, if the answer was rated.
     pub coherence: Option<f64>,
     /// Phase of the work.
     pub phase: Option<Phase>,
@@ -52,11 +52,11 @@ pub(crate) struct ChatRequest {
     pub temperature: Option<f64>,
     /// Maximum number of tokens in a window of the turn; by default, the session's setting.
     pub max_tokens: Option<u64>,
-    /// Summarizer that describes older turns when the turn summarizes them.
+    /// Summarizer to use if older turns are summarized in this turn.
     pub summarizer: Arc<dyn Summarizer + Send + Sync>,
     /// True to take notes for this turn, false to take none. By default, notes are taken if
-    /// `template` is given or the session's settings ask for notes. A directive in the message
-    /// takes precedence.
+    /// `template` is given or the session's settings ask for notes. A directive in the message to
+    /// take notes takes precedence.
     pub manage: Option<bool>,
     /// Name of the template for the notes; by default, the session's.
     pub template: Option<String>,

@@ -30,7 +30,7 @@ pub struct Reply {
     pub question: u64,
     /// Text of the answer.
     pub text: String,
-    /// Reason why the answer ended.
+    /// Reason why the answer ended; `None` if it is not known.
     pub stop: Option<Stop>,
     /// Tokens of all requests and answers of the turn, as the provider counted them.
     pub usage: Usage,
@@ -42,7 +42,7 @@ pub struct Reply {
     pub model: String,
     /// Tokens of the last window.
     pub window_tokens: u64,
-    /// Items that the model does not see completely.
+    /// Items of the last window that the model did not see, or saw only in part.
     pub left_out: Vec<ItemVerdict>,
     /// Outcome of note-taking, if notes were asked for.
     pub managed: Option<TurnNotes>,
@@ -53,7 +53,7 @@ pub struct Reply {
     pub is_out_of_rounds: bool,
     /// Tools that the model called.
     pub calls: Vec<CalledTool>,
-    /// Outcome of processing the turn.
+    /// Outcome of processing the turn before the model was asked.
     pub turn: TurnDone,
     /// Outcome of asking a model to describe the messages that the turn's summary replaces, if a
     /// model was asked.
@@ -170,6 +170,6 @@ impl Chat {
     async fn template(&self, name: String) -> Result<Result<Template, FindError>, AgentError> {
         let folders = self.job.services.template_folders(self.row.project.clone())?;
         let found = tokio::task::spawn_blocking(move || folders.find(&name)).await;
-        found.map_err(|_| AgentError::Defect("a template"))
+        found.map_err(|_| AgentError::Defect("reading a template"))
     }
 }

@@ -307,7 +307,7 @@ impl Chat {
         begun.asked = Some(AskedWindow { line, counted, spent });
     }
 
-    /// Adds the tokens that note-taking used to the turn's usage, unless the notes existed before.
+    /// Adds to the turn's usage the tokens that note-taking used, unless the notes existed before.
     fn report_notes(&self, begun: &mut Begun, managed: &TurnNotes) {
         let view = &managed.view;
         let (provider, model) = (view.provider.as_deref(), view.model.as_deref());

@@ -238,7 +238,7 @@ impl<'a> NotesRun<'a> {
         }
     }
 
-    /// Finds earlier notes from the same prompt.
+    /// Finds earlier notes from the same prompt, if there are any.
     async fn made_before(&mut self) -> Result<Option<String>, Stopped> {
         self.step = NotesStep::PriorSummary;
         let view = self.view.clone();
