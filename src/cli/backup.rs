@@ -1,4 +1,5 @@
-//! `contexture backup` and `contexture restore`: write the state to one file and read it back.
+//! `contexture backup` and `contexture restore`: write the state to one file, and restore the state
+//! from such a file.
 
 use std::path::{Path, PathBuf};
 

@@ -100,7 +100,9 @@ fn counter(setup: &Setup) -> Finding {
 fn embeddings(settings: &Embeddings) -> Finding {
     let Embeddings { url, model, key, .. } = settings;
     match key.check() {
-        Ok(()) => good(format!("memories are embedded by {model} at {url}")),
+        Ok(()) => {
+            good(format!("vectors of memories and messages are computed by {model} at {url}"))
+        }
         Err(wrong) => bad(format!("[embeddings]: {wrong}")),
     }
 }

@@ -1,6 +1,6 @@
 //! `contexture hook`: answers an agent's hook event with a push, and has the transcript of the
-//! session imported. A push is the text that tells the agent what has changed since the last push
-//! to the session. Whatever fails, the agent continues as if there were no hook.
+//! session imported. A push is the text that tells the agent what has changed in its context since
+//! the last push to the session. Whatever fails, the agent continues as if there were no hook.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

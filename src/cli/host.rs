@@ -107,8 +107,8 @@ impl Setup {
     }
 }
 
-/// Opens the list of trusted projects. Keeps a list that cannot be read aside, and begins an empty
-/// one.
+/// Opens the list of trusted projects. If the list cannot be read, moves its file aside and begins
+/// an empty list.
 fn trust(owned: Option<&Owned>, notices: &mut Vec<String>) -> Trust {
     let Some(owned) = owned else { return Trust::default() };
     Trust::open(owned.file(TRUST_FILE)).unwrap_or_else(|error| {

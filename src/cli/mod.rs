@@ -84,7 +84,7 @@ enum Command {
     Mcp(mcp::Mcp),
     /// Answer an agent's hook event with what changed in its context since the last push
     Hook(hook::Hook),
-    /// Enter the server and the hooks into the configuration of an agent
+    /// Add Contexture's server and hooks to the configuration of an agent
     Setup(setup::SetUp),
     /// Run an agent that speaks the Agent Client Protocol, and tell it with each prompt what
     /// changed in its context

@@ -1,5 +1,5 @@
 //! Receipts: records of the last push that each session of an agent received. A push is the text
-//! that tells the agent what has changed.
+//! that tells the agent what has changed in its context.
 
 use std::fs::{File, TryLockError};
 use std::path::PathBuf;

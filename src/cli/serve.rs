@@ -35,7 +35,7 @@ pub(super) struct Serve {
     #[arg(long, value_name = "ADDR")]
     tcp: Option<String>,
     /// Serve agents that speak the Model Context Protocol over HTTP, on this port of 127.0.0.1;
-    /// port 0 picks a free port. Prints the address
+    /// port 0 picks a free port. Prints the address unless --stdio is given
     #[arg(long, value_name = "PORT")]
     http: Option<u16>,
     /// Serve the Emacs that started this program with `M-x sly` or `M-x slime`, over TCP

@@ -160,7 +160,7 @@ impl Outcome {
     }
 }
 
-/// Returns the offset of a part in its line.
+/// Returns the offset at which `part`, a part of the line, begins.
 fn place(line: &[u8], part: &str) -> usize {
     part.as_ptr().addr() - line.as_ptr().addr()
 }

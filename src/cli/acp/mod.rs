@@ -58,7 +58,7 @@ pub(super) struct Acp {
     /// Do not record the sessions
     #[arg(long)]
     no_record: bool,
-    /// The agent, and its arguments
+    /// Program of the agent, and its arguments
     #[arg(last = true, required = true, value_name = "AGENT")]
     agent: Vec<OsString>,
 }

@@ -17,7 +17,7 @@ const NEW_MODE: u32 = 0o600;
 
 /// A configuration file as it was read.
 pub(super) struct Found {
-    /// Path without links.
+    /// Path with all links resolved.
     path: PathBuf,
     /// `None` if there is no such file.
     pub(super) text: Option<String>,

@@ -26,7 +26,7 @@ use super::{Common, say};
 use crate::files::{project_root, true_name};
 use crate::visible::{visible_lines, visible_path};
 
-/// Set an agent up: enter the server and the hooks into its configuration.
+/// Set an agent up: add Contexture's server and hooks to its configuration.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  contexture setup claude --dry-run\n  contexture setup codex\n  \
