@@ -7,7 +7,7 @@
 
 use super::manager::MAX_CAPACITY;
 
-/// Name of the manager that belongs to no place.
+/// Name of the manager whose items apply everywhere.
 pub(crate) const SHARED: &str = "*shared*";
 /// Beginning of the name of a session's own manager.
 const SESSION: &str = "*session ";

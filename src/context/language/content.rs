@@ -3,7 +3,8 @@
 use super::of_mode;
 use super::table::TABLE;
 
-/// Number of bytes examined at each end. Editors also ignore mode lines that are farther away.
+/// Number of bytes to examine at each end of the text. Editors also ignore mode lines that are
+/// farther away.
 const WINDOW: usize = 1024;
 
 /// Number of lines from each end where Vim looks for a mode line (its option `modelines`).
@@ -36,7 +37,8 @@ fn emacs_mode(line: &str) -> Option<&'static str> {
         .and_then(of_mode)
 }
 
-/// Parses `vim: set ft=lisp:`, also with `vi:` and `ex:`, `filetype=` and `syntax=`.
+/// Parses `vim: set ft=lisp:` and its variants with `vi:`, `ex:`, `filetype=`, `syn=` and
+/// `syntax=`.
 fn vim_filetype(line: &str) -> Option<&'static str> {
     let at = ["vim:", "vi:", "ex:"].iter().find_map(|marker| {
         let at = line.find(marker)?;
