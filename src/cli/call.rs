@@ -132,7 +132,7 @@ impl Call {
         let socket = owner(folder).and_then(|owner| owner.socket);
         let socket = socket.with_context(|| {
             format!(
-                "the server that owns {} does not listen on a socket; stop it and try again",
+                "the server that owns {} does not listen on a socket; stop that server and try again",
                 visible_path(folder)
             )
         })?;

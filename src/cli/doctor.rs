@@ -163,8 +163,8 @@ fn trusted(folder: &Path) -> Vec<Finding> {
                  to forget the old one"
             ),
             Standing::Gone => format!(
-                "{project}{remote} was trusted but is gone; run contexture trust --revoke {project:?} \
-                 to forget it"
+                "{project}{remote} was trusted, but the folder is gone; run contexture trust --revoke \
+                 {project:?} to forget it"
             ),
         })
     };
@@ -259,7 +259,7 @@ fn database(folder: &Path) -> Vec<Finding> {
                           the damaged files are kept";
             let told = found
                 .into_iter()
-                .map(|finding| bad(format!("the repair will report: {}", finding.text)));
+                .map(|finding| bad(format!("a repair would report: {}", finding.text)));
             told.chain([bad(format!("{DATABASE} needs repair: {advice}"))]).collect()
         }
         Err(error) => vec![bad(error.to_string())],

@@ -158,7 +158,7 @@ impl Hook {
         let answer = json!({ "hookSpecificOutput": {
             "hookEventName": self.event, "additionalContext": push.text,
         } });
-        write_out(&format!("{answer}\n")).context("the agent does not read the answer")
+        write_out(&format!("{answer}\n")).context("the agent did not read the answer")
     }
 }
 

@@ -69,6 +69,7 @@ fn token(setup: &Setup) -> anyhow::Result<SecretHash> {
     if setup.config.secret_file.is_none() && !path.exists() {
         make_secret(&path).with_context(|| format!("cannot write {}", visible_path(&path)))?;
     }
-    read_secret(Some(&path), &[])?
-        .with_context(|| format!("{} contains no token", visible_path(&path)))
+    read_secret(Some(&path), &[])?.with_context(|| {
+        format!("{} contains no token; write one into the file", visible_path(&path))
+    })
 }

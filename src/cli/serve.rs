@@ -129,8 +129,9 @@ impl Serve {
     async fn doors(&self) -> anyhow::Result<Doors> {
         let mut doors = Doors::default();
         if let Some(address) = &self.tcp {
-            let advice =
-                || format!("cannot listen on {address:?}; write the address like 127.0.0.1:4005");
+            let advice = || {
+                format!("cannot listen on {address:?}; give a free address such as 127.0.0.1:4005")
+            };
             let listener = TcpListener::bind(address).await.with_context(advice)?;
             if address.ends_with(":0") {
                 doors.unsaid = Some(listener.local_addr()?.port());

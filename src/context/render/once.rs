@@ -49,7 +49,7 @@ fn reported(pieces: &[Piece<'_>], by: &[Option<ItemId>], fitted: Fitted) -> Fitt
             id: piece.item.id,
             tokens: 0,
             fate: ItemFate::Dropped,
-            reason: format!("covered by {by}"),
+            reason: format!("covered by {by}, which has the whole file"),
         }),
     };
     let report = pieces.iter().zip(by).filter_map(verdict).collect();
