@@ -75,7 +75,7 @@ impl From<Grounded> for GroundedShown {
 pub(crate) struct MemoryShown {
     /// Id of the memory, `mem-N`.
     id: MemoryId,
-    /// The text.
+    /// Text of the memory.
     content: String,
     /// Kind of the memory, such as `:note` or `:summary`.
     kind: Keyword<String>,

@@ -32,7 +32,8 @@ names! {
 
 /// The result of comparing an item with its file.
 pub(crate) struct Reread {
-    /// The updated item; if it cannot be updated, the old one, marked as stale if it is live.
+    /// The updated item, or the old item if there is no certain new text. A live item that is kept
+    /// for this reason is marked as stale.
     pub item: Arc<Item>,
     /// Outcome for the item.
     pub outcome: Outcome,

@@ -1,5 +1,5 @@
-//! Splits a stream of bytes into lines without losing a byte. Returns the parts of a line that is
-//! too long to be read as a message as they arrive.
+//! Splits a stream of bytes into lines without losing a byte. If a line is too long to be read as a
+//! message, returns its parts as they arrive.
 
 use std::io::{self, Read};
 

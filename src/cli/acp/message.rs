@@ -160,7 +160,7 @@ impl Outcome {
     }
 }
 
-/// Returns the offset at which `part`, a part of the line, begins.
+/// Returns the offset in `line` at which its part `part` begins.
 fn place(line: &[u8], part: &str) -> usize {
     part.as_ptr().addr() - line.as_ptr().addr()
 }

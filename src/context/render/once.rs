@@ -49,6 +49,7 @@ fn reported(pieces: &[Piece<'_>], by: &[Option<ItemId>], fitted: Fitted) -> Fitt
             id: piece.item.id,
             tokens: 0,
             fate: ItemFate::Dropped,
+            // Emacs tells covered items by the first word.
             reason: format!("covered by {by}, which has the whole file"),
         }),
     };
