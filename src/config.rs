@@ -95,7 +95,7 @@ pub(crate) struct Settings {
     /// Models to talk to; only in the file.
     #[arg(skip)]
     pub providers: Option<Vec<ProviderSettings>>,
-    /// File with the secret that remote clients send first
+    /// File with the secret for clients over TCP and agents over HTTP
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
 }

@@ -1,5 +1,5 @@
 //! Chooses the part of a conversation to show to a note-taker: as many of the last runs as the
-//! note-taker's model accepts. A run is all the messages of one turn of the user.
+//! note-taker's model accepts. A run consists of all messages of one turn.
 //!
 //! Nothing here has side effects, but formatting a long conversation and counting its tokens is
 //! slow.
