@@ -5,8 +5,8 @@ use super::section::Section;
 
 /// Default size of a model's context window, in tokens.
 pub(crate) const WINDOW: u64 = 200_000;
-/// Default maximum number of tokens that are used of a context window. With more tokens, quality
-/// drops and costs rise.
+/// Default maximum number of tokens to use, even if the context window has more: with more tokens,
+/// quality drops and costs rise.
 pub(crate) const PRACTICAL_LIMIT: u64 = 100_000;
 /// Default number of tokens left for the response.
 pub(crate) const RESERVED: u64 = 4_000;
@@ -73,7 +73,7 @@ impl Budget {
         self.window
     }
 
-    /// Returns the maximum number of tokens that are used of the model's window.
+    /// Returns the maximum number of tokens to use, even if the model takes more.
     pub(crate) fn practical(&self) -> u64 {
         self.practical
     }

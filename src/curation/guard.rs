@@ -4,7 +4,7 @@
 use super::strategy::{Fate, Projection, Shown, Verdict};
 use super::unit::History;
 
-/// Reason for leaving out a unit that the strategy showed in part.
+/// Reason for leaving out a unit that the strategy showed in part or more than once.
 const SHOWN_IN_PART: &str = "the strategy showed only part of it";
 /// Reason for leaving out a unit that the strategy showed although it does not fit.
 const TOO_MUCH: &str = "the strategy chose more than fits";

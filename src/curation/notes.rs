@@ -118,11 +118,11 @@ pub(crate) enum Plan {
 /// The input of the note-taker, and the messages that follow its notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NotesInput {
-    /// Latest runs as text, oldest first.
+    /// Latest runs before the current one, as texts, oldest first.
     pub recent_runs: Vec<String>,
     /// Current message of the user.
     pub latest_input: String,
-    /// Notes of the previous turn.
+    /// Text of the earlier notes, if there are any.
     pub prior_summary: Option<String>,
     /// Numbers of the messages that follow the notes.
     pub passthrough: Vec<u64>,

@@ -22,13 +22,13 @@ pub struct Pruned {
     pub kept: Vec<u64>,
     /// Numbers of the messages that were removed.
     pub removed: Vec<u64>,
-    /// Counts before and after.
+    /// Costs and counts before and after.
     pub stats: PruneStats,
     /// Outcome of each unit of the history, with its reason and score.
     pub verdicts: Vec<Verdict>,
 }
 
-/// Counts before and after pruning.
+/// The cost of a history before and after pruning, and the numbers of removed and kept messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PruneStats {
     /// Cost of the history before, in tokens.

@@ -12,8 +12,8 @@ use string_interner::{StringInterner, Symbol};
 use crate::retrieval::specifics;
 use crate::session::message::{Message, ToolCall};
 
-/// Number of different specifics above which everything is forgotten that was read. They then take
-/// a few megabytes.
+/// Number of different specifics above which everything that was read is forgotten. So many
+/// specifics take a few megabytes.
 const MOST_NAMES: usize = 1 << 17;
 
 /// The place of a line in its message.
@@ -44,7 +44,7 @@ struct Line {
     /// Index of the call whose arguments have the line; `None` for a line of the content.
     call: Option<u32>,
     bytes: Range<u32>,
-    /// Its specifics, as a range of [`Reading::mentions`].
+    /// Specifics of the line, as a range of [`Reading::mentions`].
     mentions: Range<u32>,
     numeric: Option<Numeric>,
 }
@@ -60,13 +60,13 @@ pub(crate) struct Numeric {
 
 /// A line that may be quoted.
 pub(crate) struct Quotable<'h, 'r> {
-    /// Its place in the message.
+    /// Place of the line in the message.
     pub(crate) place: Place,
-    /// The line, without its end.
+    /// The line, without the line break.
     pub(crate) text: &'h str,
-    /// Interned ids of its specifics, in the order of the text.
+    /// Interned ids of the line's specifics, in the order of the text.
     pub(crate) mentions: &'r [u32],
-    /// Its hashes, if its only specifics are numbers.
+    /// Hashes of the line, if its only specifics are numbers.
     pub(crate) numeric: Option<Numeric>,
 }
 
@@ -83,7 +83,7 @@ impl Numeric {
 }
 
 impl Reading {
-    /// Iterates over the lines that may be quoted. `message` is the one that was read.
+    /// Iterates over the lines that may be quoted. `message` must be the message that was read.
     pub(crate) fn lines<'h, 'r>(
         &'r self,
         message: &'h Message,
@@ -114,8 +114,9 @@ pub(crate) struct Readings {
 }
 
 impl Readings {
-    /// Returns what a message says, and how many specifics there are now: their ids are less.
-    /// Reads the message if that was not done before, or if it was longer or shorter then.
+    /// Returns what was read of a message, and the number of specifics known now; all their ids are
+    /// below this number. Reads the message if it has not been read yet, or if its length has
+    /// changed since.
     pub(crate) fn of(&mut self, message: &Message) -> (&Reading, usize) {
         let reading = match self.of_messages.entry(message.number) {
             Entry::Occupied(known) if known.get().length == length(message) => known.into_mut(),
@@ -129,7 +130,8 @@ impl Readings {
         self.names.get(specific).map(Symbol::to_usize)
     }
 
-    /// Forgets the messages before the one with this number, or everything if it became too much.
+    /// Forgets the messages before the one with this number, or all messages if there are more than
+    /// [`MOST_NAMES`] specifics.
     pub(crate) fn forget_before(&mut self, number: u64) {
         if self.names.len() > MOST_NAMES {
             *self = Self::default();
@@ -190,8 +192,8 @@ pub(crate) fn length(message: &Message) -> usize {
     message.content.len() + arguments
 }
 
-/// Returns the lines of the texts in JSON arguments, in which line breaks are escaped. Each comes
-/// with whether it is new: a line of the text that an edit replaces is not.
+/// Returns the lines of the texts in JSON arguments, in which line breaks are escaped. The flag of
+/// a line is false if the line belongs to a text that an edit replaces.
 fn argument_lines(arguments: &str) -> impl Iterator<Item = (&str, bool)> {
     let replaced = replaced(arguments);
     arguments.lines().flat_map(|line| line.split("\\n")).map(move |line| {
@@ -201,7 +203,7 @@ fn argument_lines(arguments: &str) -> impl Iterator<Item = (&str, bool)> {
     })
 }
 
-/// Returns where the texts are that an edit replaces.
+/// Returns the places of the texts that an edit replaces.
 fn replaced(arguments: &str) -> Vec<Range<usize>> {
     const KEYS: &[&str] =
         &["\"old_string\"", "\"old_str\"", "\"oldString\"", "\"old_text\"", "\"oldText\""];

@@ -135,7 +135,8 @@ pub(super) struct Print {
 }
 
 impl What {
-    /// Returns a readable name: `msg-3`, `msg-3…msg-5`, or the name of the unit of work or section.
+    /// Returns a readable name: `msg-3`, `msg-3…msg-5`, `note`, or the name of the unit of work or
+    /// of the section.
     pub fn label(&self, section: Section) -> String {
         match self {
             Self::Text => section.name().to_owned(),

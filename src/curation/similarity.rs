@@ -22,7 +22,7 @@ pub(super) struct Near {
 }
 
 impl Similarity {
-    /// Compares a question's vector with those of all messages of a history. Ignores messages
+    /// Compares a question's vector with the vectors of all messages of a history. Ignores messages
     /// without a vector of the same length.
     pub fn of<'v>(question: &[f32], vectors: impl Iterator<Item = Option<&'v [f32]>>) -> Self {
         let square = dot(question, question);

@@ -24,8 +24,8 @@ pub struct Words {
 }
 
 impl Words {
-    /// Returns the ledger of these messages. Makes it unless it is the one that was last made:
-    /// between two folds, the same messages are left out of each window.
+    /// Returns the ledger of these messages. Makes the ledger unless the last one was made from the
+    /// same messages: between two folds, the same messages are left out of each window.
     pub(crate) fn ledger_of(&self, messages: &[&Message]) -> Ledger {
         let made_of: Vec<(u64, usize)> =
             messages.iter().map(|message| (message.number, length(message))).collect();
@@ -88,9 +88,11 @@ pub enum Kept {
     System,
     /// The unit contains a pinned message.
     Pinned,
-    /// The unit is the user's first message that is no [notice](Message::is_notice).
+    /// The unit is the user's first message. [Notices](Message::is_notice) count only if there are
+    /// no other messages of the user.
     FirstUser,
-    /// The unit is the user's last message that is no notice.
+    /// The unit is the user's last message. Notices count only if there are no other messages of
+    /// the user.
     LastUser,
     /// The unit contains a call that has no result yet.
     InFlight,

@@ -9,15 +9,15 @@ const REMARK: u64 = 16;
 
 impl Ledger {
     /// Reduces the ledger to at most `tokens` tokens of rendered text. The least valuable entries
-    /// are dropped first, and among equally valuable entries, those with the oldest mention. From
-    /// least to most valuable:
+    /// are dropped first, and among equally valuable entries, those whose last mention is oldest.
+    /// From least to most valuable:
     ///
     /// 1. paths and numbers that were seen once, and only in outputs,
     /// 2. paths and numbers that were seen more than once, but only in outputs; and errors,
     /// 3. paths, commands and numbers that the model mentioned once in passing; commands that were
     ///    seen once, and only in outputs; and remarks of the user,
-    /// 4. other paths, commands and numbers; tasks that were only seen in code; the user's
-    ///    requests; and decisions that the model mentioned once,
+    /// 4. other paths, commands and numbers; tasks that were only seen in outputs or code; the
+    ///    user's requests; and decisions that the model mentioned once,
     /// 5. other decisions, and tasks,
     /// 6. constraints.
     ///

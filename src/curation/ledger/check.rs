@@ -59,8 +59,8 @@ impl Ledger {
     /// Returns the sentences of a model's text that the conversation confirms. Leaves out each
     /// sentence that has a path, a command, a name of code or a number that nobody said, a value
     /// that no longer holds, a rule that nobody laid down, mostly words that nobody used, or no
-    /// meaningful words. Also leaves out repetitions, and lines that look like headings, fences or
-    /// other marks.
+    /// meaningful words. Also leaves out repetitions, sentences with hidden characters, and lines
+    /// that look like headings, fences or other marks.
     pub(crate) fn confirmed(&self, text: &str, told: &Told) -> String {
         let text = &text[..text.floor_char_boundary(READ)];
         let mut kept: Vec<&str> = Vec::new();

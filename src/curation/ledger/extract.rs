@@ -16,8 +16,9 @@ use super::{Kind, Voice, command, number, path};
 use crate::retrieval::words::ends;
 use crate::session::message::{Message, Role, ToolCall};
 
-/// Maximum number of paths taken from one tool output. The same maximum holds for numbers and for
-/// errors. A listing of a thousand files says little about each file.
+/// Maximum number of paths taken from one tool output: a listing of a thousand files says little
+/// about each file. The same maximum holds for the numbers and for the errors of an output, and for
+/// the commands or paths in an argument of a tool call.
 const OF_AN_OUTPUT: usize = 20;
 /// Maximum length of a line, in bytes. Longer lines are data, not text.
 const LONGEST_LINE: usize = 2000;

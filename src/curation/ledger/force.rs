@@ -111,7 +111,7 @@ fn is_tagged(text: &str) -> bool {
     })
 }
 
-/// Returns whether most of the text is words, unlike a log, a table or code.
+/// Returns whether at least half of the text is plain words, unlike in a log, a table or code.
 fn is_prose(text: &str) -> bool {
     let mut all = 0;
     let mut plain = 0;

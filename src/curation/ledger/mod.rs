@@ -34,7 +34,7 @@ use crate::session::message::Message;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Ledger {
-    /// Entries that hold now, without superseded ones.
+    /// Entries, without those that were superseded or withdrawn.
     pub entries: Vec<Entry>,
     /// Withdrawals by later words, newest last. The withdrawals also apply to the entries of an
     /// older ledger that is merged with this one.
@@ -51,13 +51,13 @@ pub struct Ledger {
 pub struct Entry {
     /// Kind of the entry.
     pub kind: Kind,
-    /// Words of the entry. For a number: `SUBJECT: VALUE`.
+    /// Words of the entry; for a number whose subject is known, `SUBJECT: AMOUNT`.
     pub text: String,
     /// Number of the message with its last mention.
     pub origin: u64,
     /// Number of times that the entry was found.
     pub times: u32,
-    /// Author of the words.
+    /// Source of the words.
     pub voice: Voice,
     /// Quantities in the text that a later message can supersede.
     #[serde(default)]
@@ -124,7 +124,7 @@ names! {
         Person => "person",
         /// Words of the model or its tool calls.
         Model => "model",
-        /// The output of a tool, or quoted code.
+        /// The output of a tool, a notice that the agent itself wrote, or quoted code.
         Output => "output",
     }
 }
@@ -171,7 +171,7 @@ impl Ledger {
         book.close()
     }
 
-    /// Removes the entries of some kinds. They do not count as left out.
+    /// Removes the entries of some kinds. The removed entries do not count as left out.
     #[must_use]
     pub fn without(mut self, kinds: &[Kind]) -> Self {
         self.entries.retain(|entry| !kinds.contains(&entry.kind));

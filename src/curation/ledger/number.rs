@@ -353,7 +353,7 @@ fn stops(word: &Word<'_>) -> bool {
     word.lower.is_empty() || word.is_number() || word.is(&[Classes::STOP]) || link
 }
 
-/// Makes a name from words, without articles and without loose words at its ends.
+/// Makes a name from words, without articles, and without linking or qualifying words at its ends.
 fn name(phrase: &[&Word<'_>]) -> Option<String> {
     let loose = |word: &&&Word<'_>| {
         word.is(&[Classes::JOINT, Classes::QUALIFIER, Classes::WEAK_LINK, Classes::TOPIC])

@@ -32,8 +32,8 @@ pub(super) fn is_done(task: &str, done: &BTreeSet<String>) -> bool {
     !words.is_empty() && shared as f64 >= DONE_SHARE * words.len() as f64
 }
 
-/// Returns whether an entry is the withdrawn choice: a decision with all of the words, or exactly
-/// this command.
+/// Returns whether an entry is the withdrawn choice: a decision with all of the stems in `named`,
+/// or a command that equals `words`.
 pub(super) fn is_choice_of(entry: &Entry, words: &str, named: &BTreeSet<String>) -> bool {
     match entry.kind {
         Kind::Decision => key(&entry.text).is_superset(named),
@@ -43,7 +43,7 @@ pub(super) fn is_choice_of(entry: &Entry, words: &str, named: &BTreeSet<String>)
 }
 
 /// Returns whether an entry is a person's statement about the named thing. At least two of the
-/// statement's meaningful words, and 60 % of them, must be in `named`.
+/// statement's meaningful words, and 60 % of these words, must be in `named`.
 pub(super) fn is_rule_about(entry: &Entry, named: &BTreeSet<String>) -> bool {
     let statement = matches!(entry.kind, Kind::Constraint | Kind::Decision | Kind::Request);
     if !statement || entry.voice != Voice::Person {

@@ -28,9 +28,9 @@ pub(super) enum Related {
 /// A match of two subjects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Match {
-    /// The older name is a part of the newer one, which may mean another thing.
+    /// The newer name has all words of the older one and more, so it may mean another thing.
     Longer,
-    /// One name is a part of the other.
+    /// The names agree in part in any other way.
     Part,
     /// The names are equal.
     Equal,
@@ -75,9 +75,9 @@ impl Subject {
     }
 }
 
-/// Returns how each older subject is related to a newer one. If an older subject has the newer
-/// one's name, no other subject is related. Otherwise, a part of a name is enough if only one
-/// subject's name has that part.
+/// Returns how each older subject is related to a newer one. If some older subjects have the newer
+/// one's name, only these are related. Otherwise, a shared part of a name is enough if only one
+/// name has that part; if several have it, the relation is doubtful.
 pub(super) fn relations(older: &[&Subject], newer: &Subject) -> Vec<Related> {
     let matches: Vec<_> = older.iter().map(|subject| subject.matching(newer)).collect();
     let best = matches.iter().flatten().map(|(found, _)| *found).max();

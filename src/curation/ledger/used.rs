@@ -25,9 +25,9 @@ const OF_WORDS: f64 = 3.0;
 const OF_FIGURE: f64 = 1.2;
 /// Number of messages after which a mention weighs e times less.
 const AGE: f64 = 60.0;
-/// Minimum weight of an old mention.
+/// Weight that a mention keeps however old it is, relative to a new one.
 const OLD: f64 = 0.02;
-/// Maximum weight of the mentions in one message.
+/// Maximum weight of the mentions of a thing in one message; for a command, of all its mentions.
 const MOST: f64 = 6.0;
 /// Exponent for the length of a thing. The weight is divided by the length to this power, so that
 /// short things come first.
@@ -45,7 +45,7 @@ const MOST_SHOWN: usize = 2000;
 /// Maximum length of an address, in bytes.
 const LONGEST_ADDRESS: usize = 200;
 
-/// Figures with the word before them and the unit after them.
+/// Pattern of a figure, with the word before it and the unit after it.
 static FIGURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let units = "%|(?:ms|s|min|h|kB|KB|KiB|MB|MiB|GB|GiB|px)\\b";
     let word = "(?:(?<word>[A-Za-z_][\\w-]{1,14})[ \\t\":=#]{1,3})?";

@@ -46,7 +46,7 @@ pub enum Shown {
     Shortened {
         /// Index of the message in the history.
         index: usize,
-        /// Text that replaces its content.
+        /// Text that replaces the message's content.
         content: String,
         /// Cost of the shortened message, in tokens.
         tokens: u64,

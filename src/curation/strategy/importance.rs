@@ -1,5 +1,5 @@
 //! Importance: scores each message from 0 to 100 by age, role, topics and length, and keeps the
-//! highest scores.
+//! messages with the highest scores.
 
 use super::rank::best_first;
 use super::selection::Selection;

@@ -5,9 +5,9 @@
 //! end of their large results stay; if that is not enough, a line replaces each result and names
 //! the message with the original.
 //!
-//! More is given up than necessary. The freed room is then filled with those lines of the given-up
-//! messages that the work at hand refers to, and with whole units if room is left. A note contains
-//! the ledger of the dropped messages (the list of their facts), and then quotes these lines.
+//! The strategy gives up more than necessary. It then fills the freed room with those lines of the
+//! given-up messages that the work at hand refers to, and with whole units if room is left. A note
+//! contains the ledger of the dropped messages (the list of their facts), and then these lines.
 
 mod asked;
 mod excerpt;
@@ -151,8 +151,8 @@ impl<'a, 'h> Draft<'a, 'h> {
         (0..self.forms.len()).filter(|index| self.forms[*index] == Form::Dropped).collect()
     }
 
-    /// Shows each unit of `order` whole if it fits into what remains of `left` tokens. Returns
-    /// whether any unit fitted.
+    /// Shows each unit of `order` whole if the unit fits into what remains of `left` tokens.
+    /// Returns whether any room was used.
     fn restore(&mut self, order: impl Iterator<Item = usize>, mut left: u64) -> bool {
         let before = left;
         for unit in order {

@@ -19,9 +19,8 @@ pub struct Ahead {
     pub ledger_tokens: u64,
 }
 
-/// A summarizer with a ledger made ahead of time, and a description if a model wrote one. It uses
-/// them if the source is the expected one. Otherwise it does the same as
-/// [`Extractive`](super::Extractive).
+/// A summarizer with a ledger made ahead of time, and a description if a model wrote one. Uses both
+/// if the source is the expected one, and otherwise works like [`Extractive`](super::Extractive).
 #[derive(Default)]
 pub struct Prepared(Option<Made>);
 
@@ -65,7 +64,8 @@ impl Prepared {
         self.of(source).is_some()
     }
 
-    /// Returns the expected source and its ledger; `None` if there is nothing to summarize.
+    /// Returns the expected source and its ledger; `None` if no source is expected or it has no
+    /// messages.
     pub fn expected(&self) -> Option<(&Ahead, &Ledger)> {
         let made = self.0.as_ref().filter(|made| !made.ahead.messages.is_empty())?;
         Some((&made.ahead, &made.ledger))

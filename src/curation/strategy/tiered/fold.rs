@@ -17,9 +17,10 @@ const TRIGGER: f64 = 0.8;
 /// Share of the budget that is shown after parts have been given up. The wider the gap to the
 /// trigger, the more rarely a cached prompt becomes invalid, and the less is shown on average.
 const TARGET: f64 = 0.49;
-/// Share of the room that is shown after a summary. A summary happens only once, so more can be
-/// shown than after other folds: about as much as the average between two folds, but chosen anew.
-/// Values from 0.5 to 0.8 were tried on the sessions that `docs/benchmarks.md` names.
+/// Share of `Folded::room` that is shown after a summary. A history is folded only once for its
+/// summary, so more can be shown than after other folds: about as much as the average between two
+/// folds, but chosen anew. Values from 0.5 to 0.8 were tried on the sessions that
+/// `docs/benchmarks.md` names.
 const SUMMARIZED: f64 = 0.7;
 /// Share of the room for the newest messages, which stay whole. The room is the budget without the
 /// units that cannot be left out.
@@ -36,9 +37,9 @@ const RESERVE: f64 = 0.05;
 /// Size in tokens above which a result is cut to its beginning and end, before smaller results are
 /// left out.
 const LARGE: u64 = 2000;
-/// Guessed cost of a line that replaces a result.
+/// Guessed cost of a line that replaces a result, in tokens.
 const LINE: u64 = 30;
-/// Guessed cost of the beginning and end of a result.
+/// Guessed cost of the beginning and end of a result, in tokens.
 const ENDS: u64 = 600;
 
 /// Returns the number of tokens at which a history is reduced.
@@ -259,15 +260,15 @@ impl<'a, 'h> Fold<'a, 'h> {
         }
     }
 
-    /// Returns whether a unit reads a file that was read again later.
+    /// Returns whether a unit reads a file that was read again, or written as a whole, later.
     pub(super) fn is_outdated(&self, unit: usize) -> bool {
         let now = self.folded.unwrap_or(usize::MAX);
         let members = &self.history.units[unit].members;
         members.iter().any(|index| self.reads.is_superseded(*index, now))
     }
 
-    /// Reads the work at hand, if parts were given up. Returns it with the index of the newest
-    /// message at that time and the number of tokens up to which the window is filled.
+    /// Reads the work at hand, if parts were given up. Also returns the index of the newest message
+    /// at that time, and the number of tokens up to which the window is filled.
     pub(super) fn work(&self) -> Option<(Work<'h>, usize, u64)> {
         let now = self.folded?;
         let sight = |index: usize| match self.forms[index] {

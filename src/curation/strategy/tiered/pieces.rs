@@ -166,8 +166,8 @@ impl<'a, 'h> Pieces<'a, 'h> {
         true
     }
 
-    /// Takes the neighbours of a line that was taken. Takes the next line too if otherwise a gap of
-    /// one line would remain.
+    /// Takes a neighbour of a line that was taken if the room for neighbours allows it, or if the
+    /// neighbour alone separates two taken lines.
     fn take_neighbours(&mut self, at: usize) {
         for (near, beyond) in [(at.wrapping_sub(1), at.wrapping_sub(2)), (at + 1, at + 2)] {
             let lines = &self.work.lines;

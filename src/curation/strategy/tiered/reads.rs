@@ -8,7 +8,7 @@ use crate::session::message::{Message, Role, ToolCall};
 /// Maximum length of a command in [`source`], in bytes.
 const LONGEST_COMMAND: usize = 32;
 
-/// Number of names that are shown of a path.
+/// Maximum number of names to show, from the end of a path.
 const LAST_NAMES: usize = 3;
 
 /// The reads so far, and those that a later read or write replaces.
@@ -16,7 +16,7 @@ const LAST_NAMES: usize = 3;
 pub(super) struct Reads<'h> {
     /// Newest read of each file, as the index of its message.
     newest: HashMap<&'h str, usize>,
-    /// Older reads, with the later read or the result of the later write.
+    /// Older reads, each with the later read, or the result of the later write, that replaces it.
     superseded: HashMap<usize, usize>,
 }
 
@@ -50,8 +50,8 @@ impl<'h> Reads<'h> {
         }
     }
 
-    /// Returns whether a later read or write replaces the read at `index`. Ignores those after
-    /// message `now`.
+    /// Returns whether a later read or write replaces the read at `index`. Ignores reads and writes
+    /// after message `now`.
     pub(super) fn is_superseded(&self, index: usize, now: usize) -> bool {
         self.superseded.get(&index).is_some_and(|later| *later <= now)
     }
@@ -84,6 +84,7 @@ pub(super) fn file_of_call(message: &Message) -> Option<String> {
 /// Returns the last names of a path. A whole path can cost as much as a line.
 fn end_of(path: &str) -> String {
     let begin = path.rmatch_indices('/').nth(LAST_NAMES - 1).map(|(at, _)| at);
+    let begin = begin.filter(|at| *at > 0);
     begin.map_or_else(|| path.to_owned(), |at| format!("…{}", &path[at..]))
 }
 

@@ -8,7 +8,7 @@ const HEAD: usize = 1000;
 /// Number of bytes shown from the end of a large result, where errors and totals are.
 const TAIL: usize = 600;
 
-/// Returns the text of a message in the given form, or `None` if the form has no text of its own.
+/// Returns the text that replaces a message in the given form; `None` if no text replaces it.
 pub(super) fn text(message: &Message, form: Form) -> Option<String> {
     let number = message.number;
     match form {

@@ -16,12 +16,13 @@ use crate::session::message::{Message, Role};
 const MEMORY: f64 = 60.0;
 /// Weight of a mention however old it is, relative to one in the newest message.
 const LEAST_WEIGHT: f64 = 0.05;
-/// Weight of a mention in a tool's result or a notice, relative to one in the words of the agent or the user.
+/// Weight of a mention in a tool's result or a notice, relative to one in the words of the agent or
+/// the user.
 const IN_RESULT: f64 = 0.15;
 /// Additional weight of a specific in the query.
 const IN_QUERY: f64 = 1.0;
-/// Share of a specific's weight that remains once it was shown in the agent's words: the content
-/// that it names is in the results.
+/// Share of a specific's weight that remains once a message other than a tool's result has shown
+/// it: the content that it names is in the results.
 const TOLD: f64 = 0.1;
 /// If at least this many lines differ only in their numbers, these numbers are ignored. Tools and
 /// their hosts add such lines, with times and identifiers, to each result.
@@ -32,17 +33,17 @@ const READ: usize = 384 << 10;
 
 /// A line of a message that is not shown whole.
 pub(super) struct Line<'h> {
-    /// Index of its message.
+    /// Index of the message.
     pub(super) message: usize,
-    /// Role of its message.
+    /// Role of the message.
     role: Role,
     /// Place in the message's content, or in the arguments of its calls.
     pub(super) place: Place,
-    /// The line, without its end.
+    /// The line, without the line break.
     pub(super) text: &'h str,
-    /// Its specifics, as a range of [`Work::mentions`].
+    /// Specifics of the line, as a range of [`Work::mentions`].
     mentions: Range<usize>,
-    /// Its hashes, if its only specifics are numbers.
+    /// Hashes of the line, if its only specifics are numbers.
     numeric: Option<Numeric>,
 }
 
@@ -73,7 +74,7 @@ pub(super) struct Work<'h> {
     mentions: Vec<u32>,
     /// Weight of each specific.
     weights: Vec<f64>,
-    /// For each specific, the share of its weight that it is still worth in a further line.
+    /// For each specific, the share of its weight that has not been shown yet.
     worth: Vec<f64>,
 }
 
@@ -160,7 +161,7 @@ impl<'h> Work<'h> {
         }
     }
 
-    /// Returns the weight of those specifics of a line that are not shown yet.
+    /// Returns the weight that showing a line would add, by its specifics.
     pub(super) fn value(&self, line: usize) -> f64 {
         let Line { ref mentions, role, .. } = self.lines[line];
         let mentions = &self.mentions[mentions.clone()];
@@ -182,7 +183,7 @@ impl<'h> Work<'h> {
     }
 }
 
-/// Returns the share of a specific's weight that remains once a line by this role shows it.
+/// Returns the share of a specific's weight that remains once a message of this role has shown it.
 fn left_by(role: Role) -> f64 {
     if role == Role::Tool { 0.0 } else { TOLD }
 }
