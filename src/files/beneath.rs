@@ -35,8 +35,8 @@ pub struct Opened {
 /// A name resolved for a project.
 #[derive(Debug)]
 pub(crate) struct Named {
-    /// True if the name leads to a place within the project. A name that cannot be resolved counts
-    /// as outside, unless it is merely missing from the project.
+    /// True if the name stays within the project, as far as it can be resolved; false without a
+    /// project.
     pub is_inside: bool,
     /// The file, or the reason why it cannot be opened.
     pub file: Result<Opened, FileError>,

@@ -30,7 +30,7 @@ pub enum FileError {
         path: PathBuf,
         /// Kind of evidence that the file is not UTF-8 text.
         sign: BinarySign,
-        /// Offset of the evidence in bytes, counted from 0.
+        /// Offset of the first byte that is not text, counted from 0.
         offset: u64,
     },
     /// The file is larger than the limit.
@@ -61,7 +61,7 @@ pub enum FileError {
         what: &'static str,
     },
     /// The range begins or ends after the last line.
-    #[error("{path:?} has {}, so the range {} is past its end; ask for lines within the file", lines(*total_lines), range(*start, *end))]
+    #[error("{path:?} has {}, so the range {} goes past its end; ask for lines within the file", lines(*total_lines), range(*start, *end))]
     PastEnd {
         /// Requested path.
         path: PathBuf,
@@ -85,7 +85,7 @@ pub enum FileError {
     Outside {
         /// Name as it was given.
         path: PathBuf,
-        /// The folder that it must stay in.
+        /// Folder that the path must stay in.
         folder: PathBuf,
     },
     /// The path is relative, so it could mean different files to client and server.
@@ -215,7 +215,7 @@ mod tests {
         check(
             &FileError::PastEnd { path: path(), start: 4, end: Some(9), total_lines: 5 },
             "past-end",
-            r#""/a\nb" has 5 lines, so the range 4-9 is past its end; ask for lines within the file"#,
+            r#""/a\nb" has 5 lines, so the range 4-9 goes past its end; ask for lines within the file"#,
         );
         check(
             &FileError::BadRange { start: 0, end: None },

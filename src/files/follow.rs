@@ -1,5 +1,5 @@
 //! Finds the text of an item again in a file that has changed. Never guesses: if no place is
-//! likely, or if several are, the result is that the place is unknown. Pure.
+//! likely, or if several are, the result is that the place is unknown. The functions are pure.
 //!
 //! Texts are compared line by line, without white space and blank lines. The search begins with the
 //! whole text. Its place is found if the text occurs once between its old neighbours, or if these
@@ -9,7 +9,7 @@
 //! `edges` decides which new lines at its beginning and end belong to the text. Then `doubts` looks
 //! for reasons why the place may still be wrong, and `align` refuses the place if little of the
 //! text is left there, or if much of the text is elsewhere. Where open brackets are counted, words
-//! that open and close blocks, such as `do` and `end`, count, too (`blocks`).
+//! that open and close blocks, such as `do` and `end`, count as well (`blocks`).
 //!
 //! The *old file* is the file when the text was taken; the *new file* is the file now. The *old
 //! neighbours* are the lines around the text in the old file. An *outside line* was in the old
@@ -92,19 +92,19 @@ const CLEAR_MARGIN: usize = 2;
 const SEVERAL: &str = "its text is in the file more than once";
 const GONE: &str = "its text is no longer in the file";
 const RIVAL: &str = "its text is in the file, but an edited version is where the text was";
-const EMPTY: &str = "it is empty, so it cannot be found again";
+const EMPTY: &str = "its text is empty, so it cannot be found again";
 
 /// The text of a file that is searched, prepared for any number of searches.
 pub(crate) struct Searched {
     /// The text, [unified](lines::unified).
     text: String,
-    /// Its language, as a Markdown fence names it.
+    /// Language of the text, as a Markdown fence names it.
     language: String,
     bare: OnceCell<Bare>,
 }
 
 impl Searched {
-    /// Prepares a text. `language` is its language, as a Markdown fence names it.
+    /// Prepares a text for searches. `language` is named as in a Markdown fence.
     pub(crate) fn new(text: &str, language: &str) -> Self {
         let text = lines::unified(text).into_owned();
         Self { text, language: language.to_owned(), bare: OnceCell::new() }
@@ -115,7 +115,7 @@ impl Searched {
         &self.text
     }
 
-    /// Returns the language.
+    /// Returns the language of the text.
     pub(crate) fn language(&self) -> &str {
         &self.language
     }

@@ -26,8 +26,8 @@ pub(crate) const MAX_COMPARED_BYTES: u64 = 64 << 20;
 /// much.
 const CLOCK_SLACK_MS: i64 = 20;
 
-/// Compares each item with its file now, in the given order. Each file is checked once and read at
-/// most once, and only one file's text is in memory at a time.
+/// Compares each item with its file now, and returns the states in the order of the items. Each
+/// file is checked once and read at most once, and only one file's text is in memory at a time.
 ///
 /// Only items taken from a file (by their type and origin) with an absolute, local `filename` are
 /// compared; all others are fresh. An item is missing when nothing is at its path. It is fresh when

@@ -64,9 +64,9 @@ pub(super) enum Cover {
 pub(super) enum Found {
     /// The wanted text does not occur.
     Nowhere,
-    /// It occurs in exactly one place, on these lines.
+    /// The wanted text occurs in exactly one place, on these lines.
     Once(u64, u64),
-    /// It occurs in two or more places, which may overlap.
+    /// The wanted text occurs in two or more places, which may overlap.
     Several,
 }
 

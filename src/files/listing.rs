@@ -13,7 +13,7 @@ pub(crate) struct ListedFile {
     pub relative: String,
     /// Size in bytes.
     pub bytes: u64,
-    /// Number of tokens in its text.
+    /// Number of tokens in the file's text.
     pub tokens: u64,
 }
 
@@ -51,8 +51,8 @@ struct Entry<'a> {
     file: &'a ListedFile,
 }
 
-/// Prints the entries below a folder. `entries` is sorted and not empty; the first `depth` names of
-/// each entry have been printed.
+/// Appends the lines of the entries below a folder to `text`. `entries` is sorted and not empty;
+/// the text already has the first `depth` names of each entry.
 fn print_below(text: &mut String, level: usize, depth: usize, entries: &[Entry<'_>]) {
     for group in entries.chunk_by(|one, other| one.names[depth] == other.names[depth]) {
         if group[0].names.len() == depth + 1 {

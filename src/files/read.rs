@@ -264,7 +264,7 @@ mod tests {
             error
                 .unwrap_err()
                 .to_string()
-                .contains("has 3 lines, so the range 2-9 is past its end")
+                .contains("has 3 lines, so the range 2-9 goes past its end")
         );
     }
 

@@ -12,12 +12,12 @@ use super::{Beneath, FileError, FileText, ReadOptions};
 use crate::context::item::{Item, Kind, Origin, State};
 use crate::context::language;
 
-/// Metadata name for the folder that the file of an item must stay in; set on items that a model
-/// added from a project.
+/// Name of the metadata entry for the folder that the file of an item must stay in. Set on items
+/// that a model added from a project.
 pub(crate) const WITHIN: &str = "within";
 
-/// Metadata name set if the path of an item's file led outside the project when a client added the
-/// item.
+/// Name of the metadata entry that is set if the path of an item's file led outside the project
+/// when a client added the item.
 pub(crate) const LEADS_OUT: &str = "leads-out";
 
 /// Result of refreshing an item.
@@ -196,7 +196,7 @@ fn region(item: &Item, text: &str, range: (u64, u64)) -> Refreshed {
     }
     let wanted = lines::unified(&item.content);
     if wanted.is_empty() {
-        return Refreshed::Unsure("it is empty, so it cannot be found again");
+        return Refreshed::Unsure("its text is empty, so it cannot be found again");
     }
     match lines::find(&lines::unified(text), &wanted, cover(item)) {
         Found::Once(start_line, end_line) => Refreshed::Moved { start_line, end_line },

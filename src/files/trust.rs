@@ -140,7 +140,8 @@ impl Trust {
         })
     }
 
-    /// Stops trusting the project that is, or was, in this folder. Returns whether it was trusted.
+    /// Stops trusting the project that is, or was, in this folder. Returns whether the project was
+    /// trusted.
     ///
     /// # Errors
     /// [`TrustError::Unwritable`].
@@ -154,7 +155,7 @@ impl Trust {
         })
     }
 
-    /// Lists the trusted projects by name.
+    /// Lists the trusted projects, sorted by path.
     pub fn list(&self) -> Vec<Trusted> {
         let mut known = self.known().clone();
         known.sort_by(|a, b| a.identity.cmp(&b.identity));

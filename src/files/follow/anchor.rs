@@ -5,14 +5,14 @@ use super::line_hash::{self, LineHash};
 use crate::context::item::Metadata;
 use crate::value::Value;
 
-/// Metadata name of the anchor, a map: `before` and `after`, some lines on each side; `copies`, the
-/// number of times that the text occurs; `known`, hashes of other lines of the file; and `above`,
-/// the number of these hashes that are of lines before the text.
+/// Name of the metadata entry for the anchor, a map: `before` and `after`, some lines on each side;
+/// `copies`, the number of times that the text occurs; `known`, hashes of other lines of the file;
+/// and `above`, the number of these hashes that are of lines before the text.
 pub(crate) const ANCHOR: &str = "anchor";
 
-/// Number of lines kept on each side. Blank lines do not count.
+/// Maximum number of lines kept on each side. Blank lines do not count.
 pub(super) const LINES: usize = 8;
-/// Number of lines kept on each side in anchors without `above`.
+/// Maximum number of lines kept on each side in anchors without `above`.
 const FORMER_LINES: usize = 3;
 /// Maximum number of characters kept of each line.
 const CHARS: usize = 120;

@@ -6,7 +6,8 @@ use super::bare::is_telling;
 use super::looked::Looked;
 use super::matched::Pair;
 
-/// Number of outside lines that may be between any two groups of a text's lines.
+/// Number of outside lines that may be between two groups of a text's lines, however small the
+/// groups are.
 const STRANGE: usize = 2;
 /// At most one in this many found lines of a text may be elsewhere. The number of outside lines
 /// between two groups may be the length of the largest group divided by this.

@@ -8,8 +8,8 @@ use super::doubts;
 use super::likeness::{LOST, likeness};
 use super::looked::Looked;
 
-/// Returns the index of the line that names the definition, and the header: this line up to the
-/// name, without white space.
+/// Returns the index of the line that names the definition, and the header: this line up to the end
+/// of the name, without white space.
 fn header<'a>(looked: &Looked<'a>) -> Option<(usize, &'a str)> {
     let symbol: String = looked.symbol?.chars().filter(|c| !c.is_whitespace()).collect();
     let named = |line: &'a String| {
@@ -47,8 +47,8 @@ pub(super) fn is_headless(looked: &Looked<'_>, place: &Range<usize>) -> bool {
     })
 }
 
-/// Finds a definition of which little more than the first line remains. Its name and its
-/// indentation tell where it is, if it ends with its last bracket.
+/// Finds a definition of which little more than the first line remains, by its name, its
+/// indentation and its brackets.
 pub(super) fn form(looked: &Looked<'_>) -> Option<Range<usize>> {
     let (above, header) = header(looked)?;
     let (file, item) = (looked.file, looked.item);
@@ -58,7 +58,8 @@ pub(super) fn form(looked: &Looked<'_>) -> Option<Range<usize>> {
     (has_above && (is_list(looked, &place, at) || is_block(looked, &place, at))).then_some(place)
 }
 
-/// Returns whether a place is one list, as the definition was. None of its lines may be elsewhere.
+/// Returns whether a place is one list, as the definition was. No line of the definition may be
+/// elsewhere.
 fn is_list(looked: &Looked<'_>, place: &Range<usize>, header: usize) -> bool {
     let (file, item, matched) = (looked.file, looked.item, looked.matched());
     let above = header - place.start;
@@ -108,7 +109,7 @@ fn is_one_list(text: &Bare, at: Range<usize>) -> bool {
 }
 
 /// Returns the end of the definition that begins on a line, if indentation and brackets agree on
-/// it. After its last bracket, lines of any indentation may follow.
+/// the end. After a closing line of its own, lines of any indentation may follow.
 fn end_of(looked: &Looked<'_>, header: usize) -> Option<usize> {
     let (file, item) = (looked.file, looked.item);
     let indent = file.indents[header];

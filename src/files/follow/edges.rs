@@ -12,7 +12,7 @@ use super::matched::Pair;
 
 /// Maximum distance at which a line counts as near the text.
 const FAR: usize = 16;
-/// Maximum distance from the best score at which another score counts as likely, too.
+/// Maximum distance from the best score at which another score also counts as likely.
 const CLEAR: f64 = 0.25;
 /// Bonus for a pair of lines right after another pair.
 const NEXT_TO: f64 = 0.3;
@@ -74,8 +74,8 @@ pub(super) fn place(looked: &Looked<'_>, body: &[Pair]) -> Option<Range<usize>> 
 }
 
 impl Span {
-    /// Extends `own` by the lines next to the span that equal lost lines, and returns their number.
-    /// The file would look the same if these lines had stayed and the equal lines were gone.
+    /// Extends `own` by the lost lines that equal the lines next to the span, and returns their
+    /// number. Whether those are the lost lines themselves or copies, the file looks the same.
     fn equal(&mut self, looked: &Looked<'_>, is_start: bool) -> usize {
         let own = lost(looked, &self.own, is_start);
         let file = looked.beside(&self.at, is_start, own.len());

@@ -23,8 +23,8 @@ pub(super) fn hashes(file: &Bare, text: &Range<usize>) -> (Vec<LineHash>, Vec<Li
     (hashes(0..text.start), hashes(text.end..file.len()))
 }
 
-/// Returns the index of a text among the hashes of other lines, found by its neighbours. Used for
-/// anchors that have only hashes of telling lines.
+/// Returns the index at which a text stood among the hashes of other lines, found by the lines
+/// right before and after the text. Used for anchors that have only hashes of telling lines.
 pub(super) fn between(
     hashes: &[LineHash],
     before: Option<&String>,

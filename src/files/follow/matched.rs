@@ -305,7 +305,8 @@ impl Matched {
     }
 
     /// Returns the number of different telling lines of the text that occur outside of a place, and
-    /// their total number. Lines that may have been outside lines count only if `maybe` is true.
+    /// the number of all different telling lines of the text. Lines that may have been outside
+    /// lines count only if `maybe` is true.
     pub(super) fn strays(&self, item: &Bare, place: &Range<usize>, maybe: bool) -> (usize, usize) {
         let own = self.telling_lines(item);
         let mut strays: HashMap<LineHash, isize> = HashMap::new();
@@ -324,7 +325,7 @@ impl Matched {
     }
 
     /// Returns the number of different telling lines of the text that occur more often in a place
-    /// than in the text, and their total number.
+    /// than in the text, and the number of all different telling lines of the text.
     pub(super) fn repeated(&self, item: &Bare, place: &Range<usize>) -> (usize, usize) {
         let own = self.telling_lines(item);
         let mut within: HashMap<LineHash, usize> = HashMap::new();

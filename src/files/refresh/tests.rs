@@ -71,7 +71,7 @@ fn a_region_is_never_guessed() {
     check_region("b\na\nb\n", "b\n", (2, 2), SEVERAL);
     check_region("x\na\na\na\n", "a\na\n", (1, 2), SEVERAL);
     check_region("b\nb\nb\n", "b\n", (2, 2), Refreshed::Unchanged);
-    let empty = Refreshed::Unsure("it is empty, so it cannot be found again");
+    let empty = Refreshed::Unsure("its text is empty, so it cannot be found again");
     check_region("a\nb\n", "", (2, 2), empty);
 }
 
