@@ -54,19 +54,19 @@ impl Engine {
         let kept = self.commit();
         if let Err(error) = done.map(drop).and(kept) {
             self.archiving.is_stalled = true;
-            tracing::error!("cannot turn pruned messages into memories yet: {error}");
+            tracing::error!("cannot turn messages that left the view into memories yet: {error}");
         }
     }
 
-    /// Finishes all postponed work within the running request. Does nothing while the store is
-    /// read-only.
+    /// Finishes all postponed work within the running request. Does nothing while the store accepts
+    /// no changes.
     pub(super) fn finish_put_off(&mut self) -> Result<(), EngineError> {
         while self.do_one_put_off()? {}
         Ok(())
     }
 
     /// Runs one step of postponed work within the running request. Returns false if no work is left
-    /// or the store is read-only.
+    /// or the store accepts no changes.
     pub(super) fn do_one_put_off(&mut self) -> Result<bool, EngineError> {
         if !self.archiving.is_due || self.refusal().is_some() {
             return Ok(false);

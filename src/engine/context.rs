@@ -224,7 +224,7 @@ impl Engine {
     /// Returns one item of a manager.
     ///
     /// # Errors
-    /// [`EngineError::NoSuchItem`], naming the manager that does hold the item.
+    /// [`EngineError::NoSuchItem`], which names the manager that holds the item, if any.
     pub fn view(&mut self, manager: &str, id: ItemId) -> Result<View, EngineError> {
         let slot = self.slot(manager, id)?;
         Ok(self.view_of(&manager.into(), &slot))

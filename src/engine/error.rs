@@ -27,7 +27,7 @@ pub enum EngineError {
         id: ItemId,
         /// Manager that was searched.
         manager: String,
-        /// Manager that does hold the item.
+        /// Manager that holds the item, if any.
         held_by: Option<String>,
     },
     /// The manager has no change to undo.
@@ -144,7 +144,7 @@ pub enum EngineError {
         known: Vec<String>,
     },
     /// A model is answering in the session.
-    #[error("a model is still answering in {session:?}; wait for it, or cancel it")]
+    #[error("a model is still answering in {session:?}; wait for the answer, or cancel it")]
     SessionBusy {
         /// Name of the session.
         session: String,

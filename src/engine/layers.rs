@@ -46,7 +46,8 @@ pub(crate) struct WantedLayer {
     pub layer: Layer,
     /// Name of the layer's manager.
     pub manager: String,
-    /// Manager of the buffer that has become the layer's file, if any. Its items move into the layer.
+    /// Manager of the buffer that has become the layer's file, if any. The items of this manager
+    /// move into the layer.
     pub once: Option<String>,
 }
 

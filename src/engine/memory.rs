@@ -17,13 +17,13 @@ const LOOKED_AT: u64 = 100;
 const MORE_LOOKED_AT: u64 = 4;
 /// Number of matches at which a search stops widening.
 const MOST_LOOKED_AT: u64 = 1600;
-/// Number of top hits whose neighbours are considered too.
+/// Number of top hits of each search whose neighbours are considered too.
 const NEIGHBOURS_OF: usize = 10;
 /// The kind of memories that a user or model stored explicitly.
 pub(crate) const NOTE: &str = "note";
 /// The kind of memories that summarize older turns of a session.
 pub(crate) const SUMMARY: &str = "context-summary";
-/// The kind of memories that were pruned messages.
+/// The kind of memories made from messages that left a session's view.
 pub(crate) const ARCHIVED: &str = "archived";
 
 /// A query for memories.
@@ -124,9 +124,9 @@ impl Engine {
         Ok(Grounded { memories, grounding })
     }
 
-    /// Finds memories among the `looked_at` best matches: one more than the query's limit, so that
-    /// a text that only repeats the query does not end the search. Also returns whether there are
-    /// no further matches.
+    /// Finds up to one memory more than the query's limit among the `looked_at` best matches, so
+    /// that a text that only repeats the query does not end the search. Also returns whether there
+    /// are no further matches.
     fn answers(
         &mut self,
         query: &Query,

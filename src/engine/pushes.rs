@@ -5,7 +5,8 @@ use super::{Engine, EngineError, Event};
 use crate::ids::ItemId;
 use crate::store::session::{NextPush, PushRow, PushState, TakenPush};
 
-/// Method that stores a wish to send an item with the next prompt, as `undo` reports it.
+/// Name of the method that stores a wish to send an item with the next prompt. `undo` reports this
+/// name.
 pub(super) const PUSH_NEXT: &str = "push-next";
 
 /// A push to record. A push gives items to a session of an agent.
@@ -111,8 +112,8 @@ impl Engine {
         self.existing(waiting)
     }
 
-    /// Stores a wish, and returns its number. If the same wish is already waiting, returns its
-    /// number.
+    /// Stores a wish, and returns its number. If the same wish is already waiting, stores nothing
+    /// and returns the number of the waiting one.
     ///
     /// # Errors
     /// [`EngineError::NoSuchItem`]; [`EngineError::Store`].

@@ -121,7 +121,8 @@ pub(crate) async fn run(
             engine.settle();
             return;
         }
-        // While commits fail, each request is committed alone, so that no read fails with a change.
+        // While commits fail, each request is committed alone, so that no read fails because of a
+        // change.
         let together = if engine.refusal().is_some() { 1 } else { MAX_BURST };
         let Burst { works, is_quick } = waiting.burst(&engine, together);
         let done = match is_quick {

@@ -29,10 +29,10 @@ pub struct View {
     pub item: Arc<Item>,
     /// True if the item is exempt from eviction.
     pub pinned: bool,
-    /// Largest time of this item and the items before it in its manager, in Unix seconds. It orders
-    /// items of several managers by age, and keeps each manager's own order.
+    /// Largest time of this item and the items before it in its manager, in Unix seconds. This time
+    /// orders items of several managers by age, and keeps each manager's own order.
     pub since: i64,
-    /// Name of its manager.
+    /// Name of the item's manager.
     pub manager: Arc<str>,
     /// True if a connected editor has the item's text in an unsaved buffer.
     pub is_held: bool,
@@ -56,8 +56,8 @@ impl Engine {
         Ok(selected.into_iter().map(|(_, view)| view).collect())
     }
 
-    /// Returns the live items of all managers that match the selection's types and limit. The limit
-    /// applies to each manager; the managers that the selection names are ignored.
+    /// Returns, from each manager, the live items among those that the selection's types and limit
+    /// select. Ignores the managers that the selection names.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -21,16 +21,16 @@ const SHORT_SESSION: u64 = 2_000;
 pub(super) struct Loaded {
     pub(super) row: SessionRow,
     pub(super) session: Session,
-    /// Vectors of its messages, once they have been needed.
+    /// Vectors of the session's messages, once they have been needed.
     pub(super) vectors: Option<OfSession>,
-    /// What windows read of its messages. It is shared with the threads that build windows.
+    /// What windows read of the session's messages. Shared with the threads that build windows.
     pub(super) words: Arc<Words>,
 }
 
 /// The sessions in memory.
 #[derive(Default)]
 pub(super) struct Sessions {
-    /// Least recently used first.
+    /// Sessions, the least recently used first.
     loaded: Vec<Loaded>,
     /// A row read since the last commit, of a session that may not be in memory.
     found: Option<SessionRow>,
@@ -108,7 +108,7 @@ impl Sessions {
         self.loaded.iter().map(|loaded| &loaded.row).chain(&self.found)
     }
 
-    /// Returns the row of a session, if it was read before.
+    /// Returns the row of a session, if the row was read before.
     pub(super) fn row(&self, id: u64) -> Option<&SessionRow> {
         self.rows().find(|row| row.id == id)
     }

@@ -1,8 +1,8 @@
 //! Moves items from one manager to another.
 //!
-//! A move is two changes, one in the journal of each manager. Each names the other manager as its
-//! partner. Undoing or redoing one of the changes also undoes or redoes the other, so that an item
-//! is never in both managers or in neither.
+//! A move is two changes, one in the journal of each manager. Each change names the other manager
+//! as its partner. Undoing or redoing one of the changes also undoes or redoes the other, so that
+//! an item is never in both managers or in neither.
 
 use super::{Added, Engine, EngineError};
 use crate::context::change::Slot;
@@ -10,7 +10,7 @@ use crate::context::manager::Arrival;
 use crate::ids::ItemId;
 
 impl Engine {
-    /// Moves items to another manager, where they become the newest. They keep their ids.
+    /// Moves items to another manager, where they become the newest. The items keep their ids.
     ///
     /// # Errors
     /// [`EngineError::NoSuchItem`]; [`ManagerError::CapacityFull`](crate::context::manager::ManagerError::CapacityFull) if they do not fit there.

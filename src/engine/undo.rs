@@ -1,7 +1,7 @@
 //! Undoes changes to managers, and redoes them.
 //!
 //! An undone change is kept with its manager until another change is made there. A change in which
-//! items only follow their sources does not count: a redo adapts to their new texts.
+//! items only follow their sources does not count: a redo adapts to the new texts of the items.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -65,7 +65,7 @@ impl Engine {
     }
 
     /// Returns whether a read would give the same result now as when the manager or session got the
-    /// version `since`.
+    /// version `since`. `beside` is the data in the result that can change without a new version.
     ///
     /// # Errors
     /// [`EngineError::Store`].

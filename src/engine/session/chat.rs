@@ -31,8 +31,8 @@ pub struct AskedWindow {
 const ENDED: &str = "chat-ended";
 
 impl Engine {
-    /// Begins a turn of a chat. Other turns of the same session are refused until it ends. The
-    /// session is found as in [`find_session`](Self::find_session).
+    /// Begins a turn of a chat. Other turns of the same session are refused until this turn ends.
+    /// The session is found as in [`find_session`](Self::find_session).
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`], [`EngineError::SessionBusy`].
@@ -53,9 +53,9 @@ impl Engine {
         self.sessions.answering.retain(|answering| *answering != id);
     }
 
-    /// Returns the complete answer to message `question`, if the chat with this key has one. Takes
-    /// a partial answer out of view, because the model will be asked again; the log keeps the
-    /// partial answer.
+    /// Returns the complete answer to message `question`, if the chat with this key has one.
+    /// Otherwise takes a partial answer out of view, because the model will be asked again; the log
+    /// keeps the partial answer.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -85,7 +85,7 @@ impl Engine {
     }
 
     /// Adds an answer to the log, records its cost, and learns from the token counts that the
-    /// provider reported. Returns the numbers of its messages.
+    /// provider reported. Returns the numbers of the answer's messages.
     ///
     /// # Errors
     /// [`EngineError::Store`].

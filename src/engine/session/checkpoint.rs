@@ -27,7 +27,7 @@ pub struct RolledBack {
 pub struct Undone {
     /// Number of turns restored.
     pub turns_restored: u64,
-    /// Number of turns made since the rollback, which left the conversation.
+    /// Number of turns that were made since the rollback and have left the conversation.
     pub turns_lost: u64,
 }
 

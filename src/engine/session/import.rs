@@ -29,11 +29,11 @@ pub(crate) struct Portion {
 
 /// A file that was imported.
 pub(crate) struct KnownRecording {
-    /// Number of its session.
+    /// Number of the file's session.
     pub session: u64,
-    /// Name of its session.
+    /// Name of the session.
     pub name: String,
-    /// True if its session was deleted.
+    /// True if the session was deleted.
     pub is_deleted: bool,
     /// Place up to which the file was read.
     pub mark: String,
@@ -79,7 +79,8 @@ impl Engine {
 
     /// Appends a portion of a recorded session and notes how far the file was read; does both or
     /// neither. The current session stays the same. Returns the number of the session; `None` if
-    /// another call read the file further meanwhile, so that the portion may be there already.
+    /// another call has read on in the file in the meantime, so that the portion may be there
+    /// already.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -12,7 +12,7 @@ use crate::tokens::Counter;
 /// A message before it gets a number and a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMessage {
-    /// Speaker.
+    /// Author of the message.
     pub role: Role,
     /// Text of the message.
     pub content: Arc<str>,

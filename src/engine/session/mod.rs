@@ -1,4 +1,4 @@
-//! Operations on sessions: open, list, search, rename and delete.
+//! Operations on sessions: open, find, rename, delete and restore.
 
 mod chat;
 mod checkpoint;

@@ -24,7 +24,7 @@ pub struct SessionSettings {
     /// Maximum number of tokens in a window; defaults to the practical limit or the model's limit,
     /// whichever is lower.
     pub max_tokens: Option<u64>,
-    /// True if pruned messages become memories of the session.
+    /// True if pruned and summarized messages become memories of the session.
     pub archive_pruned: bool,
     /// True if checkpoints and rollbacks are possible.
     pub versioning: bool,
