@@ -13,7 +13,7 @@ pub(super) enum Trouble {
     #[error("cannot reach the Contexture server: {0}; ask the user to run `contexture doctor`")]
     Unreachable(String),
     /// The connection to the server ended during the call, or the reply is not a valid message.
-    #[error("the Contexture server ended before it answered; call the tool again")]
+    #[error("no valid answer came from the Contexture server; call the tool again")]
     Lost,
     /// The server does not answer.
     #[error("the Contexture server did not answer in time; ask for less, or try again later")]
@@ -23,7 +23,7 @@ pub(super) enum Trouble {
     Refused(String),
     /// The server's answer has an unexpected form.
     #[error(
-        "the Contexture server's answer has an unexpected form, so the server may be of a different version ({0}); ask the user to restart it"
+        "the Contexture server's answer has an unexpected form, so the server may be a different version ({0}); ask the user to restart the server"
     )]
     Odd(serde_json::Error),
     /// The arguments are wrong.

@@ -18,7 +18,7 @@ pub(super) enum Named<'a> {
     Place(&'a str, Option<Lines>),
 }
 
-/// First and last line; `None` as the last line stands for the end of the text.
+/// First and last line. `None` in place of the last line stands for the end of the text.
 pub(super) type Lines = (u64, Option<u64>);
 
 impl<'a> Named<'a> {
@@ -44,7 +44,7 @@ impl<'a> Named<'a> {
     }
 }
 
-/// Returns whether a text is an id with this prefix, such as `ctx-`.
+/// Returns whether a text is an id that begins with this prefix, such as `ctx-`.
 pub(super) fn is_id(text: &str, beginning: &str) -> bool {
     let number = text.strip_prefix(beginning);
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))

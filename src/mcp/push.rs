@@ -25,7 +25,7 @@ pub(crate) const ROOM_OF_A_HOOK: usize = 9_700;
 /// statements, then for the commands, paths and figures. Agents' own summaries lose commands, paths
 /// and figures first.
 const GIVEN_BACK: [u64; 2] = [450, 1_500];
-/// Number of budgets that are tried for the items.
+/// Number of attempts to fit the items or the facts into their room, each with a smaller budget.
 const TRIES: u32 = 4;
 
 /// A session of an agent.
@@ -38,7 +38,7 @@ pub(crate) struct AgentSession<'a> {
     pub(crate) received: Option<u64>,
     /// True if the agent has lost the items that it was given.
     pub(crate) is_anew: bool,
-    /// Transcript of the session whose facts are given back.
+    /// Transcript of the session if it was compacted, so that the push gives its facts back.
     pub(crate) compacted: Option<&'a Path>,
     /// Recording of the session, which the server is to import once the caller has left.
     pub(crate) recording: Option<&'a Path>,
@@ -125,10 +125,10 @@ struct Ledger {
 
 impl AgentSession<'_> {
     /// Records a push with what changed in the project of a folder since the last push, and returns
-    /// the push. Tries once more if the server ends meanwhile or refuses.
+    /// the push. Tries once more if the server ends in the meantime or refuses.
     ///
     /// # Errors
-    /// The reason in words, if the server does not answer or cannot be reached.
+    /// The reason in words, if the server cannot be reached, does not answer, or refuses again.
     pub(crate) async fn push(&self, link: &Link, folder: &Path) -> Result<Push, String> {
         let project = Project::of(folder);
         let mut received = self.received;
@@ -142,9 +142,9 @@ impl AgentSession<'_> {
         pushed.map_err(|trouble| trouble.to_string())
     }
 
-    /// Pushes once. `received` is the number of the last push that the agent received. If it is not
-    /// known, it is set to the number of the latest push, since the push made here may be recorded
-    /// and then lost.
+    /// Pushes once. `received` is the number of the last push that the agent received. Sets an
+    /// unknown number to that of the latest push, since the push made here may be recorded and then
+    /// lost.
     async fn try_push(
         &self,
         link: &Link,
@@ -188,8 +188,8 @@ impl AgentSession<'_> {
         link.call("pushed_context", asked).await
     }
 
-    /// Records a push that gives the session the items that are marked now. Returns its number.
-    /// Fails if an item of `sent` was sent with another prompt meanwhile.
+    /// Records a push that gives the session the items that are marked now. Returns the number of
+    /// the push. Fails if an item of `sent` has been sent with another prompt in the meantime.
     pub(super) async fn record(
         &self,
         link: &Link,
@@ -242,8 +242,8 @@ impl AgentSession<'_> {
 }
 
 impl Pushed {
-    /// Returns the items for the next prompt as a text of at most `room` bytes of JSON. If they do
-    /// not fit, the text only names them.
+    /// Returns the items for the next prompt as a text of at most `room` bytes of JSON. If the
+    /// items do not fit even when cut, the text only names them.
     pub(super) async fn sent(&self, link: &Link, room: usize) -> Result<Sent, Trouble> {
         if self.next.is_empty() {
             return Ok(Sent::default());
@@ -270,7 +270,7 @@ impl Sent {
 }
 
 /// Renders items in a frame, within `room` bytes of JSON, with smaller and smaller budgets. Returns
-/// the text and the tokens of the items; `None` if they do not fit.
+/// the text and the number of tokens of the items; `None` if the items do not fit.
 async fn fitting(
     link: &Link,
     managers: &[String],
@@ -328,8 +328,9 @@ impl Change {
         self.changed.is_empty() && self.gone.is_empty()
     }
 
-    /// Returns the change as a text of at most `room` bytes of JSON. If the items do not fit, they
-    /// are cut, and the text says how to get all. Also returns the items that the text shows.
+    /// Returns the change as a text of at most `room` bytes of JSON. If the items do not fit, the
+    /// text shows only a part of them or only their number, and says how to get them. Also returns
+    /// the new or changed items, with the number of tokens that the text shows.
     async fn text(
         &self,
         link: &Link,

@@ -12,8 +12,8 @@ use super::tools::{Asked, context, handoff, read as item};
 
 const SCHEME: &str = "contexture://";
 
-/// Lists the context of the project as the only resource. Items and ledgers have
-/// [`templates`] of addresses.
+/// Lists the context of the project as the only resource. Items and ledgers have addresses that
+/// follow [`templates`].
 pub(super) async fn list(asked: &Asked<'_>) -> Result<ListResourcesResult, ErrorData> {
     let project = asked.projects.choose(None, asked.context).await.map_err(not_found)?;
     let name = utf8_percent_encode(&project.label(), NON_ALPHANUMERIC).to_string();

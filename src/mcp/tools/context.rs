@@ -98,7 +98,7 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
     Ok(answer + &sent + if now.late_editors > 0 { late } else { "" })
 }
 
-/// Answers with all items or with the changes, and reports which items the answer shows.
+/// Returns an answer with all items or with the changes, and the items that the answer shows.
 async fn answer_about(
     asked: &Asked<'_>,
     project: &Project,
@@ -229,7 +229,7 @@ impl Given {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the numbers of the recorded answers. A panic cannot leave these inconsistent either.
+    /// Locks the numbers of the recorded pushes. A panic cannot leave these inconsistent either.
     fn recorded(&self) -> MutexGuard<'_, HashMap<(String, String), u64>> {
         self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }

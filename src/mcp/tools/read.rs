@@ -144,7 +144,7 @@ async fn file(
 }
 
 impl Text {
-    /// Keeps only these lines, which are numbered as in the file.
+    /// Keeps only the wanted lines, which are numbered from [`Text::first_line`].
     fn only(mut self, wanted: Option<Lines>) -> Result<Self, Trouble> {
         let Some((first, last)) = wanted else { return Ok(self) };
         let count = self.content.lines().count() as u64;
