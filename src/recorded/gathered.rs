@@ -131,8 +131,8 @@ impl Gathered {
         }
     }
 
-    /// Returns a call, and marks it as waiting for its result. If another call has the same id, the
-    /// number of the line is added to the id.
+    /// Returns a call, and marks the call as waiting for its result. If another call has the same
+    /// id, adds the number of the line to the id. Replaces an id that is too long.
     pub(super) fn call(&mut self, id: &str, name: &str, arguments: String) -> ToolCall {
         let mut told = match id.len() <= LONGEST_ID {
             true => id.to_owned(),
@@ -174,7 +174,7 @@ impl Gathered {
         }
     }
 
-    /// Adds text to the last message if that is a tool's result, and returns whether it is.
+    /// Adds text to the last message if that message is a tool's result. Returns whether it is one.
     pub(super) fn add_to_result(&mut self, text: &str) -> bool {
         match &mut self.last {
             Some(last) if last.role == Role::Tool => {

@@ -65,7 +65,7 @@ impl Block<'_> {
     }
 }
 
-/// Appends a part to a text, with an empty line between them.
+/// Appends a part to a text, with an empty line between the two.
 pub(super) fn join(text: &mut String, part: &str) {
     if part.trim().is_empty() {
         return;

@@ -1,5 +1,5 @@
-//! The lines of a recording, with their places. If a line is too long, the rest of it is not kept
-//! in memory.
+//! The lines of a recording, with their places. The part of a line beyond the maximum length is not
+//! kept in memory.
 
 use std::io::{self, BufRead};
 

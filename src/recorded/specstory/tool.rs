@@ -52,7 +52,7 @@ struct Block<'a> {
     read: usize,
 }
 
-/// The end of a block.
+/// The place where a block ends, relative to a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     /// The block continues.
