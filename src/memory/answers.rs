@@ -40,9 +40,9 @@ pub(crate) struct Text<'a> {
 /// The value of a text as an answer. The best value comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Worth {
-    /// Somebody asked to remember the text, and it is about the query.
+    /// Somebody asked to remember the text, and the text is about the query.
     Noted,
-    /// The text states something, or somebody asked to remember it.
+    /// The text states something, or somebody asked to remember the text.
     States,
     /// The text only asks, but has words that the query does not have.
     Asks,

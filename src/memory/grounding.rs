@@ -26,8 +26,8 @@ pub struct Grounding {
     pub ids: Vec<u64>,
     /// Relevance of each memory, from 0 to 1, in the order of `ids`.
     pub relevances: Vec<f64>,
-    /// The heading and one line for each memory. Empty without memories, so that no message is
-    /// sent.
+    /// The heading and one line for each memory. Empty if there are no memories, so that no message
+    /// is sent.
     pub text: String,
 }
 
