@@ -154,7 +154,8 @@ impl Curate<'_> {
     /// only two of the options: the model and the tokenizer.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the note would not be smaller than the messages that it replaces.
+    /// [`Error::Refused`] if there are no messages to replace, or if the note would not be smaller
+    /// than these messages.
     pub fn summarized(self, keep_turns: usize) -> Result<Vec<Message>, Error> {
         let summarized =
             history::summarized(self.logged(), Keep::Turns(keep_turns), &self.costs())?;

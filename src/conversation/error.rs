@@ -9,7 +9,7 @@ use crate::provider::{ErrorKind, ProviderError};
 use crate::store::StoreError;
 use crate::store::ownership::FolderError;
 
-/// An error of the library. Everything that was in the conversation before is still in it.
+/// An error of the library. The conversation still has everything that it had before the call.
 ///
 /// ```
 /// use contexture::{Error, ErrorKind};
@@ -64,7 +64,7 @@ pub enum Error {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Something that the call names does not exist, or the call is not possible now. The message
-    /// explains the reason.
+    /// says why.
     #[error("{0}")]
     Refused(String),
     /// The turn was cancelled.

@@ -184,7 +184,7 @@ impl Conversation {
     /// Redoes the change to the items that was undone last.
     ///
     /// # Errors
-    /// [`Error::Refused`] if nothing was undone, or another change was made since.
+    /// [`Error::Refused`] if nothing was undone, or another change has been made since.
     pub async fn redo(&self) -> Result<(), Error> {
         let manager = self.inner.manager.clone();
         self.ask(move |engine| engine.redo(&manager)).await.map(drop)

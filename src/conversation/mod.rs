@@ -119,7 +119,7 @@ impl Conversation {
 
     /// Answers a turn's question of whether a tool may be called. `number` is the number of the
     /// question, which [`TurnEvent::Approval`](crate::TurnEvent::Approval) contains. Returns
-    /// whether the turn still waited for the answer.
+    /// whether the turn was still waiting for the answer.
     pub fn approve(&self, number: u64, decision: Decision) -> bool {
         self.inner.services.approvals.answer(number, decision)
     }
@@ -283,7 +283,7 @@ impl Conversation {
     /// [`undo_rollback`](Self::undo_rollback) brings them back.
     ///
     /// # Errors
-    /// [`Error::Refused`] without versioning, or without such a checkpoint.
+    /// [`Error::Refused`] if versioning is off, or if the checkpoint does not exist.
     pub async fn rollback(&self, checkpoint: Option<u64>) -> Result<RolledBack, Error> {
         let id = self.inner.id;
         self.ask(move |engine| engine.rollback(id, checkpoint)).await

@@ -54,7 +54,7 @@ impl Provider {
         Self { source, name: name.to_owned(), max_tokens: None, price: None }
     }
 
-    /// Sets the name with which turns can choose the provider.
+    /// Sets the name by which turns can choose the provider.
     #[must_use]
     pub fn named(self, name: impl Into<String>) -> Self {
         Self { name: name.into(), ..self }

@@ -50,8 +50,8 @@ impl Turn {
         }
     }
 
-    /// Chooses the provider by name. The default is the provider of the model that
-    /// [`Builder::model`](super::Builder::model) sets, or else the first provider.
+    /// Chooses the provider by name. The default is the provider that has the name or model set by
+    /// [`Builder::model`](super::Builder::model), or else the first provider.
     pub fn provider(self, name: impl Into<String>) -> Self {
         Self { provider: Some(name.into()), ..self }
     }
