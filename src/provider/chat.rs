@@ -108,7 +108,7 @@ pub struct Usage {
 /// The reason why an answer ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
-    /// The model was done.
+    /// The model finished its answer.
     Finished,
     /// The answer reached its token limit.
     Length,
@@ -280,7 +280,7 @@ impl Usage {
     }
 }
 
-/// A complete answer, assembled from its pieces.
+/// An answer, assembled from its pieces.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Response {
     /// Text of the answer.

@@ -1,5 +1,5 @@
-//! The normal form of requests for every kind of server. Even the strictest chat templates accept
-//! it.
+//! The normal form of requests for every kind of server, which even the strictest chat templates
+//! accept.
 //!
 //! A request in this form has at most one system message, which comes first. Then user and
 //! assistant alternate, beginning with the user; the last message is from the user or a tool. Each
@@ -66,7 +66,7 @@ pub(super) fn normal(request: &Request, form: Form) -> Request {
 /// The position of a call: index of its message, and index within the message.
 type Place = (usize, usize);
 
-/// The assignment of result messages to calls, by position.
+/// The assignment of result messages to calls, both by position.
 struct Results {
     of_calls: HashMap<Place, Vec<usize>>,
     /// For each message, true if it is the result of a call.

@@ -56,8 +56,8 @@ impl Origin {
         }
     }
 
-    /// Returns whether the model's limit must be asked of its server. Not necessary if the user
-    /// sets the window size, or if the built-in table has the model and the vendor serves it.
+    /// Returns whether the server must be asked for the model's limit. This is not necessary if the
+    /// user sets the window size, or if the built-in table has the model and the vendor serves it.
     pub fn has_to_tell_limit(&self, _model: &str) -> bool {
         match self {
             #[cfg(feature = "providers")]

@@ -178,7 +178,7 @@ fn in_words(whole: &str) -> String {
 
 /// Returns the beginning of a text, on one line and without the key.
 fn in_a_line(whole: &str, key: Option<&Secret>) -> String {
-    // Done before cutting: half a key could not be found.
+    // The key is hidden before the text is cut, since half a key could not be found.
     let whole = key.map_or_else(|| whole.to_owned(), |key| key.hidden_in(whole));
     let line = in_words(&whole);
     match line.char_indices().nth(REFUSAL_TOLD) {

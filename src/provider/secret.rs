@@ -36,8 +36,8 @@ impl Secret {
         &self.0
     }
 
-    /// Replaces the key in a text, since a server's message may repeat it. A key shorter than
-    /// [`LEAST_UNLIKELY`] is replaced only as a separate word.
+    /// Replaces the key in a text with an ellipsis, since a server's message may repeat the key. A
+    /// key shorter than [`LEAST_UNLIKELY`] is replaced only where it is a separate word.
     pub(super) fn hidden_in(&self, text: &str) -> String {
         if self.0.len() >= LEAST_UNLIKELY {
             return text.replace(&*self.0, "…");
@@ -88,7 +88,7 @@ pub enum KeySource {
 }
 
 impl KeySource {
-    /// Returns the key.
+    /// Returns the key; `None` if the server needs none.
     ///
     /// # Errors
     /// The reason why there is no key, and what to do.

@@ -26,7 +26,7 @@ const LONGEST_ANSWER: usize = 64 << 20;
 /// JSON.
 const MOST_DATA: usize = 500_000;
 
-/// Time limit for a list of models.
+/// Time limit for getting a list of models or the limit of a model.
 const LIST_TIME: Duration = Duration::from_secs(20);
 
 /// Time to wait for the connection to end after a complete answer.
@@ -72,8 +72,8 @@ impl HttpProvider {
         Self { endpoint, family, base, times, context: None, takes_no_temperature }
     }
 
-    /// Requests a window of this many tokens. Only Ollama supports this; without it, Ollama
-    /// silently cuts off everything beyond its default window.
+    /// Requests a window of this many tokens. Only Ollama supports such a request; without one,
+    /// Ollama silently cuts off everything beyond its default window.
     #[must_use]
     pub fn with_context(self, context: Option<u64>) -> Self {
         Self { context, ..self }

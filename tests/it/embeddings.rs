@@ -121,7 +121,7 @@ fn whatever_fails_words_still_find() {
     check_answer(|| Answer::new(200, "<html>hello</html>"), "not a list of embeddings");
     check_answer(
         || Answer::new(200, r#"{"data": []}"#),
-        "the number of embeddings (0) is not that of the texts (1)",
+        "the number of embeddings (0) differs from the number of texts (1)",
     );
     check_answer(|| Answer::new(200, r#"{"data": [{"embedding": []}]}"#), "an embedding is empty");
     check_answer(|| Answer::new(200, "{").header("Content-Length", "9"), "failed");

@@ -106,7 +106,7 @@ fn in_order(answered: Answered, texts: usize) -> Result<Vec<Vec<f32>>, String> {
     let mut data = answered.data;
     if data.len() != texts {
         return Err(format!(
-            "the number of embeddings ({}) is not that of the texts ({texts})",
+            "the number of embeddings ({}) differs from the number of texts ({texts})",
             data.len()
         ));
     }
@@ -144,7 +144,7 @@ mod tests {
         let two =
             r#"{"data": [{"index": 1, "embedding": [0, 2]}, {"index": 0, "embedding": [1.5, 0]}]}"#;
         check(two, 2, Ok(&[&[1.5, 0.0], &[0.0, 2.0]]));
-        check(two, 3, Err("the number of embeddings (2) is not that of the texts (3)"));
+        check(two, 3, Err("the number of embeddings (2) differs from the number of texts (3)"));
         check(r#"{"data": [{"embedding": [1]}, {"embedding": [2]}]}"#, 2, Ok(&[&[1.0], &[2.0]]));
         check(r#"{"data": [{"index": 4, "embedding": [1]}]}"#, 1, Err("indexes"));
         check(r#"{"data": [{"embedding": [1]}, {"embedding": [2, 3]}]}"#, 2, Err("same length"));

@@ -42,8 +42,8 @@ pub(super) trait Decoder: Send {
         false
     }
 
-    /// Handles a regular end of the connection. Returns whether the answer is complete, and if so
-    /// adds its last pieces.
+    /// Handles a regular end of the connection. Returns whether the answer is complete; if it is,
+    /// adds the last pieces of the answer.
     fn closed(&mut self, pieces: &mut Vec<StreamEvent>) -> bool;
 }
 

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 /// Length of ids: templates of Mistral's models accept only this length, and only letters and
 /// digits.
 const ID_LENGTH: usize = 9;
-/// Maximum length of a tool's name that servers accept.
+/// Maximum length of a tool's name that all servers accept.
 const LONGEST_NAME: usize = 64;
 /// Name for a tool call without a name.
 const NO_NAME: &str = "unknown";
