@@ -183,6 +183,13 @@ mod tests {
     }
 
     #[test]
+    fn only_a_path_that_lost_names_shows_an_ellipsis() {
+        assert_eq!(end_of("/x/a/b/c"), "…/a/b/c");
+        assert_eq!(end_of("/a/b/c"), "/a/b/c");
+        assert_eq!(end_of("a/b/c"), "a/b/c");
+    }
+
+    #[test]
     fn the_path_of_a_reading_is_found_in_its_arguments() {
         check("read_file", r#"{"path": "src/a.rs"}"#, Some("src/a.rs"), false);
         check("view", r#"{"file_path":"lines.rs","limit":5}"#, Some("lines.rs"), true);
