@@ -27,7 +27,7 @@ use crate::tokens::model::Override;
 /// The settings in effect.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
-    /// Maximum sizes of messages and files, and the default capacity of managers.
+    /// Maximum sizes of protocol messages and files, and the default capacity of managers.
     pub limits: Limits,
     /// Number of automatic backups to keep; 0 makes none.
     pub backups_kept: usize,
@@ -46,7 +46,7 @@ pub(crate) struct Config {
     /// File with a secret. Clients must send the secret unless they are known to belong to the same
     /// user; agents over HTTP must always send it.
     pub secret_file: Option<PathBuf>,
-    /// Each setting with its value and source, to be shown to the user.
+    /// Each setting except `secret-file`, with its value and source, to be shown to the user.
     pub explained: Vec<Explained>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Explained {
 #[derive(Debug, Clone, Default, Deserialize, clap::Args)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Settings {
-    /// Maximum size of a message, in bytes
+    /// Maximum size of a protocol message, in bytes
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "BYTES")]
     pub max_message_bytes: Option<usize>,
     /// Maximum size of a file to read, in bytes
@@ -119,7 +119,7 @@ pub(crate) enum ConfigError {
         /// The problem and its place.
         cause: String,
     },
-    /// A value is out of range or has the wrong type.
+    /// A value has the wrong type or is not allowed.
     #[error("{name} {message} (from the {origin})")]
     BadValue {
         /// Name of the setting.
@@ -137,8 +137,7 @@ const DEFAULTS: &str = "default";
 const FILE: &str = "configuration file";
 const ENVIRONMENT: &str = "environment";
 const FLAGS: &str = "flag";
-/// Smallest allowed value of `max-message-bytes`. Every method can still be called with messages of
-/// this size.
+/// Smallest allowed value of `max-message-bytes`. It leaves room to call every method.
 const MIN_MESSAGE_BYTES: usize = 4096;
 
 impl Config {
@@ -272,7 +271,7 @@ fn from_environment(get: impl Fn(&str) -> Option<String>) -> Result<Settings, Co
     ) -> Result<Option<T>, ConfigError> {
         let bad = |text: &str| ConfigError::BadValue {
             name,
-            message: format!("must be a number, got {text:?}"),
+            message: format!("must be a whole number, 0 or more, got {text:?}"),
             origin: ENVIRONMENT,
         };
         text.map(|text| text.parse().map_err(|_| bad(&text))).transpose()

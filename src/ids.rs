@@ -21,8 +21,8 @@ pub struct BadId {
 /// Highest number that the store accepts.
 const MOST: u64 = i64::MAX as u64;
 
-/// Declares id types, each with its prefix, the name of its owner and an example for error
-/// messages, and the range of its numbers.
+/// Declares id types. Each has a prefix, two texts for error messages (what has such an id, and an
+/// example), and the range of its numbers.
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident: $prefix:literal, $what:literal, $example:literal, $numbers:expr;)*) => {$(
         $(#[$doc])*
@@ -76,17 +76,17 @@ macro_rules! ids {
 }
 
 ids! {
-    /// Id of a context item. Unique over all managers and restarts.
+    /// Id of a context item. No other item ever has it, whichever manager holds that item.
     ItemId: "ctx-", "an item's", "ctx-12", 0..=MOST;
     /// Id of a session.
     SessionId: "ses-", "a session's", "ses-7", 0..=MOST;
     /// Id of a message: its place in the log of its session, counted from 1.
     MessageId: "msg-", "a message's", "msg-3", 1..;
-    /// Id of a checkpoint. Unique over all sessions.
+    /// Id of a checkpoint. No two sessions share one.
     CheckpointId: "chk-", "a checkpoint's", "chk-2", 0..;
     /// Id of a memory.
     MemoryId: "mem-", "a memory's", "mem-4", 0..;
-    /// Id of stored notes.
+    /// Id of stored notes, which were once called views.
     ViewId: "view-", "a view's", "view-12", 0..;
 }
 

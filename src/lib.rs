@@ -26,7 +26,7 @@
 //! # Features
 //!
 //! - `providers`: models and embeddings over HTTP.
-//! - `server`: the server's methods, dialects and sockets. Includes `providers`.
+//! - `server`: the server's methods, message formats and sockets. Includes `providers`.
 //! - `mcp`: the server for agents that speak the Model Context Protocol. Includes `server`.
 //! - `cli`, the default: the program `contexture`. Includes `mcp`.
 

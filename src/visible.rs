@@ -1,6 +1,7 @@
 //! Makes hidden characters in names visible: control characters, marks of writing direction and
-//! invisible characters become escapes such as `\u{202e}`. This module knows nothing of the client
-//! protocol.
+//! invisible characters become escapes such as `\u{202e}`. Hidden characters that belong to
+//! ordinary text, such as the joiner within an emoji, stay as they are. This module knows nothing
+//! of the client protocol.
 //!
 //! Code that writes a name into a heading, a list, a message or a terminal calls these functions.
 //! Stored data and contents never change, so code that writes them does not call these functions.
@@ -20,12 +21,12 @@ pub(crate) fn visible(name: &str) -> Cow<'_, str> {
     escaped(name, |_| false, |c, out| out.extend(c.escape_default()))
 }
 
-/// Returns `text` with each hidden character except newlines and tabs as an escape.
+/// Returns `text` with each hidden character except newlines and tabs as a Rust escape.
 pub(crate) fn visible_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| matches!(c, '\n' | '\t'), |c, out| out.extend(c.escape_default()))
 }
 
-/// Returns the name of a file on one line, with each hidden character as an escape.
+/// Returns a path on one line, with each hidden character as a Rust escape.
 pub(crate) fn visible_path(path: &Path) -> String {
     visible(&path.to_string_lossy()).into_owned()
 }
@@ -78,10 +79,10 @@ fn escaped(
     Cow::Owned(out)
 }
 
-/// Returns whether a character is hidden: a control character, a line or paragraph separator, an
-/// unassigned character, a mark of an interlinear annotation, or a character that programs should
-/// ignore if they do not support it (format character, selector, filler, tag). Spaces and
-/// characters for private use are not hidden.
+/// Returns whether a character is hidden, wherever it stands: a control character, a line or
+/// paragraph separator, an unassigned character, a mark of an interlinear annotation, or a
+/// character that programs should ignore if they do not support it (format character, selector,
+/// filler, tag). Spaces and characters for private use are not hidden.
 fn is_hidden(c: char) -> bool {
     use GeneralCategory::{Control, LineSeparator, ParagraphSeparator, Unassigned};
     if c.is_ascii() {

@@ -1,5 +1,5 @@
-//! Writes files atomically, so that nobody ever sees a half-written file. Knows nothing of their
-//! content.
+//! Writes files atomically, so that nobody ever sees a half-written file. This module knows nothing
+//! of the content.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -7,7 +7,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Replaces or creates a file that is private to the user. `write` gets an empty draft and its
-/// path, and fills the draft. If `write` fails, the file stays as it was.
+/// path, and fills the draft, which then takes the place of the file. If anything fails, the file
+/// stays as it was.
 pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&mut File, &Path) -> io::Result<()>,

@@ -1,4 +1,4 @@
-//! Puts counts into words.
+//! Writes counts with their nouns.
 
 /// Returns a count with its noun, in the singular or plural: `1 item`, `2 memories`.
 pub(crate) fn counted(count: u64, noun: &str) -> String {

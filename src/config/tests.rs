@@ -34,7 +34,10 @@ fn bad_values_are_refused_with_their_source() {
     let error = load("max-items = 0", ("", ""), Settings::default()).unwrap_err();
     assert_eq!(error, "max-items must be from 1 to 1000, got 0 (from the configuration file)");
     let error = load("", ("CONTEXTURE_MAX_ITEMS", "x"), Settings::default()).unwrap_err();
-    assert_eq!(error, "max-items must be a number, got \"x\" (from the environment)");
+    assert_eq!(
+        error,
+        "max-items must be a whole number, 0 or more, got \"x\" (from the environment)"
+    );
     let error = load("max-item = 3", ("", ""), Settings::default()).unwrap_err();
     assert!(error.contains("config.toml") && error.contains("max-item"), "{error}");
 }
