@@ -69,8 +69,8 @@ pub trait Tool: Send + Sync + 'static {
     /// Returns the JSON schema of [`Args`](Self::Args).
     fn parameters(&self) -> serde_json::Value;
 
-    /// Returns whether the user must allow each call; false by default. If so, the turn waits for
-    /// [`Conversation::approve`](super::Conversation::approve), unless
+    /// Returns whether the user must allow each call; false by default. Before such a call, the
+    /// turn waits for [`Conversation::approve`](super::Conversation::approve), unless
     /// [`Builder::allow`](super::Builder::allow) or an earlier decision allows the tool.
     fn needs_approval(&self) -> bool {
         false

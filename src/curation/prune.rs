@@ -54,7 +54,7 @@ pub struct HistoryStats {
     pub limit: u64,
     /// Cost in percent of the limit.
     pub utilization_percent: f64,
-    /// True if the utilization is above the target.
+    /// True if the utilization is above the model's target.
     pub needs_pruning: bool,
     /// Name of the model.
     pub model: String,

@@ -155,7 +155,7 @@ pub enum EngineError {
     /// The mandatory content exceeds the budget.
     #[error(transparent)]
     BudgetTooSmall(#[from] BudgetTooSmall),
-    /// A setting is out of range.
+    /// A setting is unknown, or its value is not allowed.
     #[error(transparent)]
     BadSetting(#[from] ConfigError),
     /// There was nothing to summarize, the summary was not smaller, or the summarizer failed.

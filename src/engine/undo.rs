@@ -138,8 +138,8 @@ impl Engine {
         Ok(step)
     }
 
-    /// Returns what undo or redo would do next to a manager; `None` if there is nothing to undo or
-    /// redo.
+    /// Returns the change to a manager that undo or redo would apply next; `None` if there is
+    /// nothing to undo or redo.
     ///
     /// # Errors
     /// [`EngineError::Store`].

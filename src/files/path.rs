@@ -9,8 +9,8 @@ use crate::value::Value;
 /// Converts a client's file name to a local path.
 ///
 /// `~` and `~/x` are relative to the home folder of the server's user. `.` and `..` are resolved by
-/// name alone and symbolic links are kept, as Emacs's `expand-file-name` does; so both sides use
-/// the same name for a file. Emacs's quoting prefix `/:` is removed.
+/// name alone and symbolic links are kept, as Emacs's `expand-file-name` does, so that Emacs and
+/// the server use the same name for a file. Emacs's quoting prefix `/:` is removed.
 ///
 /// Errors: `not-absolute` for any other name that does not begin with `/`, `not-local` for a
 /// remote name such as `/ssh:host:/x`.

@@ -21,7 +21,7 @@ pub struct ModelAnswer {
 pub struct AskedWindow {
     /// Number of the window's record in the usage log.
     pub line: u64,
-    /// Number of tokens in the window by our own count.
+    /// Number of tokens in the window by Contexture's own count.
     pub counted: u64,
     /// Usage as the provider reported it.
     pub spent: Spent,

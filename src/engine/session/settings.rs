@@ -16,7 +16,7 @@ pub const DEFAULT_TEMPLATE: &str = "freeform-chat";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct SessionSettings {
-    /// Model that windows are built for; defaults to the server's.
+    /// Model that windows are built for; defaults to the model in the configuration.
     pub model: Option<String>,
     /// Strategy for building windows; defaults to the first of
     /// [`ALL`](crate::curation::strategy::ALL).
