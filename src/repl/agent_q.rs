@@ -261,7 +261,7 @@ async fn info(shared: &Shared) -> Value {
     ])
 }
 
-/// Formats a session for the list of agent-q's package.
+/// Formats a session for the list of sessions that agent-q's package shows.
 fn meta(row: &Value) -> Value {
     let field = |name: &str| row.get(name).cloned().unwrap_or_default();
     plist([
@@ -281,7 +281,7 @@ fn universal(time: &Value) -> Value {
 
 /// Runs a turn in the connection's session, and returns its complete output. Errors are returned as
 /// text, which the package shows. A new turn cancels the previous turn, and the call of the
-/// previous turn fails: otherwise, the package would take its answer for the answer of the new
+/// previous turn fails: otherwise, the package would take the previous answer for that of the new
 /// turn.
 async fn send(shared: &Shared, message: &Value, with_items: bool) -> Outcome {
     let cancelled = shared.asked.next();

@@ -31,7 +31,7 @@ pub(super) const COMMANDS: [(&str, &str, &str); 17] = [
     ("/help", "", "List the commands."),
 ];
 
-/// Commands about what a session already holds. They open no session.
+/// Commands about what a session already holds. These commands never open a session.
 const OPEN_NONE: &[&str] = &["/stats", "/explain", "/rollback"];
 
 /// A parsed command line.
@@ -141,8 +141,8 @@ pub(super) async fn run(
     }
 }
 
-/// Returns the id of the last checkpoint that the user took, or else of the last one; `nil` if there
-/// is none.
+/// Returns the id of the last checkpoint that the user took, or else of the last checkpoint of any
+/// kind; `nil` if there is none.
 async fn last_checkpoint(
     shared: &Shared,
     session: (&'static str, Value),
@@ -156,7 +156,7 @@ async fn last_checkpoint(
     Ok(last.and_then(|row| row.get("id")).cloned().unwrap_or_default())
 }
 
-/// Returns all items of these managers, without their contents.
+/// Returns all items of the managers that the parameter names, without their contents.
 async fn brief(shared: &Shared, managers: (&'static str, Value)) -> Result<Vec<Value>, WireError> {
     Ok(items(shared.call("list-items", [managers, ("brief", Value::Bool(true))]).await?))
 }

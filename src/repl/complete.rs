@@ -44,7 +44,7 @@ pub(super) async fn answer(shared: &Shared, name: &str, pattern: &str) -> Value 
     }
 }
 
-/// Returns the fraction of the word that is already typed.
+/// Returns the fraction of the word that has already been typed.
 fn score(pattern: &str, word: &str) -> Value {
     let hundredths = 100 * pattern.len() / word.len().max(1);
     Value::Float(hundredths as f64 / 100.0)
@@ -83,7 +83,7 @@ async fn item_ids(shared: &Shared) -> Vec<String> {
 }
 
 /// Lists the entries of the directory part of `named`, as completions of `named`. Hidden entries
-/// are listed only if the name begins with a dot. An empty text has no completions.
+/// are listed only if the typed name begins with a dot. If `named` is empty, nothing is listed.
 fn files(directory: &Path, named: &str) -> Vec<Candidate> {
     if named.is_empty() {
         return Vec::new();

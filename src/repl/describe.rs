@@ -25,7 +25,7 @@ pub(super) fn autodoc(form: &Value) -> Value {
     }
 }
 
-/// Returns the argument list of a method by name, or nil if there is no such method.
+/// Returns the argument list of the method with this name, or nil if there is no such method.
 pub(super) fn arglist(name: &Value) -> Value {
     let method = name_of(name).and_then(method);
     method.map_or(Value::Nil, |method| text(call(method, None)))
@@ -68,7 +68,7 @@ fn method(name: &str) -> Option<&'static Method> {
     rpc::methods().find(|method| method.name == name || method.earlier_names().any(|it| it == name))
 }
 
-/// Formats a call of the method, with one of its parameters marked.
+/// Formats a call of the method with all of its parameters. Points out the parameter `marked`.
 fn call(method: &Method, marked: Option<&str>) -> String {
     let params = method.params().iter().map(|param| match marked == Some(param.name) {
         true => format!(" ===> :{} <===", param.name),

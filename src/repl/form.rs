@@ -93,7 +93,7 @@ impl Repls {
         true
     }
 
-    /// Answers a form that needs no waiting.
+    /// Answers a form that can be answered without waiting.
     fn answer(&self, slime: bool, name: &str, arguments: Vec<Value>, thread: &Value) -> Outcome {
         let mut arguments = arguments.into_iter();
         let first = arguments.next().unwrap_or_default();
@@ -275,7 +275,8 @@ fn modules(asked: Value) -> Value {
     texts(names.iter().filter_map(name_of).map(str::to_uppercase))
 }
 
-/// Evaluates a form from outside the REPL: a call of a method, or a constant.
+/// Evaluates a form that was typed outside the REPL: a call of a method, or a constant. With
+/// `grab`, the answer has the form that SLIME's `eval-and-grab-output` expects.
 async fn typed(shared: &Shared, typed: &str, grab: bool) -> Outcome {
     let datum = sexp::read(typed).map_err(|error| refusal(error.to_string()))?;
     let value = match form_of(datum) {

@@ -8,7 +8,7 @@ use super::{PACKAGE, Shared, locked};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-/// The id, the name and the manager of a session when it was last looked up.
+/// A session as it was when it was last looked up.
 #[derive(Debug, Clone)]
 pub(super) struct Session {
     pub(super) id: String,

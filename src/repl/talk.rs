@@ -130,7 +130,7 @@ pub(super) async fn tools(shared: &Shared, session: Session, text_given: &str) -
             };
             let list: String = all.map(line).collect();
             return Ok(match list.is_empty() {
-                true => "; models are offered no tools; /tools on offers those of the server\n"
+                true => "; models are offered no tools; /tools on offers the server's tools\n"
                     .to_owned(),
                 false => list,
             });
