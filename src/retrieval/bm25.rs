@@ -7,7 +7,8 @@
 /// Lucene's default. Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and
 /// Beyond" (2009), recommend 1.2 to 2.
 const SATURATION: f64 = 1.2;
-/// Penalty for long documents (b), from 0 to 1. Lucene's default, from the same source.
+/// Penalty for long documents (b), from 0 to 1. Lucene's default. Robertson and Zaragoza recommend
+/// 0.5 to 0.8.
 const LENGTH: f64 = 0.75;
 
 /// A document that contains a word.

@@ -1,4 +1,4 @@
-//! Excerpts: a piece of a text around the word that was searched for.
+//! Excerpts: pieces of texts around the words that were searched for.
 
 use super::words::stems;
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// Methods" (SIGIR 2009).
 const FLATNESS: f64 = 60.0;
 
-/// Fuses rankings, each best first and without repetitions. The entry in place r (from 1) of a
+/// Fuses rankings, each best first and without repetitions. The entry at place r (from 1) of a
 /// ranking scores 1/(60 + r), and the sum of its scores decides. Returns the best entry first; of
 /// entries with the same score, the one with the smaller number. A ranking that is given twice
 /// counts twice.

@@ -30,7 +30,7 @@ pub struct Index {
     /// For each word of the vocabulary, the texts that have it, in the order in which they were
     /// added.
     places: Vec<Vec<Posting>>,
-    /// Number of all places.
+    /// Total number of places of all words.
     size: usize,
     /// Number of words of each text.
     lengths: Vec<u32>,

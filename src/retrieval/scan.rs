@@ -37,7 +37,7 @@ pub(super) struct Wanted {
     /// Second letters of the wanted stems as bits, for each first byte.
     seconds: [u32; 256],
     stemmer: Stemmer,
-    /// Number of the stem of each word that had to be stemmed; `None` for an unwanted stem.
+    /// Index in `stems` for each word that had to be stemmed; `None` if its stem is not wanted.
     known: HashMap<String, Option<u32>>,
     /// The current word in lower case.
     lower: String,
@@ -75,17 +75,18 @@ impl Wanted {
         }
     }
 
-    /// Returns the number of different stems.
+    /// Returns the count of different wanted stems.
     pub(super) fn len(&self) -> usize {
         self.stems.len()
     }
 
-    /// Returns the number of a stem.
+    /// Returns the index of a stem; `None` if the stem is not wanted.
     pub(super) fn find(&self, stem: &str) -> Option<usize> {
         self.stems.binary_search_by(|other| other.as_str().cmp(stem)).ok()
     }
 
-    /// Returns the number of the stem of a word, given in pieces; `None` if it is not wanted.
+    /// Returns the index of the stem of a word; `None` if the stem is not wanted. The word is given in
+    /// pieces.
     pub(super) fn stem(&mut self, pieces: &[&str]) -> Option<u32> {
         let head = pieces[0].as_bytes();
         let first = usize::from(head[0].to_ascii_lowercase());
@@ -110,9 +111,9 @@ impl Wanted {
 
 /// The counts of wanted stems in each document.
 struct Tally {
-    /// Occurrences in the current document.
+    /// Occurrences of each stem in the current document.
     times: Vec<u32>,
-    /// Stems that the current document has.
+    /// Indices of the stems that the current document has.
     found: Vec<u32>,
     /// Number of words of the current document.
     length: u32,

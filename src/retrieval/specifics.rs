@@ -4,7 +4,7 @@
 
 /// Minimum length of a number, in digits. Single digits are too common.
 const LEAST_DIGITS: usize = 2;
-/// Maximum length of the ending of a file's name.
+/// Maximum length of the extension of a file's name, such as `rs`.
 const LONGEST_ENDING: usize = 5;
 
 /// Passes the specifics of a text to `take`, in order.
@@ -57,7 +57,7 @@ fn run<'t>(run: &'t str, take: &mut impl FnMut(&'t str)) {
     }
 }
 
-/// Returns whether a word is the name of a file with an ending.
+/// Returns whether a word is the name of a file with an extension.
 fn is_file(word: &str) -> bool {
     let Some((stem, ending)) = word.rsplit_once('.') else { return false };
     let letters = ending.bytes().all(|byte| byte.is_ascii_alphabetic());
@@ -70,8 +70,8 @@ fn is_version(word: &str) -> bool {
         && word.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Returns whether a word is joined by hyphens, like names of Lisp functions, of CSS classes and
-/// of packages. English compounds cannot be told from these, but cost little.
+/// Returns whether a word has parts joined by hyphens, as names of Lisp functions, CSS classes and
+/// packages do. English compounds look the same, but counting them as specifics does little harm.
 fn is_hyphenated(word: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     word.contains('-') && word.bytes().all(is_part) && word.bytes().any(|b| b.is_ascii_alphabetic())

@@ -1,5 +1,5 @@
-//! Splits long texts into the words of [`words`], much faster: most texts are ASCII, and words in
-//! ASCII are not copied.
+//! Splits long texts into the same words as [`words`] does, but much faster: most texts are ASCII,
+//! and words in ASCII are not copied.
 
 use super::words;
 

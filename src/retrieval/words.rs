@@ -44,7 +44,7 @@ pub(super) fn runs(run: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the parts of a text to search by: the whole text if it has at most `most` bytes,
+/// Returns the parts of a text to search with: the whole text if it has at most `most` bytes,
 /// otherwise its beginning and its end, half of `most` each.
 pub(crate) fn ends(text: &str, most: usize) -> [&str; 2] {
     if text.len() <= most {
@@ -59,7 +59,7 @@ pub fn stems(text: &str) -> Vec<String> {
     stems_where(text, |_| true)
 }
 
-/// Returns the stems of the [`words`] of a text for which `is_wanted` is true.
+/// Returns the stems of those [`words`] of a text for which `is_wanted` returns true.
 pub(crate) fn stems_where(text: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
     let stemmer = Stemmer::create(Algorithm::English);
     let mut stems = Vec::new();
