@@ -178,7 +178,7 @@ fn check_links(path: &Path) -> Result<(), SecretError> {
 }
 
 /// Returns the content of a regular file that only this user can access. Checks the open file, not
-/// its path, so that the path cannot be given to another file between check and reading.
+/// its path, so that nobody can put another file at the path between the check and the reading.
 fn read_private(path: &Path) -> Result<String, SecretError> {
     let unreadable = |cause| SecretError::Unreadable { path: path.to_owned(), cause };
     // Keeps a named pipe from blocking the server until somebody writes to it.

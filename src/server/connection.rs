@@ -1,6 +1,6 @@
 //! One client's connection: reads messages, queues their calls in order, and sends the answers.
 //!
-//! Reading messages never waits until answers are written, and a long call never delays a `cancel`.
+//! Reading never waits for answers to be written, and a long call never delays a `cancel`.
 
 use std::sync::Arc;
 

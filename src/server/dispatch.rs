@@ -100,9 +100,9 @@ impl Inside {
     }
 }
 
-/// Runs a client's calls, and begins them in the order in which they were sent. Once `gone` is set,
-/// calls that wait for something are dropped, but changes that wait only for their turn are still
-/// made.
+/// Runs a client's calls, and begins them in the order in which they were sent. Once `gone` is
+/// cancelled, calls that wait for something are dropped, but changes that wait only for their turn
+/// are still made.
 pub(super) async fn dispatch(
     server: Server,
     outbox: Outbox,

@@ -23,8 +23,8 @@ pub(crate) struct UnixSocket {
 }
 
 impl UnixSocket {
-    /// Binds the socket and replaces one that a dead server left. Creates its folder as a private
-    /// one if there is none, and gives only this user access to the socket.
+    /// Binds the socket, replacing one that a dead server left behind. Creates the socket's folder,
+    /// private to this user, if there is none. Gives only this user access to the socket.
     ///
     /// # Errors
     /// Fails with `AddrInUse` if a server listens there, and with the error of the operating system
@@ -144,7 +144,7 @@ pub(crate) async fn relay_tcp(
         let Ok(server) = UnixStream::connect(socket).await else { return (stream, peer) };
         tokio::spawn(async move {
             if let Err(error) = relay(stream, peer, server).await {
-                tracing::debug!("{peer}: {error}");
+                tracing::debug!("{peer}: the relay to the server ended: {error}");
             }
         });
     }

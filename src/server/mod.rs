@@ -149,7 +149,7 @@ impl Server {
         self.tools.turns.close();
         if tokio::time::timeout(FAREWELL, self.tools.turns.wait()).await.is_err() {
             tracing::warn!(
-                "gave up on a model's answer that was not complete; the answer is not stored"
+                "the server ended before a model's answer was complete; the answer is not stored"
             );
         }
         self.tasks.close();

@@ -323,7 +323,7 @@ fn encode(mut message: Outgoing, encoder: &mut Encoder, max_message: usize, buff
         buffer.truncate(start);
         let Outgoing::Reply(id, _) = message else { return };
         let advice = match longest < max_message {
-            true => "; the six hex digits of a length allow no more",
+            true => "; a length of six hex digits cannot announce more",
             false => ", or raise max-message-bytes",
         };
         let error = WireError::new(
