@@ -20,9 +20,9 @@ pub struct Message {
     pub timestamp: i64,
     /// Phase of the work in which the message was written.
     pub phase: Option<Phase>,
-    /// Tool calls of an assistant's message.
+    /// Tool calls in an assistant message.
     pub tool_calls: Vec<ToolCall>,
-    /// Id of the call that a tool's message answers.
+    /// Id of the call that a tool message answers.
     pub tool_call_id: Option<String>,
     /// True if the message is never left out of a window. Copied from the session's state.
     pub pinned: bool,

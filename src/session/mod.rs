@@ -87,7 +87,7 @@ impl Session {
         self.log.iter().filter(|message| self.state.is_offered(message.number))
     }
 
-    /// Returns the number of turns. Each turn begins with a message of the user.
+    /// Returns the number of turns. Each turn begins with a message from the user.
     pub fn turns(&self) -> u64 {
         self.turn_numbers().count() as u64
     }
