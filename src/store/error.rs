@@ -35,7 +35,7 @@ pub enum StoreError {
     /// SQLite undid all requests of a burst (those of one commit) because one of them failed.
     #[error(
         "a call that was to be stored together with this one failed, so this call was undone too; \
-         repeat it"
+         repeat this call"
     )]
     Lost,
     /// The log could not be read or written.

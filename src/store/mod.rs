@@ -173,7 +173,7 @@ pub trait Store: Send {
     fn last_change(&mut self, manager: &str, way: Way) -> Result<Option<Change>, StoreError>;
 
     /// Undoes the newest change of the manager by applying `inverse`, and moves the change from the
-    /// journal to those that can be redone.
+    /// journal to the changes that can be redone.
     fn take_back(&mut self, manager: &str, inverse: &Change) -> Result<(), StoreError>;
 
     /// Redoes the change that was undone last: applies `change`, which is that change adapted to

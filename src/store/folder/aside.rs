@@ -8,7 +8,7 @@ use super::files::Files;
 use crate::whole_file::create;
 
 /// The files of a state, and the copies of them that were set aside. The files are copied at most
-/// once, however many reasons there are.
+/// once, even if several repairs need the copies.
 pub(crate) struct Aside<'a> {
     files: &'a Files,
     /// Contents of the write-ahead log before SQLite opened it; `None` if SQLite does not change

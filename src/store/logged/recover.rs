@@ -22,7 +22,7 @@ struct Replayed {
 
 impl<S: Store> LoggedStore<S> {
     /// Puts the log of a folder in front of `inner` and applies the log's bursts to `inner`. Raises
-    /// the counters, so that no id up to those in `mark` is given again.
+    /// the counters to at least those in `mark`, so that ids that were given are never reused.
     pub(in super::super) fn recover(
         inner: S,
         marks: Marks,

@@ -85,7 +85,7 @@ pub(crate) fn write_daily(
     Ok(backup)
 }
 
-/// Writes a backup that the user asked for, in place of the previous one that was asked for.
+/// Writes a backup that the user asked for. It replaces the previous backup that the user asked for.
 ///
 /// # Errors
 /// [`StoreError::Backup`].

@@ -174,7 +174,7 @@ pub(super) fn rename_partner(db: &Connection, manager: &str, to: &str) -> Result
     })
 }
 
-/// Moves the change with this number from the journal to those that can be redone.
+/// Moves the change with this number from the journal to the changes that can be redone.
 pub(super) fn set_aside(db: &Connection, manager: i64, seq: u64) -> Result<(), StoreError> {
     let sql = "INSERT INTO undone (manager, seq, change)
                SELECT manager, (SELECT coalesce(max(seq), 0) + 1 FROM undone WHERE manager = ?1),
@@ -185,7 +185,7 @@ pub(super) fn set_aside(db: &Connection, manager: i64, seq: u64) -> Result<(), S
     db.change(sql, params![manager, seq]).map(drop)
 }
 
-/// Removes the change that was undone last from those that can be redone.
+/// Removes the change that was undone last from the changes that can be redone.
 pub(super) fn drop_undone(db: &Connection, manager: i64) -> Result<(), StoreError> {
     let sql = "DELETE FROM undone WHERE manager = ?1
                AND seq = (SELECT max(seq) FROM undone WHERE manager = ?1) RETURNING change";
