@@ -40,8 +40,9 @@ impl Held {
         Ok(Self(handle.into()))
     }
 
-    /// Resolves a relative name that may not lead out of this folder at any step. Fails with
-    /// [`CrossesDevices`](io::ErrorKind::CrossesDevices) if it does, even if it leads back in.
+    /// Resolves a relative path, no step of which may leave this folder. Fails with
+    /// [`CrossesDevices`](io::ErrorKind::CrossesDevices) if a step does, even if a later step returns
+    /// to the folder.
     pub(crate) fn within(&self, name: &Path) -> io::Result<Self> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         for _ in 0..MAX_TRIES {

@@ -47,8 +47,8 @@ impl Held {
         Self::at(&self.place()?.join(name))
     }
 
-    /// Resolves a relative name that may not lead out of this folder. Fails with
-    /// [`CrossesDevices`](io::ErrorKind::CrossesDevices) if it does.
+    /// Resolves a relative path to a place inside this folder. Fails with
+    /// [`CrossesDevices`](io::ErrorKind::CrossesDevices) if the place is outside.
     pub(crate) fn within(&self, name: &Path) -> io::Result<Self> {
         match self.resolve(name) {
             Ok(held) if held.place.starts_with(&self.place) => Ok(held),
