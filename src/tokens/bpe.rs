@@ -19,7 +19,7 @@ const HALVED_ABOVE: usize = 128 * 1024;
 /// Maximum length of a part that is counted in one piece, in bytes: the time for a text without a
 /// place to cut grows faster than its length.
 const LONGEST_PART: usize = 16 << 10;
-/// Maximum number of line ends or spaces to try as a place to cut.
+/// Maximum number of line ends or spaces to try as places to cut.
 const TRIES: usize = 64;
 /// Maximum number of lines whose counts are remembered. Each takes about 16 bytes.
 const REMEMBERED: usize = 64 << 10;
