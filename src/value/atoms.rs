@@ -1,5 +1,5 @@
-//! Atoms, which are data without parts: conversions of plain values, and methods for visitors of
-//! serde.
+//! Atoms, which are data without parts: conversions from plain values, and methods for serde's
+//! visitors.
 
 use super::Value;
 

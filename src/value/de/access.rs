@@ -1,4 +1,4 @@
-//! Hands elements, entries and variants to serde one by one, and adds their place to errors.
+//! Hands elements, entries and variants to serde one by one, and adds their places to errors.
 
 use std::vec;
 
@@ -22,8 +22,8 @@ impl Items {
         Self { length: items.len(), rest: items.into_iter(), strict }
     }
 
-    /// Visits all elements. Fails when the visitor leaves elements over, since a tuple would lose
-    /// them silently.
+    /// Lets the visitor read the elements. Fails if the visitor does not read all of them, since a
+    /// tuple would silently lose the rest.
     pub(super) fn visit<'de, V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
         let result = visitor.visit_seq(&mut self)?;
         match self.rest.len() {
