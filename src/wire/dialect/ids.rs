@@ -1,5 +1,5 @@
-//! Finds the ids of lines that cannot be read as a whole, in their first and last bytes. The sender
-//! of such a line waits for an answer with this id.
+//! Finds the id of a line that cannot be read as a whole, in the first and last bytes of the line.
+//! The sender of the line waits for an answer with this id.
 
 use serde::de::IgnoredAny;
 

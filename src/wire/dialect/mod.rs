@@ -87,7 +87,8 @@ impl Dialect {
         !self.is_framed()
     }
 
-    /// Returns the maximum length of a message that may be sent if `limit` bytes are allowed.
+    /// Returns the maximum length of a message in this dialect if the configuration allows `limit`
+    /// bytes.
     pub fn longest(self, limit: usize) -> usize {
         if self.is_framed() { limit.min(MAX_PAYLOAD) } else { limit }
     }
