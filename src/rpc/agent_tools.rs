@@ -46,7 +46,7 @@ pub(super) fn call_tool(call: Call, given: CallTool) -> Result<Step, WireError> 
         let known = match &names[..] {
             [] => "there are none".to_owned(),
             [only] => format!("the only one is {only}"),
-            names => format!("these are {}", names.join(", ")),
+            names => format!("the tools are {}", names.join(", ")),
         };
         let what = format!(
             "must name one of the tools that are offered to agents in {project}, got {:?}; {known}",

@@ -193,7 +193,7 @@ names! {
         /// A chat waits for an approval, or no longer does.
         ApprovalsChanged => "approvals-changed",
         /// An agent connected, disconnected or was given items, or an item began or stopped waiting
-        /// for its next prompt.
+        /// for the next prompt of an agent.
         AgentsChanged => "agents-changed",
         /// A client brought tools with `register-tools`, or withdrew them.
         ToolsChanged => "tools-changed",

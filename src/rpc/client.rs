@@ -1,5 +1,5 @@
-//! A connection's client: whether the client introduced itself, and the lists that it has read only
-//! in part.
+//! A connection's client: whether the client has introduced itself, and the lists that it has read
+//! only in part.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,7 +45,7 @@ impl Client {
         self.is_introduced.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the client introduced itself, and so takes lists in pages.
+    /// Returns whether the client has introduced itself, and so takes lists in pages.
     pub(super) fn is_introduced(&self) -> bool {
         self.is_introduced.load(Ordering::Relaxed)
     }

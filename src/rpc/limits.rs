@@ -1,4 +1,4 @@
-//! Limits of calls that several modules share. What clients are told of all limits is in
+//! Limits of calls that several modules share. The list of all limits for clients is in
 //! `server/limits.rs`.
 
 /// Maximum length of a `cancel`, in bytes. A `cancel` overtakes other calls, so reading one must be
@@ -8,7 +8,7 @@ pub(crate) const MAX_CANCEL_BYTES: usize = 16 << 10;
 pub(crate) const PAGE_BYTES: usize = 64 << 10;
 /// Maximum number of partly read lists that are kept for one client; the oldest is dropped first.
 pub(crate) const LISTS_KEPT: usize = 8;
-/// Maximum number of explained windows in the pages of a list; the engine keeps no more.
+/// Maximum number of explained windows in a list, across all its pages; the engine keeps no more.
 pub(crate) const MAX_EXPLAINED: i64 = 64;
 /// Maximum number of calls in a batch.
 pub(crate) const MAX_BATCH: usize = 1000;

@@ -59,9 +59,9 @@ pub(super) fn summarize_session(call: Call, given: SummarizeSession) -> Result<S
 }
 
 /// Prepares a summary outside the engine, with a description if a model is configured to write
-/// one, and passes it to `then`. `ahead` returns the data to prepare it from, or nothing if fewer
-/// messages are in view than its argument says. If the session changes in the meantime, the
-/// summary is made without the prepared parts.
+/// one, and passes it to `then`. `ahead` returns the data to prepare the summary from, or `None` if
+/// the view has fewer messages than the number that it is given. If the session changes in the
+/// meantime, the summary is made without the prepared parts.
 pub(super) fn prepared(
     call: &Call,
     ahead: impl FnOnce(&mut Engine, usize) -> Result<Option<Ahead>, EngineError> + Send + 'static,

@@ -205,7 +205,7 @@ fn what_is_imported_is_checked() {
     );
     check(
         "{\"contexture_session\":1,\"name\":\"a\",\"messages\":[{\"tool_call_id\":\"c\"}]}",
-        "text has a message that is wrong: tool",
+        "text has an invalid message: tool",
     );
     check("{\"contexture_session\":1,\"name\":\"a\",\"messages\":[],\"state\":\"[\"}", "state");
     // A state that does not fit the messages is made to.

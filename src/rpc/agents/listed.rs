@@ -68,7 +68,7 @@ struct AgentSession {
 struct ShownItem {
     /// Id of the item.
     id: String,
-    /// Time at which it was last shown, in Unix seconds; 0 if unknown.
+    /// Time at which the item was last shown, in Unix seconds; 0 if unknown.
     at: i64,
 }
 
@@ -81,7 +81,7 @@ struct SentItem {
     agent: String,
     /// Id of the agent's session.
     agent_session: String,
-    /// Time at which it was shown, in Unix seconds; 0 if unknown.
+    /// Time at which the item was shown, in Unix seconds; 0 if unknown.
     at: i64,
 }
 
@@ -100,7 +100,7 @@ struct WaitingItem {
     agent_session: String,
     /// Folder of the project; empty for any project.
     project: String,
-    /// Time since which the item has been waiting, in Unix seconds.
+    /// Time at which the item began to wait, in Unix seconds.
     at: i64,
 }
 

@@ -22,14 +22,14 @@ use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema, Default)]
 pub(super) struct OpenLayersCall {
-    /// Root of the project; `nil` outside of one.
+    /// Root of the project; `nil` outside of a project.
     root: Option<Short>,
-    /// Folder to use if there is no `:root`: its project, or else the folder itself.
+    /// Folder whose project to use if there is no `:root`; without a project, the folder itself.
     directory: Option<Short>,
     /// Name of the file.
     filename: Option<Short>,
     /// Name of the buffer, if it has no file. With `:filename`, the name that the buffer had before
-    /// it had a file: the items that it had then move into the file's layer.
+    /// it had a file: the items that are stored under this name move into the file's layer.
     buffer: Option<Short>,
     /// Number of the buffer, which no other buffer of this name ever has; required with `:buffer`.
     number: Option<Short>,
@@ -294,7 +294,8 @@ fn former_managers(
     }
 }
 
-/// Cache of the true names of files. Asks the disk only once for each file.
+/// Cache of the true names of files: the names with their links resolved. Asks the disk only once
+/// for each file.
 #[derive(Default)]
 struct TrueNames {
     known: HashMap<String, PathBuf>,
@@ -307,8 +308,8 @@ impl TrueNames {
     }
 }
 
-/// Returns the true name of a file or folder on this machine. Cleans any other name only of
-/// superfluous slashes.
+/// Returns the name of a file or folder on this machine with its links resolved. From any other
+/// name, only removes superfluous slashes.
 fn true_name(name: &Short) -> PathBuf {
     match files::absolute(name) {
         Ok(path) => files::true_name(&path),

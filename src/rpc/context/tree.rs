@@ -278,7 +278,7 @@ impl Found {
             return Ok(());
         }
         let message = format!(
-            "the {files} files have {bytes} bytes together, and at most {room} are added at once; \
+            "the {files} files have {bytes} bytes together, but one call adds at most {room}; \
              name a smaller folder, or add one item with :mode :listing"
         );
         Err(application(&ErrorData::TreeTooLarge { bytes: Some(*bytes) }, message))

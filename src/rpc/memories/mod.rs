@@ -22,7 +22,7 @@ use crate::wire::message::WireError;
 const DEFAULT_FOUND: usize = 5;
 /// Default number of memories in a list.
 const DEFAULT_LISTED: u64 = 100;
-/// Maximum number of memories in the pages of a list.
+/// Maximum number of memories in a list, across all its pages.
 pub(super) const MAX_LISTED: i64 = 5_000;
 /// Maximum size of a memory, in bytes.
 pub(super) const MAX_MEMORY_BYTES: usize = 64 << 10;

@@ -74,17 +74,17 @@ pub(in crate::rpc) struct LimitsShown {
     max_added_messages: usize,
     /// Maximum size of a memory, in bytes.
     max_memory_bytes: usize,
-    /// Maximum number of hits of `search-sessions`.
+    /// Maximum number of hits that `search-sessions` returns.
     max_search_hits: i64,
-    /// Maximum number of entries of `list-notes`.
+    /// Maximum number of entries that `list-notes` returns.
     max_listed_notes: u64,
-    /// Maximum number of entries of `list-sessions`, in all pages.
+    /// Maximum number of entries that `list-sessions` returns, across all pages.
     max_listed_sessions: i64,
-    /// Maximum number of entries of `list-revisions`, in all pages.
+    /// Maximum number of entries that `list-revisions` returns, across all pages.
     max_listed_revisions: i64,
-    /// Maximum number of entries of `list-memories`, in all pages.
+    /// Maximum number of entries that `list-memories` returns, across all pages.
     max_listed_memories: i64,
-    /// Maximum number of entries of `explain-window`, in all pages.
+    /// Maximum number of entries that `explain-window` returns, across all pages.
     max_explained_windows: i64,
     /// Maximum number of items in `record-push`.
     max_pushed_items: usize,
@@ -92,7 +92,7 @@ pub(in crate::rpc) struct LimitsShown {
     max_digest_bytes: usize,
     /// Maximum number of items that wait for the next prompts of agents.
     max_waiting_pushes: usize,
-    /// Maximum number of sessions of `list-agents`, in all pages.
+    /// Maximum number of sessions that `list-agents` returns, across all pages.
     max_listed_agent_sessions: u64,
     /// Maximum number of providers.
     max_providers: usize,

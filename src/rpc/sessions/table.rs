@@ -7,9 +7,9 @@ use crate::rpc::page::Paged;
 use crate::rpc::present::MessageShown;
 use crate::rpc::version::About;
 
-/// Maximum number of sessions in a list, in all of its pages together.
+/// Maximum number of sessions in a list, across all its pages.
 pub(in crate::rpc) const MAX_SESSIONS: i64 = 100_000;
-/// Maximum number of revisions in a list, in all of its pages together.
+/// Maximum number of revisions in a list, across all its pages.
 pub(in crate::rpc) const MAX_REVISIONS: i64 = 10_000;
 
 /// Methods, in the order of the documentation.

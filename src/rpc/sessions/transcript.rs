@@ -78,18 +78,18 @@ pub(super) fn read(text: &str, counter: &dyn Counter) -> Result<Read, String> {
     if file.contexture_session > VERSION {
         let found = file.contexture_session;
         return Err(format!(
-            "has format {found}, but this server reads only formats up to {VERSION}; update it"
+            "has format {found}, but this server reads only formats up to {VERSION}; update the server"
         ));
     }
     let name: Name = Value::Str(file.name)
         .decode()
-        .map_err(|error| format!("has a name that {}", error.message))?;
+        .map_err(|error| format!("has an invalid session name, which {}", error.message))?;
     let Name(name) = match is_session_id(&name) {
         true => Name(format!("imported {}", name.0)),
         false => name,
     };
     let messages = counted(file.messages, counter)
-        .map_err(|error| format!("has a message that is wrong: {}", error.message))?;
+        .map_err(|error| format!("has an invalid message: {}", error.message))?;
     let view = file.state.as_deref().map(view).transpose()?;
     Ok(Read { name, project: file.project, messages, view })
 }

@@ -29,7 +29,7 @@ pub(super) struct TrustedShown {
     project: String,
     /// Address of the project's Git remote; `nil` if it has none.
     remote: Option<String>,
-    /// Time since which the project is trusted, in Unix seconds.
+    /// Time at which the project became trusted, in Unix seconds.
     since: i64,
     /// Names of the project's own templates; only in the result of `trust-project`.
     #[serde(skip_serializing_if = "Option::is_none")]
