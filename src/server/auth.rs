@@ -27,7 +27,7 @@ pub enum Admission {
     /// No proof: the client came over TCP as the same user. The client may still send this secret
     /// first, if there is one.
     Offered(Option<SecretHash>),
-    /// This secret, which the client must send as its first message.
+    /// This secret, which the client must send as its first line or payload.
     Demanded(SecretHash),
     /// No proof is accepted: the client must be disconnected.
     Refused,
@@ -150,7 +150,8 @@ pub(crate) fn read_secret(
     }
 }
 
-/// Makes a random secret and writes it to a new file that only this user can read.
+/// Makes a random secret and writes it to the file `path`, which only this user can read. Replaces
+/// the file if it exists.
 ///
 /// # Errors
 /// Fails if the operating system has no random bytes, or the file cannot be written.

@@ -143,9 +143,9 @@ impl Reader {
         }
     }
 
-    /// Ends the connection without an answer, because the other side is not a client.
+    /// Ends the connection without an answer, because the other side may not be a client.
     fn turn_away(&self) -> bool {
-        tracing::warn!("ended a TCP connection: the client sent something that is not a message");
+        tracing::warn!("ended a TCP connection: the client did not send a valid message");
         false
     }
 
@@ -256,7 +256,8 @@ impl Reader {
         self.dialect.inspect(|dialect| self.outbox.send(Out::Speak(*dialect)))
     }
 
-    /// Returns the dialect of a connection of framed payloads. The first known payload decides it.
+    /// Returns the dialect of a connection of framed payloads. The first recognized payload decides
+    /// the dialect.
     fn dialect_of_payload(&mut self, payload: &[u8]) -> Option<Dialect> {
         let is_open = self.dialect.is_none() && !payload.trim_ascii().is_empty();
         if is_open && self.begin_dialect(Dialect::of_payload(payload)).is_none() {

@@ -54,7 +54,8 @@ pub(crate) fn output_gone() -> impl Future<Output = ()> + Send + 'static {
     hung_up(std::io::stdout())
 }
 
-/// Copies bytes between stdio and the server on a Unix socket until one side ends.
+/// Copies bytes between stdio and the server on a Unix socket until the server closes the
+/// connection, or until input has ended and nobody reads the output.
 ///
 /// # Errors
 /// Fails if nobody listens on the socket or stdio cannot be used.

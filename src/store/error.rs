@@ -77,7 +77,7 @@ pub enum StoreError {
         why: String,
     },
     /// A file of the state could not be read or written, or is damaged.
-    #[error("cannot use a file of the state: {cause}")]
+    #[error("cannot use a file in the state folder: {cause}")]
     Beside {
         /// Description of the problem.
         cause: String,

@@ -56,8 +56,8 @@ pub(crate) fn open(folder: &Path, mut relock: Relock) -> Result<Opened, StoreErr
     Ok(opened)
 }
 
-/// Checks a state folder without changing anything, and returns the findings that a start would
-/// report.
+/// Checks the files of a state folder without changing anything, and returns the findings about the
+/// files that a start would report.
 ///
 /// # Errors
 /// Fails when the folder cannot be read.
@@ -225,10 +225,10 @@ impl State {
     }
 }
 
-/// Returns whether the write-ahead log does not match the mark. A matching log has the salt of the
-/// mark or, after a checkpoint, the next salt. When the checksums are newer than the mark (the
-/// server was killed, or an older copy of the mark was put back), the salt of the checksums counts,
-/// not the mark's.
+/// Returns whether the write-ahead log has commits but does not match the mark. A matching log has
+/// the salt of the mark or, after a checkpoint, the next salt. When the checksums are newer than the
+/// mark (the server was killed, or an older copy of the mark was put back), the salt of the
+/// checksums counts, not the mark's. Every log matches a mark that was made while a server started.
 fn is_foreign(wal: &wal::Wal, mark: &Mark, sums: Option<&sums::Sums>) -> bool {
     let newer = sums.filter(|sums| sums.epoch > mark.extent.epoch);
     let salt = newer.map_or(mark.extent.salt, |sums| sums.salt);
@@ -319,7 +319,10 @@ fn close_to_others(files: &Files) -> Result<Option<Finding>, StoreError> {
     let shown = visible_path(folder);
     Ok(Some(Finding::repaired(match closed {
         Ok(()) => format!("others could write to the state folder {shown}; now only you can"),
-        Err(error) => format!("others can still write to the state folder {shown}: {error}"),
+        Err(error) => format!(
+            "others can write to the state folder {shown}, and their access cannot be removed \
+             ({error}); run chmod 700 on it"
+        ),
     })))
 }
 
