@@ -45,7 +45,7 @@ pub(super) struct Heard {
     pub(super) late: usize,
 }
 
-/// Withdraws a question when it is dropped.
+/// An open question, by its number. Dropping the value withdraws the question.
 struct Open<'a>(&'a Editors, u64);
 
 impl Drop for Open<'_> {

@@ -11,7 +11,8 @@ use crate::wire::message::WireError;
 pub(super) struct Embedded {
     /// The text's vector, with the name of the embedding model.
     pub(super) vector: Option<(String, Vec<f32>)>,
-    /// `:used`, or the reason why there is no vector; `None` if no embedding model is configured.
+    /// `:used`, or the reason why there is no vector; `None` if no embedding model is configured or
+    /// the text is blank.
     pub(super) outcome: Option<Value>,
 }
 

@@ -132,7 +132,7 @@ fn unless_null(schema: &Json) -> &Json {
     schema.get("anyOf").map_or(schema, |either| &either[0])
 }
 
-/// Returns the name in the reference for a schema's type.
+/// Returns the name that the reference uses for the type of a schema.
 fn kind(schema: &Json) -> String {
     let types: Vec<&str> = match &schema["type"] {
         Json::Array(types) => types.iter().filter_map(Json::as_str).collect(),
