@@ -212,7 +212,7 @@ impl Spot {
         Ok(layers)
     }
 
-    /// Compares the layers with the items of managers that an earlier version of the program named.
+    /// Finds the layer that the items of each former manager belong to.
     fn compared(&self, found: Vec<Found>) -> Vec<Former> {
         let mut names = TrueNames::default();
         let compared = found.into_iter().map(|Found { manager, items, is_named }| {
@@ -256,7 +256,7 @@ impl Spot {
     }
 }
 
-/// A manager that an earlier version of the program named, with its items.
+/// A former manager: one with a name from the time before there were layers. Comes with its items.
 struct Found {
     manager: String,
     items: Vec<Arc<Item>>,

@@ -150,8 +150,8 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .result("The number of editors that were asked, and the number of those that did not answer in time."),
     method!("context", "give-text", unsaved::give_text => unsaved::TextGiven)
         .doc(
-            "Answers a question of the topic `text-wanted`. An editor without such text \
-              must answer as well, so that nobody waits for it.",
+            "Answers a question of the topic `text-wanted`. An editor that has nothing to give \
+              must answer, too, so that nobody waits for it.",
         )
         .result("True if the question was still waiting for this editor."),
     method!("context", "count-items", query::count_items => query::Summarized)

@@ -278,8 +278,9 @@ impl Found {
             return Ok(());
         }
         let message = format!(
-            "the {files} files have {bytes} bytes together, but one call adds at most {room}; \
-             name a smaller folder, or add one item with :mode :listing"
+            "the content of {} has {bytes} bytes, but one call adds at most {room}; name a smaller \
+             folder, or add one item with :mode :listing",
+            counted(*files, "file")
         );
         Err(application(&ErrorData::TreeTooLarge { bytes: Some(*bytes) }, message))
     }

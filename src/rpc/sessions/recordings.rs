@@ -18,6 +18,7 @@ use crate::rpc::error::{cancelled, file_error, param_error};
 use crate::rpc::params::Short;
 use crate::rpc::shapes::CallId;
 use crate::value::Value;
+use crate::visible::visible;
 use crate::wire::message::WireError;
 
 /// Maximum time that an import started by another call waits for the client to leave.
@@ -43,7 +44,8 @@ pub(super) struct ImportedAll {
     sessions: usize,
     /// Number of messages that are new.
     messages: u64,
-    /// Number of files in the folders that are not recordings, or belong to other projects.
+    /// Number of other files: those that belong to other projects, and those in the folders that are
+    /// not recordings.
     other_files: u64,
 }
 
@@ -75,13 +77,14 @@ pub(super) fn import_sessions(call: Call, given: ImportAll) -> Result<Step, Wire
 pub(in crate::rpc) fn import_after(call: &Call, recording: Short) -> bool {
     let Ok(room) = call.tools.imports.clone().try_acquire_owned() else { return false };
     let call = Call { cancelled: Arc::default(), id: None, ..call.clone() };
+    let name = visible(&recording).into_owned();
     tokio::spawn(async move {
         // The client may still be ending, and the import must not slow that down.
         let _ = tokio::time::timeout(PATIENCE, call.hung_up.cancelled()).await;
         tokio::task::spawn_blocking(move || {
             let given = ImportAll { paths: vec![recording], project: None, dry_run: None };
             if let Err(error) = import_all(&call, &given) {
-                tracing::warn!("cannot import a recording: {}", error.message);
+                tracing::warn!("cannot import the recording {name}: {}", error.message);
             }
             drop(room);
         });

@@ -100,9 +100,9 @@ struct Place {
     ends: String,
 }
 
-/// Imports a file, or only examines it. Returns `None` for a file in a folder that is not a
-/// recording, or belongs to a different project. If another call imports the file meanwhile,
-/// continues from the place that it reached.
+/// Imports a file, or only examines it. Returns `None` for a file that belongs to a different
+/// project, and for one that is not a recording unless the call names it. If another call imports
+/// the file meanwhile, continues from the place that the other call reached.
 pub(super) fn import_file(
     call: &Call,
     path: &Path,
