@@ -26,7 +26,7 @@ const MAX_LINES: usize = 60_000;
 /// engine sees the text.
 ///
 /// # Errors
-/// [`TemplateError`] at the first token beyond a limit.
+/// [`TemplateError`] at the first line or token beyond a limit.
 pub(super) fn check(name: &str, body: &str, body_line: usize) -> Result<(), TemplateError> {
     check_lines(name, body, body_line)?;
     let mut depth = Depth::default();

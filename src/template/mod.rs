@@ -111,7 +111,8 @@ impl Template {
     /// Parses a template.
     ///
     /// # Errors
-    /// [`TemplateError`] for front matter that cannot be read and for malformed placeholders.
+    /// [`TemplateError`] for front matter that cannot be read, and for placeholders and tags that are
+    /// malformed, too long or deep, or not allowed.
     pub fn parse(name: &str, source: Source, text: &str) -> Result<Self, TemplateError> {
         let (front_matter, rest, first_line) = front_matter::split(name, text)?;
         let (contract, body) = take_contract(rest);
@@ -133,7 +134,7 @@ pub(crate) fn bare_name(name: &str) -> &str {
     name.strip_suffix(".md").unwrap_or(name)
 }
 
-/// Returns whether a name is allowed for a template. No allowed name leads to a file outside the
+/// Returns whether a name is allowed for a template. No allowed name means a file outside the
 /// templates' folder.
 pub(crate) fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ');

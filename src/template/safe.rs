@@ -24,7 +24,7 @@ const STATEMENTS: [&str; 7] = ["if", "elif", "else", "endif", "for", "endfor", "
 const MAX_MADE_BYTES: usize = 64 << 20;
 /// Maximum number of pieces that a text may be split into.
 const MAX_PIECES: usize = 100_000;
-/// Memory for one piece, besides its text.
+/// Number of bytes of memory that one piece takes besides its text.
 const BYTES_PER_PIECE: usize = 48;
 /// Maximum number of bytes in the argument of `trim`.
 const MAX_TRIMMED_BYTES: usize = 16;
