@@ -32,7 +32,7 @@ pub(crate) fn visible_path(path: &Path) -> String {
 }
 
 /// Returns `json` with each hidden character as a JSON escape, which programs read back as the
-/// character. Line ends and tabs stay as they are: JSON allows them only between strings.
+/// character. Line ends and tabs stay as they are: JSON allows them only outside of strings.
 pub(crate) fn visible_json(json: &str) -> Cow<'_, str> {
     let escape = |c: char, out: &mut String| {
         for unit in c.encode_utf16(&mut [0; 2]) {
