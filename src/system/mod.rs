@@ -37,7 +37,8 @@ fn open_with(path: &Path, more: OFlags) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)
 }
 
-/// Returns at most `limit` names from an open folder, in no particular order.
+/// Returns at most `limit` names from an open folder, in no particular order. Leaves out names that
+/// are not UTF-8.
 fn names_in(folder: impl AsFd, limit: usize) -> io::Result<Vec<String>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let entries = Dir::new(rustix::fs::openat(folder, ".", flags, Mode::empty())?)?;

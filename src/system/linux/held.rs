@@ -75,7 +75,8 @@ impl Held {
         open_at_once(&self.name())
     }
 
-    /// Returns at most `limit` names from this folder, in no particular order.
+    /// Returns at most `limit` names from this folder, in no particular order. Leaves out names that
+    /// are not UTF-8.
     pub(crate) fn names(&self, limit: usize) -> io::Result<Vec<String>> {
         names_in(&self.0, limit)
     }
