@@ -26,8 +26,7 @@ pub enum Frame {
     Line(Bytes),
     /// A payload of the length that its header announced.
     Payload(Bytes),
-    /// A message that was skipped and never held in memory, because it is longer than is accepted.
-    /// Reported once, at its end.
+    /// A message that was skipped because it is longer than is accepted. Reported once, at its end.
     TooLong {
         /// Length of the message in bytes, without a header or the end of the line.
         bytes: u64,

@@ -58,7 +58,7 @@ impl GuardedDecoder {
         &mut self.messages
     }
 
-    /// Returns whether the bytes so far end the stream.
+    /// Returns whether the stream must end because of these bytes, which come next.
     fn is_refused(&self, source: &[u8]) -> bool {
         if !self.is_guarded || !self.messages.is_at_line(source) {
             return false;
