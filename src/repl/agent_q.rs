@@ -195,8 +195,7 @@ fn whether(outcome: Outcome) -> Value {
     truth(outcome.is_ok())
 }
 
-/// Returns the name of the manager whose items the connection's session shows, if the connection
-/// has a session.
+/// Returns the name of the session's own manager, if the connection has a session.
 async fn manager(shared: &Shared) -> Option<Value> {
     shared.place.row(shared).await?.get("manager").cloned()
 }
