@@ -18,7 +18,7 @@ pub(crate) const WAITING_CALLS: usize = 4096;
 /// calls.
 pub(crate) const CALLS_ASIDE: usize = 4;
 /// Maximum number of calls of one client that wait for outside work, such as answers of models.
-/// They do not count as calls that compute.
+/// [`CALLS_ASIDE`] does not count these calls.
 pub(crate) const CALLS_ELSEWHERE: usize = 256;
 /// Maximum time to wait for editors that were asked for unsaved text, in milliseconds.
 pub(crate) const EDITOR_PATIENCE_MS: u64 = 200;

@@ -5,7 +5,7 @@ use crate::value::Value;
 
 /// The client at the other end of a connection.
 pub trait Peer: Send + Sync {
-    /// Sends `progress` for a running call. Returns false if that is impossible because the client
+    /// Sends a `progress` message about a running call. Returns false if that is impossible because the client
     /// reads too slowly, has gone, or speaks a dialect without progress.
     fn progress(&self, params: Value) -> bool;
 

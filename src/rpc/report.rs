@@ -168,7 +168,7 @@ pub(super) struct UsageResult<'a> {
     spent: Option<SpentResult<'a>>,
 }
 
-/// The cost of asking a model. Values that the provider did not report are nil.
+/// The cost of asking a model. Values that the provider did not report are `nil`.
 #[derive(Serialize, JsonSchema)]
 struct SpentResult<'a> {
     /// Provider that was asked; only if a model was asked with the window.

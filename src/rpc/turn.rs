@@ -277,6 +277,6 @@ pub(super) struct LearnedResult<'a> {
     ratio: f64,
     /// Number of reports from which the ratio is made.
     reports: u64,
-    /// Factor for counts: the ratio with a margin, once there are enough reports.
+    /// Factor by which counts for this model are multiplied from now on.
     factor: f64,
 }

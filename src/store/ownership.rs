@@ -54,7 +54,7 @@ pub enum FolderError {
 /// The owner of a folder, as recorded in the folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Owner {
-    /// Process id.
+    /// Process id; 0 if unknown.
     pub pid: u32,
     /// Path of the Unix socket on which the owner listens; `None` until it listens.
     pub socket: Option<PathBuf>,
@@ -62,9 +62,13 @@ pub struct Owner {
 
 impl std::fmt::Display for Owner {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.pid == std::process::id() {
-            true => formatter.write_str("this process, which has it open already; close it first"),
-            false => write!(formatter, "the server with process id {}", self.pid),
+        match self.pid {
+            // A folder that cannot be written names no owner.
+            0 => formatter.write_str("another server"),
+            own if own == std::process::id() => {
+                formatter.write_str("this process, which has it open already; close it first")
+            }
+            other => write!(formatter, "the server with process id {other}"),
         }
     }
 }

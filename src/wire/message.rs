@@ -123,7 +123,7 @@ pub struct WireError {
 impl WireError {
     /// The message could not be read.
     pub const PARSE: i32 = -32700;
-    /// The message is readable but not a request, or it is too large.
+    /// The message is readable but not a request, or the message or its answer is too large.
     pub const INVALID_REQUEST: i32 = -32600;
     /// No such method exists.
     pub const METHOD_NOT_FOUND: i32 = -32601;

@@ -79,7 +79,7 @@ pub(super) fn remember(call: Call, given: Remember) -> Result<Step, WireError> {
     })
 }
 
-/// Returns whether `remember` with these parameters is for one session.
+/// Returns whether the parameters of `remember` contain the scope `:session`.
 pub(super) fn is_for_session(params: &Value) -> bool {
     let scope = params.get("scope").cloned().map(Value::decode);
     matches!(scope, Some(Ok(Scope::Session)))
@@ -159,7 +159,7 @@ fn filter(
 pub(super) struct Forget {
     /// Id of the memory, `mem-N`.
     id: MemoryId,
-    /// Forget the memory; defaults to `t`. With `nil`, restores it.
+    /// Forget the memory; defaults to `t`. With `nil`, restore the memory.
     #[serde(default = "yes")]
     forgotten: bool,
 }

@@ -219,7 +219,7 @@ fn migrate(db: &mut Connection, found: i64) -> Result<(), rusqlite::Error> {
 fn open_error(path: &Path, error: &rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-            StoreError::Damaged(error.to_string())
+            StoreError::Damaged(format!("{}: {error}", visible_path(path)))
         }
         _ => StoreError::Open { path: path.to_owned(), cause: error.to_string() },
     }

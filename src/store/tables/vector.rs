@@ -9,8 +9,8 @@ use super::sql::{Statements, limit};
 use super::{Reading, Writing};
 
 impl Reading<'_> {
-    /// Returns the vectors that a model computed for the messages of a session from number `from`
-    /// on, with the numbers of the messages.
+    /// Returns the vectors that an embedding model computed for the messages of a session from
+    /// number `from` on, with the numbers of the messages.
     pub fn message_vectors(
         &self,
         session: u64,
@@ -31,8 +31,9 @@ impl Reading<'_> {
         Ok(vectors)
     }
 
-    /// Returns at most `most` messages of a session among those numbered `from` to `to` that the
-    /// user or the model wrote and that have no vector by this model, in order.
+    /// Returns at most `most` of the messages of a session numbered `from` to `to` that the user or
+    /// the assistant wrote, that are not blank, and for which the embedding model `model` has
+    /// computed no vector; in order.
     pub fn messages_without_vector(
         &self,
         session: u64,

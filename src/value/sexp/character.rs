@@ -129,7 +129,8 @@ impl Reader<'_> {
         if (0x80..0x100).contains(&code) { RAW_BYTES + code } else { code }
     }
 
-    /// Reads `\x41` with any number of digits. Up to two digits may name a raw byte.
+    /// Reads the digits of an escape such as `\x41`, however many there are. One or two digits may
+    /// name a raw byte.
     fn read_hex(&mut self) -> Result<u32, Fault> {
         let (mut code, mut count) = (0, 0);
         while let Some(digit) = self.peek().and_then(|byte| char::from(byte).to_digit(16)) {
@@ -144,7 +145,7 @@ impl Reader<'_> {
         Ok(if raw { RAW_BYTES + code } else { code })
     }
 
-    /// Reads `\u03bb` or `\U000003bb` with exactly `count` digits.
+    /// Reads the digits of `\u03bb` or `\U000003bb`, exactly `count` of them.
     fn read_unicode(&mut self, count: usize) -> Result<u32, Fault> {
         let rest = self.bytes[self.at..].iter().take(count);
         let length = rest.take_while(|byte| byte.is_ascii_hexdigit()).count();
@@ -163,8 +164,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads `\N{U+3bb}`. The names of characters are refused, since reading them would need a
-    /// table of all names.
+    /// Reads the braces of `\N{U+3bb}`. Refuses the names of characters, since reading a name would
+    /// need a table of all names.
     fn read_named(&mut self) -> Result<u32, Fault> {
         let rest = &self.text[self.at..];
         let Some(named) = rest.strip_prefix('{') else {

@@ -62,7 +62,7 @@ pub enum ReadErrorKind {
     TrailingData,
 }
 
-/// The reason why a text does not give a `T`.
+/// The reason why [`from_str`] fails.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FromStrError {
     /// The text is not one datum.

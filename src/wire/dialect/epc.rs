@@ -11,7 +11,7 @@ use crate::wording::counted;
 
 /// The words with which messages begin.
 pub(super) const HEADS: &[&str] = &["call", "methods", "return", "return-error", "epc-error"];
-const SHAPE: &str = "(call 1 ping nil) or (methods 2)";
+const SHAPE: &str = "a list such as (call 1 ping nil) or (methods 2)";
 
 pub(super) fn decode(payload: &[u8]) -> Incoming {
     let items = match native::read_payload(payload) {
@@ -32,7 +32,9 @@ pub(super) fn decode(payload: &[u8]) -> Incoming {
             ("call", [_] | [_, _]) => call(id, items),
             (head, rest) => {
                 let parts = counted(rest.len() as u64, "part");
-                let message = format!("not a message: ({head} UID …) with {parts} after the UID");
+                let message = format!(
+                    "not a message: ({head} UID …) with {parts} after the UID; a message is {SHAPE}"
+                );
                 Incoming::Invalid(id, super::invalid(message))
             }
         },
@@ -97,7 +99,8 @@ pub(super) fn write(message: &Outgoing, calls: &mut u64, out: &mut Vec<u8>) {
     out.push(b')');
 }
 
-/// Returns whether the error means that no method ran: an unknown method, or no valid call.
+/// Returns whether the error is one of the protocol: a message that is not a valid call, an unknown
+/// method, or an answer that is too large to send.
 fn is_protocol_error(error: &WireError) -> bool {
     let codes = [WireError::PARSE, WireError::INVALID_REQUEST, WireError::METHOD_NOT_FOUND];
     codes.contains(&error.code)

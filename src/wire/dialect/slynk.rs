@@ -10,7 +10,7 @@ use crate::wire::message::{Form, Id, Incoming, Outgoing, Request, Talk, WireErro
 pub(super) const HEAD: &str = ":emacs-";
 /// Package whose forms are calls of methods: `(contexture:ping)`.
 const OURS: &str = "contexture";
-const SHAPE: &str = "(:emacs-rex (swank:connection-info) nil t 1)";
+const SHAPE: &str = "a list such as (:emacs-rex (swank:connection-info) nil t 1)";
 
 pub(super) fn decode(payload: &[u8]) -> Incoming {
     let items = match native::read_payload(payload) {
@@ -29,14 +29,20 @@ pub(super) fn decode(payload: &[u8]) -> Incoming {
             let (form, _package, thread) = (next(), next(), next());
             match next() {
                 Value::Int(id) => rex(form, thread, id),
-                other => Incoming::Invalid(None, no_message_of(SHAPE, &other)),
+                other => {
+                    let got = other.describe();
+                    Incoming::Invalid(None, invalid(format!("id must be an integer, got {got}")))
+                }
             }
         }
         "emacs-channel-send" => match (next(), next()) {
             (Value::Int(channel), Value::List(message)) => {
                 Incoming::Talk(Talk::Channel { channel, message })
             }
-            (_, other) => Incoming::Invalid(None, no_message_of(SHAPE, &other)),
+            _ => {
+                let message = "(:emacs-channel-send …) needs the number of a channel and a list";
+                Incoming::Invalid(None, invalid(message))
+            }
         },
         "emacs-interrupt" => Incoming::Talk(Talk::Interrupt { thread: next() }),
         "emacs-return" | "emacs-return-string" => {

@@ -269,15 +269,16 @@ fn calls_in_epc() {
     let params = "params must be a property list or map, got";
     check(Epc, "(call 7 ping (3))", &format!("7 -32600 {params} 3 nil"));
     check(Epc, "(call 7 ping (1 2))", &format!("7 -32600 {params} another kind of list nil"));
-    check(Epc, "(call 7)", "7 -32600 not a message: (call UID …) with 0 parts after the UID nil");
-    check(Epc, "(dance 7)", "7 -32600 not a message: (dance UID …) with 0 parts after the UID nil");
-    check(
-        Epc,
-        "(dance 7 x)",
-        "7 -32600 not a message: (dance UID …) with 1 part after the UID nil",
-    );
+    let shape = "a message is a list such as (call 1 ping nil) or (methods 2)";
+    for (payload, got) in [
+        ("(call 7)", "(call UID …) with 0 parts"),
+        ("(dance 7)", "(dance UID …) with 0 parts"),
+        ("(dance 7 x)", "(dance UID …) with 1 part"),
+    ] {
+        let error = format!("7 -32600 not a message: {got} after the UID; {shape} nil");
+        check(Epc, payload, &error);
+    }
     check(Epc, "(call 7 nil nil)", "7 -32600 the message has no method nil");
-    let shape = "a message is (call 1 ping nil) or (methods 2), got";
     check(
         Epc,
         "(:emacs-rex (x) nil t 1)",
@@ -286,7 +287,7 @@ fn calls_in_epc() {
     check(Epc, "(call 12 f (#<buffer x>))", {
         "12 -32700 column 13: an object that has no printed form, #<buffer x>, cannot be sent (:column 13)"
     });
-    check(Epc, "5", &format!("- -32600 {shape} 5 nil"));
+    check(Epc, "5", &format!("- -32600 {shape}, got 5 nil"));
 }
 
 #[test]
@@ -347,8 +348,14 @@ fn messages_of_editors() {
     });
     check(Slynk, "(:emacs-dance)", "- -32600 unknown message (:emacs-dance …) nil");
     check(Slynk, "(call 1 ping nil)", {
-        "- -32600 a message is (:emacs-rex (swank:connection-info) nil t 1), got the symbol call nil"
+        "- -32600 a message is a list such as (:emacs-rex (swank:connection-info) nil t 1), got \
+         the symbol call nil"
     });
+    check(
+        Slynk,
+        "(:emacs-rex (f) nil t x)",
+        "- -32600 id must be an integer, got the symbol x nil",
+    );
 }
 
 #[test]
