@@ -41,7 +41,7 @@ pub(super) async fn place(shared: &Shared, session: Session, named: &str) -> Sai
             tokio::task::spawn_blocking(move || kind.metadata().map(|metadata| metadata.is_dir()));
         let is_folder = match is_folder.await {
             Ok(Ok(is_folder)) => is_folder,
-            _ => return Err(refusal(format!("there is no file {}", visible(named)))),
+            _ => return Err(refusal(format!("there is no file or folder {}", visible(named)))),
         };
         let folder = if is_folder { &*path } else { path.parent().unwrap_or(&path) };
         let file = if is_folder { Value::Nil } else { text(path.to_string_lossy()) };
@@ -117,7 +117,7 @@ pub(super) async fn tools(shared: &Shared, session: Session, text_given: &str) -
     let settings = settings(shared, &session).await?;
     let allowed: Vec<String> = names(&settings, "allowed-tools");
     let of_session = ("session", text(&*session.name));
-    let (setting, value) = match *text_given.split_whitespace().collect::<Vec<_>>() {
+    let (setting, value, now) = match *text_given.split_whitespace().collect::<Vec<_>>() {
         [] => {
             let offered = names(&settings, "tools");
             let brought = items(shared.call("list-tools", []).await?);
@@ -135,16 +135,27 @@ pub(super) async fn tools(shared: &Shared, session: Session, text_given: &str) -
                 false => list,
             });
         }
-        ["on"] => ("tools", Value::Bool(true)),
-        ["off"] => ("tools", Value::Nil),
+        ["on"] => {
+            let now = "models are now offered the server's tools".to_owned();
+            ("tools", Value::Bool(true), now)
+        }
+        ["off"] => {
+            let now = "models are no longer offered the server's tools".to_owned();
+            ("tools", Value::Nil, now)
+        }
         [what @ ("allow" | "ask"), name] => {
             let others = allowed.iter().map(String::as_str).filter(|known| *known != name);
-            ("allowed-tools", texts(others.chain((what == "allow").then_some(name))))
+            let now = match what {
+                "allow" => format!("models may now call {} without asking", visible(name)),
+                _ => format!("models must now ask before they call {}", visible(name)),
+            };
+            let all = others.chain((what == "allow").then_some(name));
+            ("allowed-tools", texts(all), now)
         }
         _ => return Err(refusal("/tools takes on, off, allow NAME or ask NAME")),
     };
     shared.call("configure-session", [of_session, (setting, value)]).await?;
-    Ok("; done\n".to_owned())
+    Ok(format!("; {now}\n"))
 }
 
 async fn settings(shared: &Shared, session: &Session) -> Result<Value, WireError> {

@@ -5,8 +5,8 @@ use crate::value::Value;
 
 /// The client at the other end of a connection.
 pub trait Peer: Send + Sync {
-    /// Sends a `progress` message about a running call. Returns false if that is impossible because the client
-    /// reads too slowly, has gone, or speaks a dialect without progress.
+    /// Sends a `progress` message about a running call. Returns false if that is impossible because
+    /// the client reads too slowly, has gone, or speaks a dialect without such messages.
     fn progress(&self, params: Value) -> bool;
 
     /// Sends a notification that only this client gets. Returns false if that is impossible, for

@@ -284,7 +284,7 @@ fn commands_choose_the_session_its_context_its_model_and_its_tools() {
     assert!(sly.shows("/use other/a.lisp").contains("other"));
     assert!(sly.shows("/context").contains("1 item"));
     assert!(sly.shows("/use").contains("other"));
-    assert!(sly.shows("/use nowhere").contains("there is no file nowhere"));
+    assert!(sly.shows("/use nowhere").contains("there is no file or folder nowhere"));
     // What was added here can be undone.
     sly.shows("/add other/a.lisp");
     assert!(sly.shows("/undo").contains("undone"));
@@ -298,10 +298,12 @@ fn commands_choose_the_session_its_context_its_model_and_its_tools() {
     assert!(sly.shows("/model some-model").contains("uses some-model now"));
     assert!(sly.shows("/model").contains("some-model"));
     assert!(sly.shows("/tools").contains("no tools"));
-    assert!(sly.shows("/tools on").contains("done"));
-    assert!(sly.shows("/tools allow search_session").contains("done"));
+    assert!(sly.shows("/tools on").contains("are now offered the server's tools"));
+    let allowed = sly.shows("/tools allow search_session");
+    assert!(allowed.contains("may now call search_session without asking"));
     assert!(sly.shows("/tools").contains("search_session, without asking"));
-    assert!(sly.shows("/tools ask search_session").contains("done"));
+    let asked = sly.shows("/tools ask search_session");
+    assert!(asked.contains("must now ask before they call search_session"));
     assert!(!sly.shows("/tools").contains("without asking"));
     assert!(sly.shows("/tools dance").contains("/tools takes"));
 }
