@@ -1,8 +1,8 @@
 //! Compares vectors by their direction.
 
 /// Returns the cosine of the angle between two vectors; `None` if they have different numbers of
-/// elements, or if one of them is zero or not finite. `square` is the [`dot`] product of `left` with
-/// itself.
+/// elements, or if one of them is zero or not finite. `square` is the [`dot`] product of `left`
+/// with itself.
 pub(crate) fn cosine(left: &[f32], square: f64, right: &[f32]) -> Option<f64> {
     if left.len() != right.len() {
         return None;

@@ -85,8 +85,8 @@ impl Wanted {
         self.stems.binary_search_by(|other| other.as_str().cmp(stem)).ok()
     }
 
-    /// Returns the index of the stem of a word; `None` if the stem is not wanted. The word is given in
-    /// pieces.
+    /// Returns the index of the stem of a word; `None` if the stem is not wanted. The word is given
+    /// in pieces.
     pub(super) fn stem(&mut self, pieces: &[&str]) -> Option<u32> {
         let head = pieces[0].as_bytes();
         let first = usize::from(head[0].to_ascii_lowercase());

@@ -23,8 +23,8 @@ const HASH_DIGITS: usize = 16;
 /// A logged write.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Entry {
-    /// A change to the manager with this name. Changes to sets, and moves of items to another manager,
-    /// are never logged.
+    /// A change to the manager with this name. Changes to sets, and moves of items to another
+    /// manager, are never logged.
     Record(String, Change),
     /// The key and the outcome of a request.
     Remember(String, String),

@@ -111,8 +111,8 @@ impl Template {
     /// Parses a template.
     ///
     /// # Errors
-    /// [`TemplateError`] for front matter that cannot be read, and for placeholders and tags that are
-    /// malformed, too long or deep, or not allowed.
+    /// [`TemplateError`] for front matter that cannot be read, and for placeholders and tags that
+    /// are malformed, too long or deep, or not allowed.
     pub fn parse(name: &str, source: Source, text: &str) -> Result<Self, TemplateError> {
         let (front_matter, rest, first_line) = front_matter::split(name, text)?;
         let (contract, body) = take_contract(rest);

@@ -33,9 +33,9 @@ impl Default for Calibration {
 }
 
 impl Calibration {
-    /// Learns from one request. `counted` is our count of the request's tokens, scaled by the model's
-    /// [`factor`](super::model::Model::factor) but not calibrated. `reported` is the number of input
-    /// tokens that the provider reported.
+    /// Learns from one request. `counted` is our count of the request's tokens, scaled by the
+    /// model's [`factor`](super::model::Model::factor) but not calibrated. `reported` is the number
+    /// of input tokens that the provider reported.
     pub fn observe(&mut self, counted: u64, reported: u64) {
         if counted < TOO_FEW || reported < TOO_FEW {
             return;
@@ -45,8 +45,8 @@ impl Calibration {
         self.reports = self.reports.saturating_add(1);
     }
 
-    /// Returns the factor by which to multiply counts that are already scaled by the model's factor:
-    /// 1 before any report, and always from [`LEAST`] to [`MOST`].
+    /// Returns the factor by which to multiply counts that are already scaled by the model's
+    /// factor: 1 before any report, and always from [`LEAST`] to [`MOST`].
     pub fn ratio(&self) -> f64 {
         bounded(self.ratio)
     }

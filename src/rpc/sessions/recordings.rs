@@ -44,8 +44,8 @@ pub(super) struct ImportedAll {
     sessions: usize,
     /// Number of messages that are new.
     messages: u64,
-    /// Number of other files: those that belong to other projects, and those in the folders that are
-    /// not recordings.
+    /// Number of other files: those that belong to other projects, and those in the folders that
+    /// are not recordings.
     other_files: u64,
 }
 

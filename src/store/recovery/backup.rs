@@ -85,7 +85,7 @@ pub(crate) fn write_daily(
     Ok(backup)
 }
 
-/// Writes a backup that the user asked for. It replaces the previous backup that the user asked for.
+/// Writes a backup that the user asked for. Replaces the previous backup of this kind.
 ///
 /// # Errors
 /// [`StoreError::Backup`].

@@ -226,8 +226,8 @@ impl State {
 }
 
 /// Returns whether the write-ahead log has commits but does not match the mark. A matching log has
-/// the salt of the mark or, after a checkpoint, the next salt. When the checksums are newer than the
-/// mark (the server was killed, or an older copy of the mark was put back), the salt of the
+/// the salt of the mark or, after a checkpoint, the next salt. When the checksums are newer than
+/// the mark (the server was killed, or an older copy of the mark was put back), the salt of the
 /// checksums counts, not the mark's. Every log matches a mark that was made while a server started.
 fn is_foreign(wal: &wal::Wal, mark: &Mark, sums: Option<&sums::Sums>) -> bool {
     let newer = sums.filter(|sums| sums.epoch > mark.extent.epoch);

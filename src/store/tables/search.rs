@@ -26,8 +26,8 @@ impl Reading<'_> {
         self.search_sessions_of(None, text, limit, with_deleted)
     }
 
-    /// Like [`search_sessions`](Self::search_sessions), but searches only the sessions of `project`,
-    /// unless that is `None`.
+    /// Like [`search_sessions`](Self::search_sessions), but searches only the sessions of
+    /// `project`, unless that is `None`.
     pub fn search_sessions_of(
         &self,
         project: Option<&str>,

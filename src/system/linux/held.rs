@@ -41,8 +41,8 @@ impl Held {
     }
 
     /// Resolves a relative path, no step of which may leave this folder. Fails with
-    /// [`CrossesDevices`](io::ErrorKind::CrossesDevices) if a step does, even if a later step returns
-    /// to the folder.
+    /// [`CrossesDevices`](io::ErrorKind::CrossesDevices) if a step does, even if a later step
+    /// returns to the folder.
     pub(crate) fn within(&self, name: &Path) -> io::Result<Self> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         for _ in 0..MAX_TRIES {
@@ -75,8 +75,8 @@ impl Held {
         open_at_once(&self.name())
     }
 
-    /// Returns at most `limit` names from this folder, in no particular order. Leaves out names that
-    /// are not UTF-8.
+    /// Returns at most `limit` names from this folder, in no particular order. Leaves out names
+    /// that are not UTF-8.
     pub(crate) fn names(&self, limit: usize) -> io::Result<Vec<String>> {
         names_in(&self.0, limit)
     }

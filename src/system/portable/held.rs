@@ -98,8 +98,8 @@ impl Held {
         Ok(file)
     }
 
-    /// Returns at most `limit` names from this folder, in no particular order. Leaves out names that
-    /// are not UTF-8.
+    /// Returns at most `limit` names from this folder, in no particular order. Leaves out names
+    /// that are not UTF-8.
     pub(crate) fn names(&self, limit: usize) -> io::Result<Vec<String>> {
         names_in(self.open()?, limit)
     }
