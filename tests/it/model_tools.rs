@@ -336,7 +336,7 @@ fn an_answer_that_calls_too_much_is_carried_out_in_part_or_not_at_all() {
     assert!(outcomes[16..].iter().all(|(_, outcome)| *outcome == "refused"));
     let failure = client.fails("chat", "(:content \"go\" :tools t :allow t)");
     assert_eq!(failure.kind(), "malformed");
-    assert!(failure.message.contains("more than 128 tools"), "{}", failure.message);
+    assert!(failure.message.contains("more than 128 tool calls"), "{}", failure.message);
 }
 
 #[test]
