@@ -30,7 +30,7 @@ pub struct Redone {
     pub redone: String,
 }
 
-/// The next change that undo or redo applies.
+/// The change that would be undone or redone next.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NextStep {
     /// Method that made the change.
@@ -138,8 +138,8 @@ impl Engine {
         Ok(step)
     }
 
-    /// Returns the change to a manager that undo or redo would apply next; `None` if there is
-    /// nothing to undo or redo.
+    /// Returns what would be undone or redone next in a manager: a change, or for undo also a wish
+    /// to send an item with the next prompt. Returns `None` if there is nothing.
     ///
     /// # Errors
     /// [`EngineError::Store`].

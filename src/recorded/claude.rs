@@ -218,7 +218,7 @@ fn add(block: &Block<'_>, text: &mut String, into: &mut Gathered) {
         (None, "thinking" | "redacted_thinking") => {
             into.leave_out("thinking", "a model's reasoning is not sent to models again");
         }
-        (None, kind) => into.leave_out(&format!("block {kind}"), "an unknown kind of content"),
+        (None, kind) => into.leave_out(&format!("{kind} block"), "an unknown kind of content"),
     }
 }
 
@@ -261,11 +261,11 @@ fn attached(
                     let name = attachment.filename.unwrap_or_default();
                     into.user(format!("[attached file: {name}]\n{text}"), time);
                 }
-                None => into.leave_out("attachment file", "the file has no text"),
+                None => into.leave_out("file attachment", "the file has no text"),
             }
         }
         (kind, ..) => {
-            into.leave_out(&format!("attachment {kind}"), "a notice from the agent itself");
+            into.leave_out(&format!("{kind} attachment"), "a notice from the agent itself");
         }
     }
     Ok(())

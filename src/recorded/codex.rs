@@ -134,7 +134,7 @@ fn message(item: &Item<'_>, time: Option<i64>, into: &mut Gathered) -> serde_jso
             let text = |block: &Block<'_>| match block.as_text() {
                 Some(text) => Some(text.into_owned()),
                 None => {
-                    into.leave_out(&format!("block {}", block.kind), "an unknown kind of content");
+                    into.leave_out(&format!("{} block", block.kind), "an unknown kind of content");
                     None
                 }
             };

@@ -72,7 +72,7 @@ fn claude_code_is_read_with_its_pieces_calls_and_results() {
             "sidechain x1 at 13",
             "system compact_boundary x1 at 14",
             "compaction x1 at 15",
-            "block hologram x1 at 16",
+            "hologram block x1 at 16",
             "tool call x1 at 17",
         ],
     );

@@ -23,7 +23,7 @@ pub(super) const COMMANDS: [(&str, &str, &str); 17] = [
         "[on|off|allow NAME|ask NAME]",
         "List the tools that models may call, or choose them.",
     ),
-    ("/retry", "", "Ask the last question again; the new answer replaces the old one."),
+    ("/retry", "", "Go back to the last question, and ask it again."),
     ("/stats", "", "Show how full the model's window is."),
     ("/explain", "", "Explain why each part of the last window was kept or left out."),
     ("/checkpoint", "[MESSAGE]", "Take a checkpoint of the session."),

@@ -61,7 +61,7 @@ pub struct Learned {
     pub tried_in_turn: u64,
     /// Mean relevance of the memories found in the last turn, from 0 to 1.
     pub relevance: f64,
-    /// Coherence of the last answer, from 0 to 1, if it was rated.
+    /// Coherence of the last rated answer, from 0 to 1; `None` if no answer was rated.
     pub coherence: Option<f64>,
 }
 

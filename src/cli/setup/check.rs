@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use serde_json::{Value as Json, json};
 
 use super::agent::{Agent, Place, Program, codex_folder};
@@ -88,7 +88,8 @@ fn check_place(
     if let Some(missing) = entries.missing(agent) {
         bail!("set up{at} without {missing}; {again}");
     }
-    let counts = run_all(agent, &entries).with_context(|| format!("does not work{at}; {again}"))?;
+    let counts = run_all(agent, &entries)
+        .map_err(|error| anyhow!("does not work{at}: {error:#}; {again}"))?;
     let trust = if is_untrusted(agent, place, home) { UNTRUSTED } else { "" };
     Ok(Some(format!("{} is set up{at} and works: {counts}{trust}", agent.title())))
 }

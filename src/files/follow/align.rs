@@ -90,7 +90,7 @@ fn brackets(looked: &Looked<'_>, at: &Range<usize>) -> usize {
     if looked.is_balanced(at) { 0 } else { at.clone().filter(is_new).count() }
 }
 
-/// Returns the number of the text's lines that a place still has in order.
+/// Returns the number of the text's lines that a place still has, in their order.
 fn left(looked: &Looked<'_>, at: &Range<usize>) -> usize {
     let lines = &looked.file.lines[at.clone()];
     let ops = capture_diff_slices(Algorithm::Myers, &looked.item.lines, lines);

@@ -110,8 +110,9 @@ async fn answer_about(
     match before {
         Some((since, Some(before))) => changes(asked, project, now, budget, since, &before).await,
         Some((since, None)) => {
-            let unknown =
-                format!("Revision {since} is no longer known here, so these are all items.\n\n");
+            let unknown = format!(
+                "Revision {since} is no longer known here, so here is the whole context, not the changes.\n\n"
+            );
             let (text, shown) = whole(asked, project, now, budget).await?;
             Ok((unknown + &text, shown))
         }

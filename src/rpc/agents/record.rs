@@ -158,7 +158,7 @@ pub(super) fn record_push(_: Call, given: RecordPush) -> Result<Step, WireError>
             Some(number) => Finish::now(&Recorded { number }),
             None => Finish::Refused(param_error(
                 "next",
-                "names an item that no longer waits; call pushed-context again",
+                "has the number of an item that no longer waits; call pushed-context again",
             )),
         })
     })

@@ -5,8 +5,8 @@ use crate::wire::dialect::Dialect;
 
 /// Name of the member that marks an entry whose longest parts were cut.
 pub(super) const TRUNCATED: &str = "truncated";
-/// Maximum number of attempts to shorten an entry. Each attempt shortens its longest part by the
-/// surplus.
+/// Maximum number of attempts to shorten an entry. Each attempt shortens the entry's longest part by
+/// the surplus.
 const ATTEMPTS: usize = 64;
 /// Maximum length, in bytes, of a number, name or switch that is never cut. Those that the server
 /// itself writes are shorter.

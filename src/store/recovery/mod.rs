@@ -353,7 +353,7 @@ fn beyond(wrong: &str, backup: Option<&backup::Backup>) -> Finding {
             let at = jiff::Timestamp::from_second(backup.at).unwrap_or_default();
             let path = visible_path(&backup.path);
             text + &format!(
-                "the backup of {at} takes its place ({path}), so later changes are lost"
+                "the backup of {at} ({path}) takes its place, so later changes are lost"
             )
         }
         None => text + "there is no good backup, so an empty database takes its place",

@@ -44,7 +44,7 @@ impl Reader<'_> {
             Some(b'<') => {
                 let quote: String = self.text[self.at..].chars().take(LONGEST_QUOTE).collect();
                 let quote = quote.split_inclusive('>').next().unwrap_or("#<").to_owned();
-                format!("an object that has no printed form, {}", quote.escape_debug())
+                format!("an object that cannot be read back, {}", quote.escape_debug())
             }
             Some(b'[') => "byte-code, `#[`".to_owned(),
             Some(b'^') => "a char-table, `#^`".to_owned(),

@@ -17,7 +17,7 @@ pub(super) fn read(line: &[u8]) -> Result<Value, WireError> {
     match value {
         Value::List(_) => Err(invalid("batches are not accepted: send one message per line")),
         Value::Map(_) => Ok(value),
-        other => Err(invalid(format!("a message is a JSON object, got {}", other.describe()))),
+        other => Err(invalid(format!("a message must be a JSON object, got {}", other.describe()))),
     }
 }
 

@@ -135,7 +135,7 @@ fn unreadable_lines_tell_the_column_and_what_to_do() {
          (:column 19)"
     });
     check(Native, "(:id #<buffer x>)", {
-        "- -32700 column 6: an object that has no printed form, #<buffer x>, cannot be sent \
+        "- -32700 column 6: an object that cannot be read back, #<buffer x>, cannot be sent \
          (:column 6)"
     });
     check(Native, &"(".repeat(600), {
@@ -190,7 +190,7 @@ fn readable_lines_without_a_request_get_an_explanation() {
     check(Json, "[{\"id\":1}]", {
         "- -32600 batches are not accepted: send one message per line nil"
     });
-    check(Json, "5", "- -32600 a message is a JSON object, got 5 nil");
+    check(Json, "5", "- -32600 a message must be a JSON object, got 5 nil");
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn calls_in_epc() {
         "- -32600 id must be a 64-bit integer or a string, got a list nil",
     );
     check(Epc, "(call 12 f (#<buffer x>))", {
-        "12 -32700 column 13: an object that has no printed form, #<buffer x>, cannot be sent (:column 13)"
+        "12 -32700 column 13: an object that cannot be read back, #<buffer x>, cannot be sent (:column 13)"
     });
     check(Epc, "5", &format!("- -32600 {shape}, got 5 nil"));
 }
@@ -341,10 +341,10 @@ fn messages_of_editors() {
     check(Slynk, "(:emacs-pong 1 2)", "answer 2 t");
     // Every caller gets an answer.
     check(Slynk, "(:emacs-rex (f #<buffer x>) nil t 12)\n", {
-        "12 -32700 column 16: an object that has no printed form, #<buffer x>, cannot be sent (:column 16)"
+        "12 -32700 column 16: an object that cannot be read back, #<buffer x>, cannot be sent (:column 16)"
     });
     check(Slynk, "(:emacs-rex (f #<x>) \"λλλλλλλλλλλλλλλλ\" t 13)", {
-        "13 -32700 column 16: an object that has no printed form, #<x>, cannot be sent (:column 16)"
+        "13 -32700 column 16: an object that cannot be read back, #<x>, cannot be sent (:column 16)"
     });
     check(Slynk, "(:emacs-dance)", "- -32600 unknown message (:emacs-dance …) nil");
     check(Slynk, "(call 1 ping nil)", {
