@@ -19,7 +19,12 @@
 (require 'contexture)
 (eval-when-compile (require 'subr-x))
 
+(declare-function contexture-symbol--capture "contexture-sources" (name marker))
+(declare-function contexture-symbol--place "contexture-sources" (item))
 (declare-function contexture-symbol--imenu "contexture-sources" ())
+(declare-function contexture-symbol--in-buffers "contexture-sources" (name))
+(declare-function contexture-symbol--marker "contexture-sources" (item))
+(declare-function contexture-symbol--xref-items "contexture-sources" (name))
 (defvar tags-completion-table)
 (defvar tags-table-list)
 
@@ -179,7 +184,8 @@ Each element is a major mode, which includes modes derived from it, or
 (defcustom contexture-mention-action 'add
   "Action when you accept a file or symbol after `@'.
 `add' inserts it and adds it to the buffer's context, once for each
-mention; `insert' only inserts it."
+mention; `insert' only inserts it.  In a conversation, `add' also adds
+what you typed without completion, when you send it."
   :type '(choice (const :tag "Add it to the context" add)
                  (const :tag "Only insert it" insert))
   :group 'contexture)
@@ -576,12 +582,16 @@ named by its id."
     (dolist (item items table)
       (let* ((metadata (plist-get item :metadata))
              (name (and (plist-get metadata :filename)
-                        (not (memq (plist-get metadata :origin)
-                                   '(:diff :diagnostic :compilation :tree :listing)))
+                        (contexture-mention--named-p metadata)
                         (contexture-mention--quote
                          (contexture--source `(:project ,root ,@metadata))))))
         (puthash (if (or (null name) (gethash name table)) (plist-get item :id) name)
                  item table)))))
+
+(defun contexture-mention--named-p (metadata)
+  "Return non-nil if an item with METADATA is text of what METADATA names."
+  (not (memq (plist-get metadata :origin)
+             '(:diff :diagnostic :compilation :tree :listing))))
 
 ;;;; Symbols
 
@@ -739,51 +749,26 @@ project around this buffer.  Files on other machines are not looked up."
                 mentions))))
     (nreverse mentions)))
 
-(defvar-local contexture-mention--told nil
-  "Mentions in this buffer that the user was told match nothing.")
-
-(defun contexture-mention--tell-unknown (string)
-  "Say which mentions in STRING, which is about to be sent, match nothing.
-Each is named once in this buffer."
-  (when-let* ((unknown
-               (cl-loop for (start end . target)
-                        in (contexture-mention-in-string string)
-                        for mention = (substring string start end)
-                        unless (or (member mention contexture-mention--told)
-                                   (contexture-mention--known-p target))
-                        collect mention)))
-    (setq contexture-mention--told (append unknown contexture-mention--told))
-    (contexture--message "Contexture: no file and no symbol known here matches %s; \
-it is only text" (string-join (delete-dups unknown) ", "))))
-
-(defun contexture-mention--known-p (target)
-  "Return non-nil if TARGET, (KIND NAME . LINES) of a mention, is known here.
-So are items, which the server looks up, and files on other machines."
-  (pcase target
-    (`(file ,file . ,_) (or (file-remote-p file) (file-exists-p file)))
-    (`(symbol ,name)
-     (or (when-let* ((symbol (intern-soft name)))
-           (or (fboundp symbol) (boundp symbol)))
-         (member name (contexture-mention--symbols))))
-    (_ t)))
-
 (defun contexture-mention--target (name root quoted)
   "Return (KIND TARGET . LINES) for NAME, relative to ROOT.
 A QUOTED name that is nothing else counts as the name of a file."
-  (let* ((case-fold-search nil)
-         (colon (string-match ":\\([0-9]+\\)\\(?:-\\([0-9]+\\)\\)?\\'" name))
-         (lines (and colon
-                     (list (string-to-number (match-string 1 name))
-                           (string-to-number (or (match-string 2 name)
-                                                 (match-string 1 name)))))))
-    (or (and (string-match-p "\\`ctx-[0-9]+\\'" name) (list 'item name))
+  (pcase-let ((`(,bare . ,lines) (contexture-mention--lines name)))
+    (or (and (let ((case-fold-search nil)) (string-match-p "\\`ctx-[0-9]+\\'" name))
+             (list 'item name))
         (contexture-mention--file-target name root)
         (and lines
-             (when-let* ((target (contexture-mention--file-target
-                             (substring name 0 colon) root)))
+             (when-let* ((target (contexture-mention--file-target bare root)))
                (and (eq (car target) 'file) (append target lines))))
         (if quoted (list 'file (contexture-mention--expand name root))
           (list 'symbol name)))))
+
+(defun contexture-mention--lines (name)
+  "Return NAME without the lines that it may end in, and those lines."
+  (if (not (string-match ":\\([0-9]+\\)\\(?:-\\([0-9]+\\)\\)?\\'" name))
+      (list name)
+    (list (substring name 0 (match-beginning 0))
+          (string-to-number (match-string 1 name))
+          (string-to-number (or (match-string 2 name) (match-string 1 name))))))
 
 (defun contexture-mention--remote-p (name)
   "Return non-nil if NAME looks like that of a file on another machine."
@@ -800,6 +785,159 @@ Names on other machines stay as they are: expanding one can connect."
     (cond ((or (contexture-mention--remote-p name) (file-remote-p file)) nil)
           ((file-directory-p file) (list 'directory (file-name-as-directory file)))
           ((file-exists-p file) (list 'file file)))))
+
+;;; Add what a question mentions
+
+;; A mention that was typed, rather than chosen from completion, counts too
+;; when a question is sent: if it means one thing, that is added, and if it
+;; means several or none, a message says so.
+
+(defconst contexture-mention--longest-wait 1
+  "Maximum number of seconds that sending a question waits for a list of files.")
+
+(defvar-local contexture-mention--told nil
+  "Mentions in this buffer that the user was told match nothing.")
+
+(defun contexture-mention--add-all (string items)
+  "Add what the mentions in STRING, which is about to be sent, mean.
+Leave out what was chosen from completion, as text properties of STRING
+say, and what is among ITEMS, those of the context.  Say what was added,
+and which mentions mean several things or none."
+  (let (calls unknown remarks)
+    (pcase-dolist (`(,start ,end . ,target) (contexture-mention-in-string string))
+      (let ((mention (substring-no-properties string start end)))
+        (unless (equal (get-text-property (1+ start) 'contexture-mention string)
+                       (substring mention 1))
+          (pcase (contexture-mention--meaning target items)
+            ('unknown (cl-pushnew mention unknown :test #'equal))
+            ((and (pred stringp) remark)
+             (cl-pushnew (concat mention " " remark) remarks :test #'equal))
+            ((and (pred consp) call) (cl-pushnew call calls :test #'equal))))))
+    (setq remarks (append (nreverse remarks) (contexture-mention--unknown-text unknown)))
+    (cond ((and calls (eq contexture-mention-action 'add))
+           (contexture-mention--send (nreverse calls) remarks))
+          (remarks (contexture--message "Contexture: %s" (string-join remarks "; "))))))
+
+(defun contexture-mention--unknown-text (mentions)
+  "Return a list of one phrase about MENTIONS, which match nothing, or nil.
+Each is named once in this buffer."
+  (when-let* ((new (cl-set-difference (reverse mentions) contexture-mention--told
+                                      :test #'equal)))
+    (setq contexture-mention--told (append new contexture-mention--told))
+    (list (format "no file and no symbol known here matches %s; it is only text"
+                  (string-join new ", ")))))
+
+(defun contexture-mention--send (calls remarks)
+  "Make CALLS, pairs (METHOD . PARAMS), then say what they added, and REMARKS.
+Whatever is sent to the server after this finds it there."
+  (let ((manager (contexture-current-manager)))
+    (setq contexture--last-manager manager
+          contexture--last-changed manager)
+    (contexture-request-batch-async
+     (cl-loop for (method . params) in calls
+              collect `(,method :manager ,manager ,@params :brief t))
+     :success
+     (lambda (outcomes)
+       (cl-loop for (_ . params) in calls
+                for outcome in outcomes
+                for item = (plist-get outcome :result)
+                when item
+                do (contexture-live--added manager item (plist-get params :content)))
+       (contexture-mention--tell-added manager outcomes remarks)))))
+
+(defun contexture-mention--tell-added (manager outcomes remarks)
+  "Say what OUTCOMES, of a batch, added to MANAGER, and REMARKS."
+  (let* ((items (delq nil (contexture--pluck :result outcomes)))
+         (newest (car (last items)))
+         (problems (delq nil (contexture--pluck :error outcomes))))
+    (when newest (contexture--note-totals manager newest))
+    (contexture--message
+     "%s" (string-join
+           `(,(if (null newest) (concat "Nothing added to " (contexture--label manager))
+                (format "Added %s to %s (%s)"
+                        (mapconcat (lambda (item)
+                                     (contexture--description (plist-get item :metadata)))
+                                   items ", ")
+                        (contexture--label manager)
+                        (contexture--size (plist-get newest :count)
+                                          (plist-get newest :total-tokens))))
+             ,@(mapcar #'contexture--error-text problems)
+             ,@remarks)
+           "; "))))
+
+;;;; What a mention means
+
+(defun contexture-mention--meaning (target items)
+  "Return what TARGET, (KIND NAME . LINES) of a mention, adds to ITEMS.
+That is a call (METHOD . PARAMS), nil if there is nothing to add,
+`unknown' if nothing matches, or a text that says why nothing is added."
+  (pcase target
+    (`(file ,file . ,lines)
+     (cond ((contexture-mention--remote-p file)
+            "is on another machine; M-x contexture-add-file adds it")
+           ((not (file-exists-p file)) 'unknown)
+           ((contexture-mention--held-p file lines items) nil)
+           ((file-in-directory-p file (contexture-mention--root))
+            (apply #'contexture--file-call file lines))
+           (t "is outside of the project; /add adds it")))
+    (`(directory ,_) "is a folder; /add adds its files")
+    (`(symbol ,name) (contexture-mention--meaning-of-name name items))))
+
+(defun contexture-mention--held-p (file lines items)
+  "Return non-nil if one of ITEMS is FILE as a whole, or has its LINES."
+  (cl-some (lambda (item)
+             (let ((metadata (plist-get item :metadata)))
+               (and (equal file (plist-get metadata :filename))
+                    (contexture-mention--named-p metadata)
+                    (pcase (list (plist-get metadata :start-line)
+                                 (plist-get metadata :end-line))
+                      (`(nil ,_) t)
+                      (`(,start ,end) (and lines (<= start (car lines))
+                                           (>= (or end start) (cadr lines))))))))
+           items))
+
+(defun contexture-mention--meaning-of-name (name items)
+  "Return what NAME, which is no path from the root, adds to ITEMS.
+It may be the end of a file's name, or a symbol.  See
+`contexture-mention--meaning' for the value."
+  (pcase-let* ((`(,bare . ,lines) (contexture-mention--lines name))
+               (files (contexture-mention--files-named bare))
+               (definitions (unless lines (contexture-mention--definitions name)))
+               (places (append files (mapcar #'contexture-symbol--place definitions))))
+    (cond ((contexture-mention--item-named-p name items) nil)
+          ((cdr places)
+           (format "may be %s, so nothing is added" (string-join (sort places #'string<) " or ")))
+          (files (contexture-mention--meaning
+                  `(file ,(expand-file-name (car files) (contexture-mention--root)) ,@lines)
+                  items))
+          (definitions
+           (cons 'add-item (contexture-symbol--capture
+                            name (contexture-symbol--marker (car definitions)))))
+          (t 'unknown))))
+
+(defun contexture-mention--item-named-p (name items)
+  "Return non-nil if NAME is the symbol of one of ITEMS, as of a definition."
+  (cl-some (lambda (item) (equal name (plist-get (plist-get item :metadata) :symbol)))
+           items))
+
+(defun contexture-mention--files-named (name)
+  "Return the files of the project that NAME is the end of the path of.
+Wait a moment for a list of the files that is not outdated."
+  (when-let* ((list (contexture-files--of (contexture-mention--root)
+                                          (not (contexture--project-root)))))
+    (let ((end (+ (float-time) contexture-mention--longest-wait)))
+      (while (and (contexture-files--list-process list) (< (float-time) end))
+        (accept-process-output (contexture-files--list-process list) 0.01)))
+    (cl-remove-if-not (lambda (file)
+                        (or (equal file name) (string-suffix-p (concat "/" name) file)))
+                      (contexture-files--list-names list))))
+
+(defun contexture-mention--definitions (name)
+  "Return an xref item for each definition of the symbol NAME that is known here."
+  (require 'contexture-sources)
+  (or (and (member name (contexture-mention--tags))
+           (contexture-symbol--xref-items name))
+      (contexture-symbol--in-buffers name)))
 
 (provide 'contexture-mention)
 ;;; contexture-mention.el ends here

@@ -1045,6 +1045,12 @@ Retrying, changing a question and branching go back to checkpoints."
 
 ;;;; Sending
 
+(defconst contexture-repl--directive "@context-helper "
+  "Prefix of a question that names its own template.")
+
+(defconst contexture-repl--own-template "\\`[ \t]*@context-helper[ \t]+[^ \t\n]+"
+  "Regexp for the beginning of a question that names its own template.")
+
 (defun contexture-repl-send ()
   "Send the text at the prompt, or run it if it begins with `/'.
 Above the prompt, move point to the prompt."
@@ -1069,7 +1075,7 @@ Above the prompt, move point to the prompt."
 
 (defun contexture-repl--send-text (text)
   "Send TEXT, which was written at the prompt."
-  (with-demoted-errors "Contexture: %S" (contexture-mention--tell-unknown text))
+  (contexture-repl--add-mentions (buffer-substring contexture-repl--input (point-max)))
   (contexture-repl--set-text "")
   (setq buffer-undo-list nil)
   (if (bound-and-true-p contexture-repl--editing)
@@ -1079,6 +1085,13 @@ Above the prompt, move point to the prompt."
             (contexture-repl--ask-instead question text)
           (contexture-repl--ask text)))
     (contexture-repl--ask text)))
+
+(defun contexture-repl--add-mentions (text)
+  "Add what TEXT, which is about to be sent, mentions to the context."
+  (with-demoted-errors "Contexture: %S"
+    (contexture-mention--add-all
+     (replace-regexp-in-string contexture-repl--own-template "" text)
+     contexture-repl--items)))
 
 (defun contexture-repl--ask (text &optional origin)
   "Ask TEXT, with code from ORIGIN, in the session of this buffer."
@@ -1190,12 +1203,11 @@ Do nothing if it was cancelled meanwhile."
   "Return the parameters of `chat' for TEXT in this buffer, with MORE.
 Leave out parameters that the server does not know."
   (let* ((settings contexture-repl--settings)
-         (own-template "\\`[ \t]*@context-helper[ \t]+[^ \t\n]")
          (managing
           ;; The choices in the header line, if there are any.  A template
           ;; that TEXT names is left to the server.
           (cond ((or (not (plist-member settings :manage))
-                     (string-match-p own-template text))
+                     (string-match-p contexture-repl--own-template text))
                  nil)
                 ((plist-get settings :manage)
                  `(:manage t ,@(contexture--plist
@@ -1221,8 +1233,6 @@ A command at the prompt would not be sent."
                                :phase (plist-get contexture-repl--settings :phase))
             (contexture-repl--model-params))))
 
-(defconst contexture-repl--directive "@context-helper "
-  "Prefix of a question that names its own template.")
 
 (defun contexture-repl--refused (turn problem)
   "End TURN because of PROBLEM, or ask again without an unknown parameter."

@@ -573,11 +573,13 @@ question, \\[contexture-repl-branch] branches into a new session,\n\
 
 (defun contexture-repl-dry-run (text)
   "Show the request that asking TEXT would send to the model.
-Interactively, TEXT is the text at the prompt.  Nothing is sent."
+Interactively, TEXT is the text at the prompt.  Nothing is sent, but what
+TEXT mentions is added to the context."
   (interactive
    (list (if (string-blank-p (contexture-repl--text))
              (user-error "Write something first")
            (string-trim (contexture-repl--text)))))
+  (contexture-repl--add-mentions text)
   (contexture-repl--request
    'chat (contexture-repl--chat-params text :dry-run t)
    #'contexture-repl--show-dry-run
@@ -884,20 +886,13 @@ defines %s; copy or insert the code" (car names))))))
 (defun contexture-repl--code-buffers ()
   "Return the buffers of the context's files, and of files in the project.
 Outside of a project, they are files in the folder of this conversation."
-  (let ((root (contexture-repl--root))
-        (context (cl-loop for item in contexture-repl--items
-                          for file = (plist-get (plist-get item :metadata) :filename)
-                          when (and (stringp file) (file-readable-p file)
-                                    (not (file-remote-p file)))
-                          collect (find-file-noselect file t))))
-    (delete-dups
-     (append context
-             (cl-remove-if-not
-              (lambda (buffer)
-                (let ((file (buffer-file-name buffer)))
-                  (and file (not (file-remote-p file))
-                       (file-in-directory-p file root))))
-              (buffer-list))))))
+  (delete-dups
+   (append (cl-loop for item in contexture-repl--items
+                    for file = (plist-get (plist-get item :metadata) :filename)
+                    when (and (stringp file) (file-readable-p file)
+                              (not (file-remote-p file)))
+                    collect (find-file-noselect file t))
+           (contexture--project-buffers (contexture-repl--root)))))
 
 (defun contexture-repl--definition-at (bounds)
   "Return (PLACE . ORIGIN) for the definition between BOUNDS in this buffer."

@@ -28,6 +28,8 @@
 (declare-function compilation--ensure-parse "compile" (limit))
 (declare-function compilation-buffer-p "compile" (buffer))
 (declare-function contexture-defun--defines-p "contexture-code" (line name))
+(declare-function contexture-defun--named "contexture-code" (name))
+(declare-function contexture-defun--skip-preamble "contexture-code" ())
 (declare-function dired-get-marked-files "dired"
                   (&optional localp arg filter distinguish-one-marked error))
 (declare-function extract-rectangle-line "rect" (startcol endcol lines))
@@ -60,6 +62,7 @@
 (declare-function xref-make "xref" t t)
 (declare-function xref-make-file-location "xref" t t)
 (defvar compilation-skip-threshold)
+(defvar contexture-defun-prose--files)
 (defvar flymake-mode)
 (defvar vc-git-program)
 (defvar find-function-C-source-directory)
@@ -843,13 +846,17 @@ Interactively, that is the symbol at point, or one that you type."
 
 (defun contexture-symbol--by-xref (name)
   "Return a marker where xref says that NAME is defined, or nil."
+  (when-let* ((items (contexture-symbol--xref-items name)))
+    (contexture-symbol--marker (contexture-symbol--choose items))))
+
+(defun contexture-symbol--xref-items (name)
+  "Return the xref items of the definitions of NAME, as xref has them."
   (when-let* ((backend (contexture-symbol--backend)))
-    (let ((identifier (if (equal name (thing-at-point 'symbol t))
-                          (or (xref-backend-identifier-at-point backend) name)
-                        name)))
-      (when-let* ((items (ignore-errors
-                           (xref-backend-definitions backend identifier))))
-        (contexture-symbol--marker (contexture-symbol--choose items))))))
+    (ignore-errors
+      (xref-backend-definitions
+       backend (or (and (equal name (thing-at-point 'symbol t))
+                        (xref-backend-identifier-at-point backend))
+                   name)))))
 
 (defun contexture-symbol--choose (items)
   "Return one of the xref ITEMS, chosen by the user if there are several."
@@ -865,16 +872,20 @@ Interactively, that is the symbol at point, or one that you type."
                   choices)))))
 
 (defun contexture-symbol--choice (item)
-  "Return the text for the xref ITEM, with its file and line if it has them."
+  "Return the text for the xref ITEM, with its place."
+  (format "%s: %s" (contexture-symbol--place item)
+          (string-trim (substring-no-properties (xref-item-summary item)))))
+
+(defun contexture-symbol--place (item)
+  "Return the file of the xref ITEM, and its line, if they are known."
   (let* ((location (xref-item-location item))
          (file (xref-location-group location))
          (line (ignore-errors (xref-location-line location))))
-    (format "%s%s: %s"
+    (format "%s%s"
             (if (file-name-absolute-p file)
                 (file-relative-name file (contexture--project-root))
               file)
-            (if line (format ":%d" line) "")
-            (string-trim (substring-no-properties (xref-item-summary item))))))
+            (if line (format ":%d" line) ""))))
 
 (defun contexture-symbol--marker (item)
   "Return the marker of the xref ITEM, or nil if Emacs has no source.
@@ -934,6 +945,33 @@ Python's entries are \"helper (def)\" and \"Big (class)...\", and
                when (cdr place)
                return (with-current-buffer (car place)
                         (copy-marker (cdr place)))))))
+
+(defun contexture-symbol--in-buffers (name)
+  "Return an xref item for each definition of NAME in buffers of the project."
+  (cl-loop for buffer in (contexture-symbol--code-buffers)
+           append (with-current-buffer buffer
+                    (contexture--widened
+                      (cl-loop for (beg . _) in (contexture-defun--named name)
+                               collect (contexture-symbol--item-at beg))))))
+
+(defun contexture-symbol--item-at (beg)
+  "Return an xref item for the definition that begins at BEG in this buffer."
+  (require 'xref)
+  (goto-char beg)
+  (contexture-defun--skip-preamble)
+  (xref-make (buffer-substring-no-properties (line-beginning-position) (line-end-position))
+             (xref-make-file-location buffer-file-name (line-number-at-pos) 0)))
+
+(defun contexture-symbol--code-buffers ()
+  "Return the buffers of the project's files, except for prose.
+Outside of a project, the files are those below `default-directory'."
+  (require 'contexture-code)
+  (cl-remove-if (lambda (buffer)
+                  (with-current-buffer buffer
+                    (or (derived-mode-p 'text-mode)
+                        (string-match-p contexture-defun-prose--files buffer-file-name))))
+                (contexture--project-buffers
+                 (or (contexture--project-root) default-directory))))
 
 (defun contexture-symbol--in-project (name)
   "Return an xref item for a definition of NAME in a file of the project, or nil.

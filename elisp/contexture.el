@@ -146,7 +146,7 @@
                     contexture-sources--capture-rectangle)
                    ("contexture-mention"
                     contexture-mention-at-point contexture-mention-in-string
-                    contexture-mention--tell-unknown)
+                    contexture-mention--add-all)
                    ("contexture-code" contexture-defun-at-point)
                    ("contexture-lisp" contexture-lisp-connected-p)
                    ("contexture-session" contexture-embark--offer)
@@ -1036,6 +1036,14 @@ Remote directories are not searched: that may take long."
         (when-let* ((project (project-current)))
           (puthash default-directory (expand-file-name (project-root project))
                    contexture--project-roots)))))
+
+(defun contexture--project-buffers (root)
+  "Return the buffers of files below ROOT on this machine, the last used first."
+  (cl-remove-if-not (lambda (buffer)
+                      (let ((file (buffer-file-name buffer)))
+                        (and file (not (file-remote-p file))
+                             (file-in-directory-p file root))))
+                    (buffer-list)))
 
 ;;;; Labels
 

@@ -273,22 +273,58 @@
     (should (equal (contexture-mention-in-string "@main.rs" "src")
                    `((0 8 file ,(expand-file-name "src/main.rs")))))))
 
+(defun contexture-mention-tests--said (text &optional items)
+  "Return what is said at once when TEXT is sent, and ITEMS are there."
+  (cl-letf* ((messages nil)
+             ((symbol-function 'message)
+              (lambda (format &rest args)
+                (push (apply #'format format args) messages))))
+    (contexture-mention--add-all text items)
+    messages))
+
 (ert-deftest contexture-mention-tells-once-what-matches-nothing ()
   (contexture-mention-tests--in-project
-    (let ((said (lambda (text)
-                  (cl-letf* ((messages nil)
-                             ((symbol-function 'message)
-                              (lambda (format &rest args)
-                                (push (apply #'format format args) messages))))
-                    (contexture-mention--tell-unknown text)
-                    messages))))
-      (should-not (funcall said "See @src/main.rs, @src, @car and me@nowhere.de"))
-      (should (equal (funcall said "What do @no-such-name and @\"not there\" do, @no-such-name?")
-                     (list (concat "Contexture: no file and no symbol known here matches @no-such-name, "
-                                   "@\"not there\"; it is only text"))))
-      (should-not (funcall said "And @no-such-name again?"))
-      (should-not (funcall said "Is @ctx-99 stale, and @\"/ssh:nowhere:~/x\"?"))
-      (should (funcall said "see @/api:v1:/x please")))))
+    (should-not (contexture-mention-tests--said "Is @ctx-99 stale, me@nowhere.de?"))
+    (should (equal (contexture-mention-tests--said
+                    "What do @no-such-name and @\"not there\" do, @no-such-name?")
+                   (list (concat "Contexture: no file and no symbol known here matches @no-such-name, "
+                                 "@\"not there\"; it is only text"))))
+    (should-not (contexture-mention-tests--said "And @no-such-name again?"))
+    (should (contexture-mention-tests--said "see @/api:v1:/x please"))))
+
+(ert-deftest contexture-mention-tells-what-it-does-not-add ()
+  (contexture-mention-tests--in-project
+    (contexture-test-file "tests/lib.rs" "fn twice() {" "}")
+    (contexture-test-file "tests/main.rs" "fn twice() {" "}")
+    (contexture-files--forget)
+    (contexture-test-visiting (contexture-test-file "tests/lib.rs" "fn twice() {" "}"))
+    (contexture-test-visiting (contexture-test-file "tests/main.rs" "fn twice() {" "}"))
+    (pcase-dolist (`(,text . ,said)
+                   '(("@lib.rs?" . "@lib.rs may be src/lib.rs or tests/lib.rs, so nothing is added")
+                     ("@twice" . "@twice may be tests/lib.rs:1 or tests/main.rs:1, so nothing is added")
+                     ("@src/ @src" . "@src/ is a folder; /add adds its files; \
+@src is a folder; /add adds its files")
+                     ("@\"/ssh:nowhere:~/x\"" . "@\"/ssh:nowhere:~/x\" is on another machine; \
+M-x contexture-add-file adds it")
+                     ("@/" . "@/ is a folder; /add adds its files")
+                     ("@/etc/passwd" . "@/etc/passwd is outside of the project; /add adds it")))
+      (should (equal (contexture-mention-tests--said text)
+                     (list (concat "Contexture: " said)))))
+    (should-not contexture--connection)))
+
+(ert-deftest contexture-mention-adds-what-was-typed ()
+  (contexture-mention-tests--in-project
+    (contexture-test-visiting (contexture-test-file "src/sum.rs" "" "fn total() {" "}"))
+    (contexture-files--forget)
+    (should (equal (contexture-test-message "^Added "
+                     (contexture-mention--add-all
+                      "Why @main.rs:2-3 and @src/lib.rs, @lib.rs, @total and @nix?" nil))
+                   "Added src/main.rs:2-3, src/lib.rs, total (src/sum.rs:2-3) to buffer \
+question.txt (3 items, 15 tokens); no file and no symbol known here matches @nix; it is only text"))
+    (should-not (contexture-mention-tests--said
+                 "@src/main.rs:3 @lib.rs @total" (contexture-test-items)))
+    (let ((contexture-mention-action 'insert))
+      (should-not (contexture-mention-tests--said "@question.txt")))))
 
 (ert-deftest contexture-mention-looks-at-no-other-machine ()
   (cl-letf* ((refusing (lambda (look)

@@ -432,6 +432,36 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (contexture-ert-wait-for (contexture-test-items contexture-manager))
     (should (memq #'contexture-mention-at-point completion-at-point-functions))))
 
+(ert-deftest contexture-repl-typed-mentions-go-with-the-question ()
+  (contexture-repl-test-with '(("A1") ("A2") ("A3"))
+    (contexture-test-file "sub/notes.txt" "a note")
+    (setq default-directory (concat contexture-ert-directory "sub/"))
+    (contexture-test-message "^Added .*sub/notes\\.txt to .* (1 item, 3 tokens); \
+no file and no symbol known here matches @nix; it is only text"
+      (contexture-repl-test-send "See @notes.txt, @notes.txt and @nix"))
+    (should (string-search "a note" (format "%s" (contexture-ert-shown))))
+    (should (equal (plist-get (car (last (contexture-ert-calls 'chat))) :content)
+                   "See @notes.txt, @notes.txt and @nix"))
+    (contexture-ert-wait-for contexture-repl--items)
+    (let ((version (plist-get (contexture-test-only-item contexture-manager) :version)))
+      (contexture-repl-test-send "@context-helper freeform-chat and @notes.txt")
+      (should (equal (plist-get (contexture-test-only-item contexture-manager) :version)
+                     version)))
+    (contexture-clear)
+    (contexture-test-settle)
+    (contexture-repl-test-type (concat "@" (propertize "notes.txt" 'contexture-mention
+                                                       "notes.txt")))
+    (contexture-repl-test-send "")
+    (should-not (contexture-test-items contexture-manager))))
+
+(ert-deftest contexture-repl-question-is-sent-although-its-mention-cannot-be-added ()
+  (contexture-repl-test-with '(("A1"))
+    (contexture-test-file "picture.txt" "\0\0")
+    (setq default-directory contexture-ert-directory)
+    (contexture-test-message "^Nothing added to .*; .*picture\\.txt"
+      (contexture-repl-test-send "See @picture.txt"))
+    (should (string-search "A1" (contexture-repl-test-shown)))))
+
 (ert-deftest contexture-repl-new-session-has-the-context-of-the-buffer ()
   (contexture-repl-test-with nil
     (contexture-test-visiting (contexture-test-file "a.txt" "one")
