@@ -219,6 +219,15 @@ text.  Return nil, at the end of the text, if there is none."
               ((looking-at contexture-defun--call-head)
                (contexture-defun--call-found)))))))
 
+(defun contexture-defun--heads ()
+  "Return an alist from the names defined in this buffer to their positions."
+  (save-excursion
+    (goto-char (point-min))
+    (cl-loop until (eobp)
+             for name = (car (contexture-defun--head-here))
+             when name collect (cons name (copy-marker (point)))
+             do (forward-line))))
+
 (defun contexture-defun--keyword-found ()
   "Return (NAME . KIND) of the head with a keyword that was just matched."
   (let* ((keyword (match-string 1))

@@ -17,14 +17,9 @@
 
 (require 'cl-lib)
 (require 'contexture)
+(require 'contexture-sources)
 (eval-when-compile (require 'subr-x))
 
-(declare-function contexture-symbol--capture "contexture-sources" (name marker))
-(declare-function contexture-symbol--place "contexture-sources" (item))
-(declare-function contexture-symbol--imenu "contexture-sources" ())
-(declare-function contexture-symbol--in-buffers "contexture-sources" (name))
-(declare-function contexture-symbol--marker "contexture-sources" (item))
-(declare-function contexture-symbol--xref-items "contexture-sources" (name))
 (defvar tags-completion-table)
 (defvar tags-table-list)
 
@@ -160,7 +155,7 @@ use find(1)."
 
 ;; While you write a question, `@' at the beginning of a word and TAB
 ;; (`completion-at-point') offer the files of the project, the symbols of
-;; the buffer, and the items of its context.  What you accept is added
+;; the buffer and of the project's open files, and the items of its context.  What you accept is added
 ;; to the context and stays in the text as "@src/main.rs".
 ;; `contexture-mention-mode' does this in one buffer,
 ;; `contexture-global-mention-mode' wherever `contexture-mention-modes'
@@ -202,6 +197,9 @@ Type more of the name to see others."
 (defconst contexture-mention--symbols-fresh 5
   "Number of seconds for which the symbols of a buffer are cached.")
 
+(defconst contexture-mention--symbols-patience 0.5
+  "Maximum number of seconds in which to search more buffers for symbols.")
+
 (defconst contexture-mention--largest-buffer 300000
   "Maximum size, in characters, of a buffer that is searched for symbols.")
 
@@ -218,8 +216,8 @@ TIME is when they were asked for, and STATE is `asked' or `known'.")
 (defvar contexture-mention--quoted nil
   "Cache of the last list of file names and the candidates made from it.")
 
-(defvar-local contexture-mention--symbols nil
-  "The symbols of this buffer, as (TIME TICK . NAMES).")
+(defvar contexture-mention--symbols (make-hash-table :test #'eq :weakness 'key)
+  "Hash table from a buffer to its symbols, as (TIME TICK . NAMES).")
 
 (defvar-local contexture-mention--from-global-mode nil
   "Non-nil if the global mode turned the mode on in this buffer.")
@@ -246,10 +244,13 @@ the items of MANAGER, and SYMBOLS are names.  TABLE caches the result, as
 If the user asked for completion, rather than a package that completes
 automatically, run BODY to its end."
   (declare (indent 0) (debug t))
-  `(if (memq this-command '(completion-at-point indent-for-tab-command))
-       (progn ,@body)
+  `(if (contexture-mention--asked-p) (progn ,@body)
      ;; After a key, `while-no-input' returns t, which is no list.
      (car-safe (while-no-input (list (progn ,@body))))))
+
+(defun contexture-mention--asked-p ()
+  "Return non-nil if the user, and no package, asks for completion."
+  (memq this-command '(completion-at-point indent-for-tab-command)))
 
 ;;;; The modes
 
@@ -277,15 +278,17 @@ added to the buffer's context; see `contexture-mention-action'."
   :group 'contexture
   (cond (contexture-mention-mode
          (add-hook 'completion-at-point-functions #'contexture-mention-at-point nil t)
+         (add-hook 'completion-at-point-functions #'contexture-mention--tell-none 100 t)
          ;; Here, not while you type, is the time to look for the project.
          (with-demoted-errors "Contexture: %S" (contexture-mention--root)))
         (t
          (remove-hook 'completion-at-point-functions #'contexture-mention-at-point t)
-         (kill-local-variable 'contexture-mention--symbols)
+         (remove-hook 'completion-at-point-functions #'contexture-mention--tell-none t)
          (kill-local-variable 'contexture-mention--from-global-mode)
          (unless (contexture-mention--buffers)
            (contexture-files--forget)
            (setq contexture-mention--quoted nil)
+           (clrhash contexture-mention--symbols)
            (clrhash contexture-mention--items)))))
 
 ;;;###autoload
@@ -341,6 +344,14 @@ This is a function for `completion-at-point-functions'."
             :annotation-function (apply-partially #'contexture-mention--annotate session)
             :affixation-function (apply-partially #'contexture-mention--affixate session)
             :exit-function (apply-partially #'contexture-mention--accepted session)))))
+
+(defun contexture-mention--tell-none ()
+  "Say that nothing completes the mention at point, if you asked for completion.
+This is the last of `completion-at-point-functions'."
+  (when-let* ((bounds (and (contexture-mention--asked-p) (contexture-mention--bounds))))
+    (contexture--message "No file, symbol or item matches @%s"
+                         (buffer-substring-no-properties (car bounds) (cdr bounds)))
+    nil))
 
 (defun contexture-mention--bounds ()
   "Return the bounds of the name after `@' around point, or nil."
@@ -447,10 +458,11 @@ common prefix of the first ones must not be used."
     (if (and known (eq (car known) files) (equal (cadr known) input))
         (cddr known)
       (let* ((items (contexture-mention--session-items session))
-             (candidates (append (hash-table-keys items)
-                                 (contexture-mention--session-symbols session)
-                                 (contexture-mention--lisp-symbols session input)
-                                 (contexture-mention--file-names files items))))
+             (candidates (nconc (delete-dups
+                                 (append (hash-table-keys items)
+                                         (contexture-mention--session-symbols session)
+                                         (contexture-mention--lisp-symbols input)))
+                                (contexture-mention--file-names files items))))
         (setf (contexture-mention--session-table session)
               (cons files (cons input candidates)))
         candidates))))
@@ -576,17 +588,24 @@ matches may come."
 
 (defun contexture-mention--name-items (root items)
   "Return a table from names to ITEMS.
-A file's name is relative to ROOT; an item that is not simply a file is
-named by its id."
+The names of an item are its symbol and its file, which is relative to
+ROOT, or its buffer.  An item without another name is named by its id."
   (let ((table (make-hash-table :test #'equal)))
     (dolist (item items table)
-      (let* ((metadata (plist-get item :metadata))
-             (name (and (plist-get metadata :filename)
-                        (contexture-mention--named-p metadata)
-                        (contexture-mention--quote
-                         (contexture--source `(:project ,root ,@metadata))))))
-        (puthash (if (or (null name) (gethash name table)) (plist-get item :id) name)
-                 item table)))))
+      (dolist (name (or (cl-remove-if (lambda (name) (gethash name table))
+                                      (contexture-mention--item-names root item))
+                        (list (plist-get item :id))))
+        (puthash name item table)))))
+
+(defun contexture-mention--item-names (root item)
+  "Return the names of ITEM, of files below ROOT, that a mention can express."
+  (let* ((metadata (plist-get item :metadata))
+         (symbol (plist-get metadata :symbol)))
+    (when (and (contexture-mention--named-p metadata)
+               (or (plist-get metadata :filename) (plist-get metadata :buffer)))
+      (delq nil (mapcar #'contexture-mention--quote
+                        `(,(contexture--source `(:project ,root ,@metadata))
+                          ,@(and symbol (list symbol))))))))
 
 (defun contexture-mention--named-p (metadata)
   "Return non-nil if an item with METADATA is text of what METADATA names."
@@ -596,27 +615,32 @@ named by its id."
 ;;;; Symbols
 
 (defun contexture-mention--symbols ()
-  "Return the names of the symbols of this buffer, as cached."
-  (pcase-let ((`(,time ,tick . ,names) contexture-mention--symbols))
-    (if (or (equal tick (buffer-chars-modified-tick))
-            (and time (< (float-time (time-subtract nil time))
-                         contexture-mention--symbols-fresh))
-            (> (buffer-size) contexture-mention--largest-buffer))
-        names
-      (pcase (contexture-mention--giving-way
-               (list (contexture-mention--find-symbols)))
-        ('nil names)
-        (`(,found)
-         (setq contexture-mention--symbols
-               `(,(current-time) ,(buffer-chars-modified-tick) ,@found))
-         found)))))
+  "Return the symbols of this buffer, of open files of the project, and of tags.
+If there are so many files that this takes long, leave some to the next time."
+  (let ((end (+ (float-time) contexture-mention--symbols-patience)))
+    (contexture-mention--as-symbols
+     (append (cl-loop for buffer in (cl-adjoin (current-buffer)
+                                               (contexture-symbol--code-buffers))
+                      append (contexture-mention--symbols-of buffer)
+                      while (< (float-time) end))
+             (contexture-mention--tags)))))
 
-(defun contexture-mention--find-symbols ()
-  "Return the names in this buffer's imenu index and in the tags that are loaded."
-  (require 'contexture-sources)
-  (contexture-mention--as-symbols
-   (append (save-excursion (mapcar #'car (contexture-symbol--imenu)))
-           (contexture-mention--tags))))
+(defun contexture-mention--symbols-of (buffer)
+  "Return the names of the symbols of BUFFER, as cached."
+  (with-current-buffer buffer
+    (pcase-let ((`(,time ,tick . ,names) (gethash buffer contexture-mention--symbols)))
+      (if (or (equal tick (buffer-chars-modified-tick))
+              (and time (< (float-time (time-subtract nil time))
+                           contexture-mention--symbols-fresh))
+              (> (buffer-size) contexture-mention--largest-buffer))
+          names
+        (pcase (contexture-mention--giving-way
+                 (list (save-excursion (mapcar #'car (contexture-symbol--imenu)))))
+          ('nil names)
+          (`(,found)
+           (puthash buffer `(,(current-time) ,(buffer-chars-modified-tick) ,@found)
+                    contexture-mention--symbols)
+           found))))))
 
 (defun contexture-mention--as-symbols (names)
   "Return those of NAMES that need no quotes, as candidates for symbols."
@@ -634,16 +658,13 @@ named by its id."
            when (or (consp table) (obarrayp table))
            append (all-completions "" table)))
 
-(defun contexture-mention--lisp-symbols (session prefix)
+(defun contexture-mention--lisp-symbols (prefix)
   "Return the symbols of Emacs Lisp that begin with PREFIX; none if it is nil.
-Leave out those of SESSION's own buffer.  A single letter matches too many."
+A single letter matches too many."
   (when (> (length prefix) 1)
-    (let ((own (contexture-mention--session-symbols session)))
-      (contexture-mention--as-symbols
-       (cl-remove-if (lambda (name) (member name own))
-                     (all-completions prefix obarray
-                                      (lambda (symbol)
-                                        (or (fboundp symbol) (boundp symbol)))))))))
+    (contexture-mention--as-symbols
+     (all-completions prefix obarray
+                      (lambda (symbol) (or (fboundp symbol) (boundp symbol)))))))
 
 ;;;; What is shown
 
@@ -934,7 +955,6 @@ Wait a moment for a list of the files that is not outdated."
 
 (defun contexture-mention--definitions (name)
   "Return an xref item for each definition of the symbol NAME that is known here."
-  (require 'contexture-sources)
   (or (and (member name (contexture-mention--tags))
            (contexture-symbol--xref-items name))
       (contexture-symbol--in-buffers name)))

@@ -626,7 +626,6 @@ This is a function for `completion-at-point-functions'."
              (list (1+ contexture-repl--input)
                    (save-excursion (skip-chars-forward "a-z-") (point))
                    (mapcar #'car contexture-repl--commands)
-                   :exclusive 'no
                    :annotation-function #'contexture-repl--annotate
                    :company-docsig #'contexture-repl--annotate
                    :exit-function #'contexture-repl--command-chosen))
@@ -676,7 +675,7 @@ This is a function for `completion-at-point-functions'."
       (list (if (equal command "tools") ; its last word; names may have blanks
                 (save-excursion (skip-chars-backward "^ \t\n" start) (point))
               start)
-            (point) table :exclusive 'no))))
+            (point) table))))
 
 ;;; Use the code of an answer
 
@@ -875,13 +874,7 @@ defines %s; copy or insert the code" (car names))))))
   "Return the names that CODE defines, in their order."
   (with-temp-buffer
     (insert code)
-    (goto-char (point-min))
-    (let (names)
-      (while (not (eobp))
-        (when-let* ((name (car (contexture-defun--head-here))))
-          (push name names))
-        (forward-line))
-      (nreverse names))))
+    (mapcar #'car (contexture-defun--heads))))
 
 (defun contexture-repl--code-buffers ()
   "Return the buffers of the context's files, and of files in the project.

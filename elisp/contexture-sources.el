@@ -28,6 +28,7 @@
 (declare-function compilation--ensure-parse "compile" (limit))
 (declare-function compilation-buffer-p "compile" (buffer))
 (declare-function contexture-defun--defines-p "contexture-code" (line name))
+(declare-function contexture-defun--heads "contexture-code" ())
 (declare-function contexture-defun--named "contexture-code" (name))
 (declare-function contexture-defun--skip-preamble "contexture-code" ())
 (declare-function dired-get-marked-files "dired"
@@ -744,9 +745,10 @@ SUMMARY says what the context holds now."
 
 ;; `contexture-add-symbol' finds where a symbol is defined and adds that
 ;; text.  It tries xref, if the buffer's backend can answer without asking
-;; the user for a tags table; then imenu; then, for symbols of Emacs Lisp,
-;; Emacs's own records; then the lines of the project's files.  Buffers
-;; opened for the search are closed again.
+;; the user for a tags table; then imenu; then the open files of the
+;; project; then, for symbols of Emacs Lisp, Emacs's own records; then the
+;; lines of the project's files.  Buffers opened for the search are closed
+;; again.
 
 ;;;###autoload
 (defun contexture-add-symbol (name)
@@ -759,7 +761,7 @@ Interactively, that is the symbol at point, or one that you type."
         (enable-local-variables :safe)) ; a file opened for this asks nothing
     (unwind-protect
         (let ((marker (or (or (contexture-symbol--by-xref name)
-                              (cdr (assoc name (contexture-symbol--imenu)))
+                              (contexture-symbol--by-buffers name)
                               (contexture-symbol--by-emacs name)
                               (when-let* ((found (contexture-symbol--in-project name)))
                                 ;; Others may have opened buffers meanwhile.
@@ -898,12 +900,16 @@ Never let Emacs ask where its own C sources are."
       (error nil))))
 
 (defun contexture-symbol--imenu ()
-  "Return an alist from the names in this buffer to their markers."
+  "Return an alist from the names in this buffer to their markers.
+Where the major mode has no index, they are those of definitions."
   (require 'imenu)
+  (require 'contexture-code)
   (let ((imenu-auto-rescan t))
-    ;; Where a Lisp mode finds no definition, its index has nil.
-    (contexture-symbol--flatten
-     (remq nil (ignore-errors (imenu--make-index-alist t))))))
+    (condition-case nil
+        ;; Where a Lisp mode finds no definition, its index has nil.
+        (contexture-symbol--flatten (remq nil (imenu--make-index-alist t)))
+      (error (when (contexture-symbol--code-p (current-buffer))
+               (contexture-defun--heads))))))
 
 (defun contexture-symbol--flatten (index &optional parent)
   "Return the leaves of INDEX, an imenu alist, as (NAME . MARKER).
@@ -946,13 +952,27 @@ Python's entries are \"helper (def)\" and \"Big (class)...\", and
                return (with-current-buffer (car place)
                         (copy-marker (cdr place)))))))
 
+(defun contexture-symbol--by-buffers (name)
+  "Return a marker where this buffer or one of the project defines NAME, or nil."
+  (or (cdr (assoc name (contexture-symbol--imenu)))
+      (when-let* ((found (contexture-symbol--in-buffers name)))
+        (contexture-symbol--marker (contexture-symbol--choose found)))))
+
 (defun contexture-symbol--in-buffers (name)
   "Return an xref item for each definition of NAME in buffers of the project."
   (cl-loop for buffer in (contexture-symbol--code-buffers)
            append (with-current-buffer buffer
                     (contexture--widened
-                      (cl-loop for (beg . _) in (contexture-defun--named name)
-                               collect (contexture-symbol--item-at beg))))))
+                      (mapcar #'contexture-symbol--item-at
+                              (contexture-symbol--positions name))))))
+
+(defun contexture-symbol--positions (name)
+  "Return the positions of the definitions of NAME in this buffer."
+  (goto-char (point-min))
+  (when (search-forward name nil t)     ; an index of names takes longer
+    (or (mapcar #'car (contexture-defun--named name))
+        (cl-loop for (label . place) in (contexture-symbol--imenu)
+                 when (equal label name) collect place))))
 
 (defun contexture-symbol--item-at (beg)
   "Return an xref item for the definition that begins at BEG in this buffer."
@@ -966,12 +986,16 @@ Python's entries are \"helper (def)\" and \"Big (class)...\", and
   "Return the buffers of the project's files, except for prose.
 Outside of a project, the files are those below `default-directory'."
   (require 'contexture-code)
-  (cl-remove-if (lambda (buffer)
-                  (with-current-buffer buffer
-                    (or (derived-mode-p 'text-mode)
-                        (string-match-p contexture-defun-prose--files buffer-file-name))))
-                (contexture--project-buffers
-                 (or (contexture--project-root) default-directory))))
+  (cl-remove-if-not #'contexture-symbol--code-p
+                    (contexture--project-buffers
+                     (or (contexture--project-root) default-directory))))
+
+(defun contexture-symbol--code-p (buffer)
+  "Return non-nil if BUFFER visits a file that is not prose."
+  (with-current-buffer buffer
+    (and buffer-file-name
+         (not (derived-mode-p 'text-mode))
+         (not (string-match-p contexture-defun-prose--files buffer-file-name)))))
 
 (defun contexture-symbol--in-project (name)
   "Return an xref item for a definition of NAME in a file of the project, or nil.

@@ -191,6 +191,41 @@
                                 (propertize "x" 'contexture-symbol t))
                        " symbol"))))))
 
+(ert-deftest contexture-mention-offers-symbols-of-open-files-of-the-project ()
+  (contexture-mention-tests--in-project
+    (contexture-test-visiting (contexture-test-file "src/sum.rs" "" "fn total() {" "}")
+      (should (eq major-mode 'fundamental-mode)))
+    (contexture-test-visiting (contexture-test-file "notes.md" "    fn totals() {" "    }"))
+    (contexture-test-visiting (contexture-test-file "src/sum.py" "def total_py():" "    pass"))
+    (should (equal (contexture-mention-tests--offered "@tota") '("total" "total_py")))
+    (contexture-test-message "^Added total_py (src/sum\\.py:1-2) to"
+      (should (equal (contexture-mention-tests--complete "l_") "@total_py")))))
+
+(ert-deftest contexture-mention-offers-items-by-their-names ()
+  (contexture-mention-tests--in-project
+    (contexture-test-visiting (contexture-test-file "src/sum.rs" "" "fn total() {" "}"))
+    (contexture-test-message "^Added" (contexture-add-symbol "total"))
+    (kill-buffer "sum.rs")
+    (let ((manager (contexture-current-manager)))
+      (with-current-buffer (get-buffer-create "a pad")
+        (insert "one")
+        (let ((contexture-manager manager))
+          (contexture-test-message "^Added a pad" (contexture-add-buffer)))
+        (kill-buffer)))
+    (contexture-mention-tests--offered "@")
+    (should (equal (contexture-mention-tests--offered " @tot") '("total")))
+    (should (equal (contexture-mention-tests--offered " @sum") '("src/sum.rs:2-3")))
+    (should (equal (contexture-mention-tests--offered " @pad") '("\"a pad\"")))
+    (contexture-mention-tests--complete " @tota")
+    (contexture-test-settle)
+    (should (= (length (contexture-test-items)) 2))))
+
+(ert-deftest contexture-mention-says-that-nothing-matches ()
+  (contexture-mention-tests--in-project
+    (contexture-test-message "^No file, symbol or item matches @\"nix y"
+      (let ((this-command 'completion-at-point))
+        (contexture-mention-tests--complete "see @\"nix y")))))
+
 ;;;; Accepting
 
 (ert-deftest contexture-mention-does-without-definitions ()

@@ -25,6 +25,22 @@
     (cons (all-completions (buffer-substring-no-properties start end) table)
           (plist-get properties :annotation-function))))
 
+(ert-deftest contexture-repl-completion-says-that-nothing-matches ()
+  (contexture-repl-test-with nil
+    (dolist (text '("/nix" "/template nix" "/phase nix"))
+      (contexture-repl--set-text text)
+      (should (string-search "No match"
+                             (cl-letf* ((said "")
+                                        ((symbol-function 'ding) #'ignore)
+                                        ((symbol-function 'minibuffer-message)
+                                         (lambda (text &rest _) (setq said text))))
+                               (completion-at-point)
+                               said))))
+    (contexture-repl--set-text "@nix")
+    (contexture-test-message "^No file, symbol or item matches @nix"
+      (let ((this-command 'completion-at-point))
+        (completion-at-point)))))
+
 ;;;; Text
 
 (ert-deftest contexture-repl-takes-lines-and-sends-them-as-one ()
