@@ -910,6 +910,38 @@ LINES are the lines of the new text."
                            (with-current-buffer (window-buffer)
                              (substitute-command-keys "\\[contexture-review-next]"))))))
 
+(defun contexture-review--go-to (position)
+  "Select a window with the change that is proposed at POSITION, a marker.
+If it is not all in view, the window becomes as high as the change, but
+at most two thirds of the frame, and begins above it."
+  (pop-to-buffer (marker-buffer position))
+  (goto-char position)
+  (when-let* ((review (contexture-review--at (point))))
+    (let ((height (min (contexture-review--lines review) (/ (* 2 (frame-height)) 3)))
+          (place (contexture-review--place review)))
+      (unless (and (pos-visible-in-window-p (overlay-start place))
+                   (pos-visible-in-window-p (overlay-end place)))
+        (let ((missing (window-sizable nil (- height (window-body-height)))))
+          (when (> missing 0)
+            (window-resize nil missing)))
+        (set-window-start nil (save-excursion
+                                (goto-char (overlay-start place))
+                                (line-beginning-position
+                                 (if (> (window-body-height) height) 0 1))))))))
+
+(defun contexture-review--at (position)
+  "Return the change that is proposed at POSITION of this buffer, or nil."
+  (cl-some (lambda (it) (overlay-get it 'contexture-review))
+           (overlays-in position (1+ position))))
+
+(defun contexture-review--lines (review)
+  "Return the number of lines that REVIEW shows, with its title and one more."
+  (let ((place (contexture-review--place review)))
+    (apply #'+ 2 (count-lines (overlay-start place) (overlay-end place))
+           (mapcar (lambda (part)
+                     (length (split-string (overlay-get part 'after-string) "\n" t)))
+                   (contexture-review--parts review)))))
+
 (defun contexture-review--title (review text)
   "Show TEXT and the keys above REVIEW, in a line of 80 columns."
   (let ((keys (cond ((not (eq (contexture-review--state review) 'ready))
@@ -1060,8 +1092,7 @@ With BACK, go to the previous one."
                     (cl-find-if-not (lambda (it) (memq it mine)) places)
                     (if back (car (last mine)) (car mine))
                     (user-error "No change is proposed"))))
-    (pop-to-buffer (marker-buffer place))
-    (goto-char place)))
+    (contexture-review--go-to place)))
 
 (defun contexture-review-previous ()
   "Go to the previous part of a proposed change, also in another buffer."

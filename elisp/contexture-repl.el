@@ -801,8 +801,7 @@ the change and \\[contexture-review-reject] rejects it.  No file is saved."
           (car bounds) (cdr bounds)
           :again (apply-partially #'contexture-repl-code--again session origin))
          new t))
-      (pop-to-buffer (current-buffer))
-      (goto-char (car bounds)))))
+      (contexture-review--go-to (car bounds)))))
 
 (defun contexture-repl--locate (origin)
   "Return the bounds of the text of ORIGIN, and prepare its buffer."

@@ -531,6 +531,32 @@ SESSION is the buffer of the session, and point is in the definition."
     (setq buffer-read-only t)
     (should-error (contexture-repl-code-tests--apply session) :type 'buffer-read-only)))
 
+(ert-deftest contexture-review-gets-a-window-that-shows-it ()
+  (with-temp-buffer
+    (dotimes (number 60) (insert (format "line %d\n" number)))
+    (goto-char (point-min))
+    (forward-line 30)
+    (let* ((from (point-marker))
+           (review (contexture-review--begin from (line-beginning-position 7))))
+      (contexture-review--show review (apply #'concat (make-list 7 "new\n")) t)
+      (save-window-excursion
+        (delete-other-windows)
+        (switch-to-buffer "*scratch*")
+        (contexture-review--go-to from)
+        (should (= (point) from))
+        (should (eq (window-buffer) (marker-buffer from)))
+        (should (= (window-body-height) 15)) ; 6 and 7 lines, the title, and the next one
+        (should (= (window-start) from))
+        (should (= (length (window-list)) 2))
+        (let ((height (window-body-height)) (start (window-start)))
+          (contexture-review-next)
+          (should (equal (list (window-body-height) (window-start)) (list height start))))
+        (contexture-review--end review)
+        (setq review (contexture-review--begin from (line-beginning-position 20)))
+        (contexture-review--show review (apply #'concat (make-list 20 "new\n")) t)
+        (contexture-review-next)
+        (should (<= 14 (window-body-height) (/ (* 2 (frame-height)) 3)))))))
+
 (ert-deftest contexture-review-takes-the-place-of-a-mark ()
   "Behind the mark of a line, a terminal shows the ends of our lines as ^J."
   (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
