@@ -23,6 +23,7 @@
 (declare-function jsonrpc-running-p "jsonrpc" (conn))
 (declare-function contexture-repl--run-command "contexture-repl" (text))
 (declare-function contexture-provider--when-ready "contexture-doctor" (function))
+(declare-function contexture-repl--forget-no-model "contexture-repl" ())
 (declare-function contexture-repl--open "contexture-repl" (session))
 (defvar contexture--own-call)
 (defvar contexture-repl--editing)
@@ -1461,30 +1462,43 @@ there, notifications about new messages may then concern that turn."
           (setf (contexture-repl--message-text answer) (contexture-repl--so-far turn))
         (contexture-repl--delete-from question)
         (contexture-repl--withdraw question))
-      (contexture-repl--note
-       (cond ((and cancelled answer)
-              (substitute-command-keys
-               "Cancelled; \\[contexture-repl-retry] asks again."))
-             (cancelled "Cancelled; your question is back at the prompt.")
-             (t (format "Error: %s\n%s" (plist-get problem :message)
-                        (contexture-repl--advice
-                         (plist-get (plist-get problem :data) :kind)
-                         (plist-get problem :code)))))
-       (if cancelled 'contexture-repl-note 'contexture-repl-error))
+      (cond ((and cancelled answer)
+             (contexture-repl--note (substitute-command-keys
+                                     "Cancelled; \\[contexture-repl-retry] asks again.")))
+            (cancelled
+             (contexture-repl--note "Cancelled; your question is back at the prompt."))
+            (t (contexture-repl--note-problem problem)))
       (unless (or (and cancelled answer) (contexture-repl--watcher turn))
         (contexture-repl--give-back (contexture-repl--turn-text turn)))
       (contexture-repl--fetch-stats t)
       (contexture-repl--keep-draft)
       (contexture-repl--tell-watch turn 'failed))))
 
+(defconst contexture-repl--no-model
+  "No model is set up yet: use M-x contexture-configure-provider, or add a [[providers]] \
+table to the server's configuration file. Everything else works without one."
+  "Remark that no model is set up.")
+
+(defun contexture-repl--note-problem (problem)
+  "Show PROBLEM, because of which a question was not answered, and advice.
+If no model is set up, the advice says it all, once."
+  (let* ((data (plist-get problem :data))
+         (kind (plist-get data :kind)))
+    (if (or (not (eq kind :unconfigured)) (plist-get data :provider))
+        (contexture-repl--note
+         (format "Error: %s\n%s" (contexture--error-text problem)
+                 (contexture-repl--advice kind (plist-get problem :code)))
+         'contexture-repl-error)
+      (contexture-repl--forget-no-model)
+      (contexture-repl--note
+       (concat contexture-repl--no-model " Then, " (contexture-repl--advice nil nil))
+       'contexture-repl-error 'contexture-no-model t))))
+
 (defun contexture-repl--advice (kind code)
   "Return advice for an error of KIND with CODE."
   (let ((again "RET asks the question at the prompt again."))
     (pcase (and kind (contexture--name kind))
-      ((or "provider-unconfigured" "unconfigured")
-       (concat "No model is set up yet; set one up with M-x contexture-configure-provider \
-(everything else works without one). Then, " again))
-      ("authentication"
+      ((or "authentication" "unconfigured")
        (concat "The provider needs a valid key; after you change it, \
 M-x contexture-configure-provider looks it up again. Then, " again))
       ("session-busy"

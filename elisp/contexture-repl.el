@@ -286,10 +286,8 @@ Emacs does not wait for the answers."
   "Say how to set up a model, if there is none."
   (when (eq contexture-repl--providers 'none)
     (contexture-repl--forget-no-model)
-    (contexture-repl--note "No model is set up yet: use M-x contexture-configure-provider, \
-or add a [[providers]] table to the server's configuration file. Everything else works \
-without one."
-                           nil 'contexture-intro t 'contexture-no-model t)))
+    (contexture-repl--note contexture-repl--no-model nil
+                           'contexture-intro t 'contexture-no-model t)))
 
 (defun contexture-repl--forget-no-model ()
   "Remove the remark that no model is set up."
@@ -584,11 +582,7 @@ TEXT mentions is added to the context."
    'chat (contexture-repl--chat-params text :dry-run t)
    #'contexture-repl--show-dry-run
    (lambda (problem)
-     (let ((contexture-repl--running nil)) (contexture-repl--show-problem problem))
-     (contexture-repl--note (contexture-repl--advice
-                             (plist-get (plist-get problem :data) :kind)
-                             (plist-get problem :code))
-                            'contexture-repl-error)
+     (contexture-repl--note-problem problem)
      (contexture-repl--give-back text))))
 
 (defun contexture-repl--show-dry-run (result)

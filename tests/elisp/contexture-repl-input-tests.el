@@ -353,6 +353,7 @@
   (contexture-repl-test-with nil
     (contexture-repl-test-send "/dry-run Well?")
     (should (string-search "No model is set up yet" (contexture-repl-test-shown)))
+    (should-not (string-search "Error:" (contexture-repl-test-shown)))
     (should (equal (contexture-repl--text) "Well?"))))
 
 (ert-deftest contexture-repl-commands-complete-with-what-they-do ()

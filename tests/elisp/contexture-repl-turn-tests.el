@@ -14,11 +14,14 @@
 
 (ert-deftest contexture-repl-without-a-provider-says-what-to-do ()
   (contexture-repl-test-with nil
-    (contexture-repl-test-send "Anybody?")
-    (should (equal (contexture-repl--text) "Anybody?"))
-    (should (string-match-p
-             "^Error: no model is configured: .*\nNo model is set up yet"
-             (contexture-repl-test-shown)))
+    (dolist (text '("Anybody?" ""))
+      (contexture-repl-test-send text)
+      (should (equal (contexture-repl--text) "Anybody?"))
+      (should (equal (string-trim (contexture-repl-test-shown))
+                     (concat contexture-repl--no-model
+                             " Then, RET asks the question at the prompt again."))))
+    (contexture-repl--forget-no-model)
+    (should (equal (string-trim (contexture-repl-test-shown)) ""))
     (should-not contexture-repl--messages)
     (should-not contexture-repl--turns)))
 
@@ -35,6 +38,7 @@
 (ert-deftest contexture-repl-says-what-to-do-after-each-error ()
   (pcase-dolist (`(,kind ,advice)
                  '((:authentication "needs a valid key")
+                   (:unconfigured "needs a valid key")
                    (:rate-limited "Wait a little")
                    (:quota-exhausted "plan of your account")
                    (:context-too-long "/drop items")
