@@ -233,7 +233,7 @@ Return why that failed, or nil."
 The user gets a message once the server knows the provider.")
 
 (defvar contexture-provider--entered nil
-  "Names of providers whose settings the user has just entered.")
+  "Alist from the providers that the user has just entered to how long they last.")
 
 (defvar contexture-provider--problems nil
   "Alist from the name of a provider to the reason why the server lacks it.")
@@ -307,25 +307,26 @@ If the user has just set it up, show a message."
 (defun contexture-provider--try (name)
   "Ask the provider NAME for its models, and tell the user if it fails.
 If the user has just entered its settings, offer to correct them."
-  (let ((asked (member name contexture-provider--entered)))
-    (setq contexture-provider--entered (remove name contexture-provider--entered))
+  (let ((asked (assoc name contexture-provider--entered)))
+    (setq contexture-provider--entered (remq asked contexture-provider--entered))
     (contexture-request-async
      'list-models (list :provider name)
      :error (lambda (problem)
               (let ((reason (plist-get problem :message)))
-                (if asked (contexture-provider--correct name reason)
+                (if asked (contexture-provider--correct name reason (cdr asked))
                   (contexture--message "Contexture: cannot list the models of provider %s: %s"
                                        name reason)))))))
 
-(defun contexture-provider--correct (name reason)
-  "Ask whether to keep the settings of the provider NAME, which failed for REASON."
+(defun contexture-provider--correct (name reason kept)
+  "Ask whether to keep the settings of the provider NAME, which failed for REASON.
+KEPT is a phrase that says whether they are saved."
   (pcase (car (read-multiple-choice
                (contexture--format "Cannot list the models of provider %s: %s" name reason)
                '((?k "keep" "Keep the settings; you can start the provider later")
                  (?c "correct" "Enter the settings again"))))
     (?c (call-interactively #'contexture-configure-provider))
-    (_ (contexture--message "Contexture: kept the settings of provider %s; start it, or \
-correct them with M-x contexture-configure-provider" name))))
+    (_ (contexture--message "Contexture: kept the settings of provider %s, %s; start it, or \
+correct them with M-x contexture-configure-provider" name kept))))
 
 (defun contexture-provider--settled (name problem)
   "Record that the server has NAME, or the PROBLEM, a string, if it does not."
@@ -413,9 +414,11 @@ Interactively, you are asked for what is needed, and for the place of the
 key, never for the key itself.  This adds SETTINGS to
 `contexture-providers'; with SAVE, also for later sessions of Emacs."
   (interactive (contexture-provider--read))
-  (let ((entry (cons name settings)))
+  (let ((entry (cons name settings))
+        (kept (contexture-provider--kept-text save)))
     (contexture-provider--params entry) ; this checks ENTRY
-    (when (called-interactively-p 'any) (push name contexture-provider--entered))
+    (when (called-interactively-p 'any)
+      (setf (alist-get name contexture-provider--entered nil nil #'equal) kept))
     (setq contexture-providers
           (append (cl-remove name contexture-providers :key #'car :test #'equal)
                   (list entry)))
@@ -426,12 +429,18 @@ key, never for the key itself.  This adds SETTINGS to
       (remhash place contexture-provider--secrets)
       (auth-source-forget+ :host (car place)))
     (setf (alist-get name contexture-provider--awaited nil nil #'equal)
-          (concat (format "(model %s)" (plist-get settings :model))
-                  (when (and save (null (custom-file t)))
-                    "; not saved, since this Emacs read no init file")))
+          (format "(model %s), %s" (plist-get settings :model) kept))
     (if (contexture-running-p)
         (contexture-provider--tell contexture--connection entry)
       (contexture-request-async 'ping))))
+
+(defun contexture-provider--kept-text (save)
+  "Return a phrase that says whether a provider outlives Emacs, as SAVE asks."
+  (require 'cus-edit)
+  (cond ((null save) "for this session of Emacs only")
+        ((custom-file t)
+         (format "saved in %s for later sessions" (abbreviate-file-name (custom-file t))))
+        (t "not saved, since this Emacs read no init file")))
 
 (defun contexture-provider--read ()
   "Ask for a provider; return a list of its name, its settings, and SAVE."

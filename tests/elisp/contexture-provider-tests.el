@@ -258,7 +258,7 @@
         (should-not (contexture-test--message-after start "told of")))
       (contexture-ert-wait-for
        (contexture-test--message-after
-        start "^Added provider local (model llama)$"))
+        start "^Added provider local (model llama), for this session of Emacs only$"))
       (contexture-configure-provider "odd" '(:kind magic :model "m"))
       (contexture-ert-wait-for (contexture-test--message-after start "provider odd: .*kind"))
       (should-not (contexture-test--message-after start "odd: the server was told"))
@@ -287,7 +287,7 @@
                  (lambda (prompt choices)
                    (push prompt asked)
                    (assq (pop answers) choices))))
-        (contexture-test-message "kept the settings of provider gone"
+        (contexture-test-message "kept the settings of provider gone, for this session of Emacs only; start"
           (call-interactively #'contexture-configure-provider)
           (contexture-ert-wait-for (null answers)))
         (should-not entered)
@@ -313,8 +313,13 @@
 (ert-deftest contexture-provider-command-says-when-nothing-is-saved ()
   (contexture-provider-tests--with nil
     (let ((user-init-file nil))
-      (contexture-test-message "(model scripted); not saved"
+      (contexture-test-message "(model scripted), not saved, since this Emacs"
         (contexture-configure-provider "play" (contexture-repl-test-provider) t)))
+    (let* ((custom-file (concat contexture-ert-directory "custom.el"))
+           (user-init-file custom-file))
+      (contexture-test-message "(model scripted), saved in .*/custom\\.el for later sessions$"
+        (contexture-configure-provider "play" (contexture-repl-test-provider) t))
+      (should (file-exists-p custom-file)))
     (put 'contexture-providers 'saved-value nil)))
 
 (ert-deftest contexture-provider-command-asks-for-what-is-needed ()

@@ -247,7 +247,7 @@ That is the prompt and the candidates, with what stands behind them."
                (lambda (prompt choices) (push prompt asked) (car choices))))
       (let ((said (contexture-visible-tests--said
                     (contexture-provider--accepted name)
-                    (push name contexture-provider--entered)
+                    (push (cons name name) contexture-provider--entered)
                     (contexture-provider--try name)
                     (contexture-provider--failed name name))))
         (should (= (length said) 4))
