@@ -907,8 +907,7 @@ LINES are the lines of the new text."
                      (get-buffer-window-list buffer nil 'visible))
       (contexture--message "A change to %s has been proposed; %s goes there"
                            (buffer-name buffer)
-                           (with-current-buffer (window-buffer)
-                             (substitute-command-keys "\\[contexture-review-next]"))))))
+                           (contexture--key 'contexture-review-next)))))
 
 (defun contexture-review--go-to (position)
   "Select a window with the change that is proposed at POSITION, a marker.

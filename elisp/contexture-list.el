@@ -906,6 +906,7 @@ or, if that item is gone, to the same line."
     (define-key map "g" #'contexture-list-refresh)
     (define-key map "Z" #'contexture-list-freeze)
     (define-key map "N" #'contexture-send-to-agent)
+    (define-key map [?\C-/] #'contexture-undo) ; messages name this key
     (define-key map [remap undo] #'contexture-undo)
     (define-key map [remap undo-only] #'contexture-undo)
     (define-key map [remap undo-redo] #'contexture-redo)
@@ -938,6 +939,8 @@ or, if that item is gone, to the same line."
   "Non-nil during an update.
 The symbol `again' means that the context changed meanwhile, `outdated'
 that the list already shows something newer than the coming answer.")
+
+(put 'contexture-undo :advertised-binding [?\C-/])
 
 ;;;; The list
 
@@ -1832,7 +1835,7 @@ DESCRIBE is called with the value of the name in ALIST."
   "Show STRING with ARGUMENTS, and how to undo what was done."
   (contexture--message "%s; %s undoes it"
                        (apply #'contexture--format string arguments)
-                       (substitute-command-keys "\\[contexture-undo]")))
+                       (contexture--key 'contexture-undo)))
 
 ;;;###autoload
 (defun contexture-remove (ids &optional name manager)
@@ -1994,8 +1997,7 @@ report; REVERSES says what the opposite command does."
                           (plist-get result :total-tokens))
         (if (equal (plist-get result what) "push-next") ""
           (format "; %s %s it"
-                  (substitute-command-keys (if (eq method 'undo) "\\[contexture-redo]"
-                                             "\\[contexture-undo]"))
+                  (contexture--key (if (eq method 'undo) 'contexture-redo 'contexture-undo))
                   reverses)))))))
 
 (defun contexture-sets--change-name (method change)
@@ -2088,7 +2090,7 @@ If it holds more, the oldest items that are not pinned leave it;
                   (when (> evicted 0)
                     (format "; %s left it, and %s brings %s back"
                             (contexture--oldest evicted)
-                            (substitute-command-keys "\\[contexture-undo]")
+                            (contexture--key 'contexture-undo)
                             (if (= evicted 1) "it" "them")))))))))
 
 (defun contexture-sets--read-capacity ()
@@ -2125,8 +2127,8 @@ This replaces a set of that name; `contexture-undo' brings it back."
                          (contexture--count (plist-get result :count) "item")
                          (contexture--label manager) name
                          (when (plist-get result :replaced)
-                           (substitute-command-keys " in place of the earlier one; \
-\\[contexture-undo] undoes it")))))))
+                           (format " in place of the earlier one; %s undoes it"
+                                   (contexture--key 'contexture-undo))))))))
 
 ;;;###autoload
 (defun contexture-load-set (name &optional append)

@@ -386,6 +386,11 @@ Arguments that are nil show nothing."
   "Signal `user-error' with STRING, and escapes in ARGUMENTS."
   (user-error "%s" (apply #'contexture--format string arguments)))
 
+(defun contexture--key (command)
+  "Return the key of COMMAND in the selected window's buffer, as text."
+  (with-current-buffer (window-buffer)
+    (substitute-command-keys (format "\\[%s]" command))))
+
 ;;;; Completion
 
 (defun contexture--table (names category &optional annotate)

@@ -141,6 +141,19 @@
     (contexture-test-message "Copied 10 characters" (contexture-list-copy))
     (should (equal (car kill-ring) "two\nthree\n"))))
 
+(ert-deftest contexture-list-names-the-keys-of-the-list ()
+  (contexture-list-tests--with-list
+    (global-set-key (kbd "C-c x") 'contexture-command-map)
+    (unwind-protect
+        (save-window-excursion
+          (switch-to-buffer (current-buffer))
+          (contexture-test-message "^Removed 1 item; C-/ undoes it$" (contexture-list-remove))
+          (contexture-test-message "; r redoes it$" (call-interactively (key-binding [?\C-/])))
+          (switch-to-buffer "*scratch*")
+          (contexture-test-message "; C-c x u undoes it$"
+            (let ((contexture-manager "m")) (contexture-redo))))
+      (global-unset-key (kbd "C-c x")))))
+
 (ert-deftest contexture-list-removes-what-is-flagged ()
   (contexture-list-tests--with-list
     (contexture-list-flag)
