@@ -1012,9 +1012,7 @@ That is what was chosen here, or else in `contexture-model'."
                   "whole history")
                 'contexture-repl-toggle-managing
                 "turn notes on or off; mouse-3: choose a template"
-                'contexture-repl-choose-template)))
-        mode-line-process (cond (contexture-repl--approvals ":approve?")
-                                (contexture-repl--turn ":answering")))
+                'contexture-repl-choose-template))))
   (force-mode-line-update))
 
 (defun contexture-repl--header-tools ()
@@ -1050,6 +1048,12 @@ OTHER is a command for the third mouse button, which takes the event."
 (defun contexture-repl--escape (text)
   "Return TEXT quoted for the header line."
   (replace-regexp-in-string "%" "%%" (contexture--visible text)))
+
+(defun contexture-repl--mode-line-state ()
+  "Return the state of the turn for the mode line, such as \":answering\"."
+  (cond (contexture-repl--approvals ":approve?")
+        (contexture-repl--turn ":answering")
+        (t "")))
 
 (defun contexture-repl--mode-line-count ()
   "Return the count for the mode line, such as \" 1,234/8,192\"."

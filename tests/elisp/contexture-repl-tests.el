@@ -32,7 +32,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
   (contexture-repl-test-with '(("One, " "two" hang))
     (contexture-repl-test-begin "Count" "One, two")
     (should (contexture-repl--busy-p))
-    (should (equal mode-line-process ":answering"))))
+    (should (equal (contexture-repl--mode-line-state) ":answering"))))
 
 (ert-deftest contexture-repl-leaves-what-is-written-meanwhile ()
   (contexture-repl-test-with '(("One, " "two" hang))
@@ -400,6 +400,12 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (contexture-repl-switch-model "50%er")
     (contexture-repl-switch-template "freeform-chat")
     (should (string-match-p "50%%er  .*  notes: freeform-chat" (contexture-repl-test-header)))))
+
+(ert-deftest contexture-repl-mode-has-a-plain-name-and-its-count-beside-it ()
+  (contexture-repl-test-with '(("A"))
+    (contexture-ert-wait-for
+        (equal " 0/?" (mapconcat (lambda (part) (eval (cadr part) t)) mode-line-process "")))
+    (should (equal mode-name "Chat"))))
 
 (ert-deftest contexture-repl-context-line-follows-the-context ()
   (contexture-repl-test-with nil

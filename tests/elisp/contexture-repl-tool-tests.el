@@ -46,7 +46,7 @@
       (should (string-match-p "^The model wants to use add_text: .*\n  {\n" shown))
       (should (string-search "(car x)" shown))
       (should (string-suffix-p "  [y] once  [a] always  [n] refuse\n" shown)))
-    (should (equal mode-line-process ":approve?"))
+    (should (equal (contexture-repl--mode-line-state) ":approve?"))
     (should (string-search "approve? C-c C-y" (contexture-repl-test-header)))
     (should-not (contexture-repl-tool-tests--contents))
     (contexture-repl-approve 'once)
@@ -57,7 +57,7 @@
       (should (string-search "  add_text: allowed once\n" shown))
       (should (string-match-p "add_text: done" shown))
       (should (string-match-p "\nNoted\\.\nscripted: " shown)))
-    (should (null mode-line-process))
+    (should (equal (contexture-repl--mode-line-state) ""))
     (should (equal (mapcar #'car (contexture-repl-test-log))
                    '(:user :assistant :tool :assistant)))))
 
