@@ -2,6 +2,7 @@
 //! else is changed or shown.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 
 use crate::support::*;
@@ -241,6 +242,25 @@ fn the_doctor_runs_what_is_set_up() {
     let trust = format!("[hooks.state.{hook:?}]\ntrusted_hash = \"sha256:x\"\n");
     std::fs::write(&config, read(config.clone()) + &trust).unwrap();
     assert!(!home.succeed(&["doctor"]).contains("once you trust"));
+}
+
+#[test]
+fn a_link_to_the_program_stays_a_link() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.file(".git")).unwrap();
+    let link = home.path("contexture-link");
+    symlink(env!("CARGO_BIN_EXE_contexture"), &link).unwrap();
+    let by = |program: &str, args: &[&str]| {
+        let mut command = home.command(args);
+        command.arg0(program).env("PATH", link.parent().unwrap());
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    let named = format!("{:?}", link.to_str().unwrap());
+    assert!(by(link.to_str().unwrap(), &["setup", "gemini", "--dry-run"]).contains(&named));
+    assert!(by("contexture-link", &["setup", "gemini", "--dry-run"]).contains(&named));
+    assert!(!by("/nowhere/contexture", &["setup", "gemini", "--dry-run"]).contains(&named));
+    assert!(by(link.to_str().unwrap(), &["setup", "gemini", "--project"]).contains(&named));
+    assert!(!home.succeed(&["doctor"]).contains("different command"));
 }
 
 #[test]

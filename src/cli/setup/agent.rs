@@ -173,19 +173,29 @@ impl Agent {
 }
 
 impl Program {
-    /// Creates the command line of the running program, by its path and with these options.
+    /// Creates the command line of the running program, by the path by which it was called and with
+    /// these options.
     ///
     /// # Errors
     /// Fails if the path or an option is not UTF-8, which configuration files must be.
     pub(super) fn running(options: Vec<PathBuf>) -> anyhow::Result<Self> {
         use anyhow::Context;
-        let program = std::env::current_exe().context("cannot find the path of this program")?;
+        let program = called_path().context("cannot find the path of this program")?;
         let word = |path: PathBuf| {
             let path = path.into_os_string().into_string();
             path.map_err(|path| anyhow::anyhow!("{path:?} is not UTF-8"))
         };
         let words = std::iter::once(program).chain(options).map(word);
         Ok(Self { words: words.collect::<anyhow::Result<_>>()? })
+    }
+
+    /// Returns the command line with `path` for the program, if that leads to the same program.
+    pub(super) fn through(&self, path: &str) -> Self {
+        let mut words = self.words.clone();
+        if Path::new(path).is_absolute() && is_same_file(Path::new(path), Path::new(&words[0])) {
+            path.clone_into(&mut words[0]);
+        }
+        Self { words }
     }
 
     /// Returns the words of the command line, followed by `more`.
@@ -209,6 +219,26 @@ impl Program {
         let words: Vec<_> = self.with(&["mcp"]).iter().map(|word| quoted(word)).collect();
         let words = words.join(", ");
         format!(r#""mcp": {{"{ENTRY}": {{"type": "local", "command": [{words}]}}}}"#)
+    }
+}
+
+/// Returns the path by which this program was called. Links stay in it, since what they lead to may
+/// move with the next version. If the name of the program tells no absolute path, nor `PATH` does,
+/// this is the path of the file that runs.
+fn called_path() -> std::io::Result<PathBuf> {
+    let running = std::env::current_exe()?;
+    let called = PathBuf::from(std::env::args_os().next().unwrap_or_default());
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(PathBuf::new()).chain(std::env::split_paths(&path));
+    let mut places = folders.map(|folder| folder.join(&called));
+    let found = places.find(|place| place.is_absolute() && is_same_file(place, &running));
+    Ok(found.unwrap_or(running))
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
     }
 }
 

@@ -64,8 +64,9 @@ impl Entries {
         self.server.is_empty() && self.hooks.is_empty()
     }
 
-    /// Returns whether all commands are those of this program.
+    /// Returns whether all commands are those of this program, perhaps through a link.
     pub(super) fn are_of(&self, agent: Agent, program: &Program) -> bool {
+        let program = &program.through(self.server.first().map_or("", String::as_str));
         let mut hooks = self.hooks.iter();
         (self.server.is_empty() || self.server == program.with(&["mcp"]))
             && hooks.all(|(event, command)| *command == program.hook(agent, event))
