@@ -1302,7 +1302,9 @@ is %s there"
 
 \\{contexture-info-mode-map}"
   (contexture--choose-evil-state 'emacs)
-  (setq-local truncate-lines t
+  (setq-local word-wrap t
+              truncate-lines nil
+              wrap-prefix (make-string 16 ?\s)
               revert-buffer-function (lambda (&rest _) (contexture-info--ask))))
 
 ;;;###autoload
@@ -1376,8 +1378,7 @@ the set-up.\n")))
                     "not saved"))
       ("Tokens" . ,(format "counted by %s"
                            (contexture--name (plist-get info :token-counter))))
-      ("Capacity" . ,(format "%s for each context, %d for those of projects, files \
-and sessions"
+      ("Capacity" . ,(format "%s; %d in contexts of projects, files and sessions"
                              (contexture--count
                               (plist-get (plist-get info :limits) :max-items)
                               "item")

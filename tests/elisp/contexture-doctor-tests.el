@@ -325,8 +325,19 @@
      (format "Server +contexture %s" (regexp-quote contexture--version))
      (format "Process +%d, up " (contexture-ert-server-pid))
      "Connected +through a pipe; this Emacs started" "State +.*/state"
-     "Capacity +50 items for each context, 1000 for those of projects, files and sessions"
+     "Capacity +50 items; 1000 in contexts of projects, files and sessions\n"
      "Contexts +2 with 2 items, 2 tokens" "1 of 50 +1 tokens  [ab]\n")))
+
+(ert-deftest contexture-info-fits-in-80-columns ()
+  (contexture-test-with-state
+    (contexture-request 'ping)
+    (contexture-info-test-run)
+    (with-current-buffer contexture-info-buffer
+      (should-not truncate-lines)       ; long paths are wrapped
+      (goto-char (point-min))
+      (should (looking-at-p "Server"))
+      (while (re-search-forward "^Capacity .*$" nil t)
+        (should (< (string-width (match-string 0)) 80))))))
 
 (ert-deftest contexture-info-tells-of-a-server-of-another-emacs ()
   (contexture-test-with-state
