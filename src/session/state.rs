@@ -25,7 +25,7 @@ pub struct State {
     /// Number of summaries made.
     #[serde(default)]
     pub summaries: u64,
-    /// Turn before which the last checkpoint was taken.
+    /// Number of turns before the last checkpoint; 0 if there is none.
     #[serde(default)]
     pub checkpoint_turn: u64,
     /// Moment before the last rollback, to which `undo-rollback` returns. `None` if there is no
@@ -103,8 +103,8 @@ pub struct Summary {
     /// Number of messages in the log when the summary was made; 0 if that is unknown.
     #[serde(default)]
     pub position: u64,
-    /// Data that the next summary is made from, besides the messages. The maker of the summary
-    /// defines its form.
+    /// Data that the next summary is made from, besides the messages, in a form that the maker of
+    /// summaries defines.
     #[serde(default)]
     pub source: serde_json::Value,
 }

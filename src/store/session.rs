@@ -135,9 +135,9 @@ pub struct StateSummary {
 pub struct NewCheckpoint {
     /// Number of the state to return to.
     pub state: u64,
-    /// Number of messages in the session's log when the checkpoint was made.
+    /// Number of messages in the session's log before the checkpoint.
     pub position: u64,
-    /// Number of turns in the session when the checkpoint was made.
+    /// Number of turns before the checkpoint.
     pub turn: u64,
     /// Label of the checkpoint.
     pub message: String,
@@ -208,7 +208,7 @@ pub struct UsageRow {
     pub current: u64,
     /// Tokens of the messages.
     pub messages: u64,
-    /// Total of all these tokens.
+    /// Tokens of the whole window, including parts that are not listed here.
     pub total: u64,
     /// Token budget.
     pub budget: u64,
@@ -256,7 +256,7 @@ pub struct PhaseUsage {
     pub current: u64,
     /// Tokens of the messages.
     pub messages: u64,
-    /// Total of all these tokens.
+    /// Tokens of the whole windows, including parts that are not listed here.
     pub total: u64,
     /// Sum of the token budgets.
     pub budget: u64,
