@@ -185,9 +185,9 @@ pub trait Store: Send {
     /// changes that only [follow](Change::FOLLOW) sources.
     fn next_step(&mut self, manager: &str, way: Way) -> Result<Option<Change>, StoreError>;
 
-    /// Returns a mark by which the change that the next undo takes back can be recognized. Two
-    /// changes of the manager have the same mark only if they do the same at the same place in its
-    /// journal. Returns 0 if there is nothing to undo.
+    /// Returns a mark of the change that the next undo takes back. Two changes of the manager have
+    /// the same mark only if they do the same at the same place in its journal. Returns 0 if there
+    /// is nothing to undo.
     fn step_mark(&mut self, manager: &str) -> Result<u64, StoreError>;
 
     /// Returns the recorded outcome of the request with this key.

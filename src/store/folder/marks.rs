@@ -32,8 +32,8 @@ pub(crate) struct Mark {
 /// The files of the two marks, open for writing.
 pub(crate) struct Marks {
     files: [File; 2],
-    /// Index of the file to write next.
-    next: usize,
+    /// Index of the file that was written last.
+    last: usize,
 }
 
 /// The marks found in a folder.
@@ -68,13 +68,13 @@ impl Marks {
             OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
         };
         let [first, second] = files.marks();
-        Ok(Self { files: [open(first)?, open(second)?], next: 0 })
+        Ok(Self { files: [open(first)?, open(second)?], last: 0 })
     }
 
     /// Writes the mark to the file whose turn it is; the other file keeps the previous one.
     pub(crate) fn note(&mut self, mark: &Mark) -> io::Result<()> {
-        self.next = 1 - self.next;
-        self.files[self.next].write_all_at(&encode(mark), 0)
+        self.last = 1 - self.last;
+        self.files[self.last].write_all_at(&encode(mark), 0)
     }
 
     /// Writes the mark to both files.

@@ -53,8 +53,8 @@ impl<S: Store> LoggedStore<S> {
         Ok(store)
     }
 
-    /// Replays the log in memory, without changing the files. While there is a `refusal`, changes
-    /// fail with its reason.
+    /// Replays the log in memory, without changing the files. With a `refusal`, changes fail with
+    /// its reason until its function can reopen the store.
     pub(in super::super) fn reading(
         inner: S,
         files: &Files,

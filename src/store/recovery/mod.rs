@@ -56,8 +56,8 @@ pub(crate) fn open(folder: &Path, mut relock: Relock) -> Result<Opened, StoreErr
     Ok(opened)
 }
 
-/// Checks the files of a state folder without changing anything, and returns the findings about the
-/// files that a start would report.
+/// Checks the files of a state folder without changing anything, and returns what a start would
+/// report about them.
 ///
 /// # Errors
 /// Fails when the folder cannot be read.

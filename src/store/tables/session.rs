@@ -81,7 +81,7 @@ impl Reading<'_> {
         self.db.value("SELECT messages FROM session WHERE id = ?1", [session])
     }
 
-    /// Returns the totals over the messages that a fork shares with it with its parent.
+    /// Returns the totals over the messages that a fork shares with its parent.
     fn shared_figures(&self, (parent, count): (u64, u64)) -> Result<Figures, StoreError> {
         let mut sum = Figures::default();
         for (session, _, to) in self.parts(parent, 1, count)? {
