@@ -186,7 +186,8 @@ impl Opened {
 /// links have the meaning that the kernel gives them.
 ///
 /// # Errors
-/// [`FileError::NotAbsolute`] for a relative name without a project, [`FileError::NotLocal`].
+/// [`FileError::NotAbsolute`] for a relative name without a project, and for a name such as
+/// `~user/x`; [`FileError::NotLocal`].
 pub(crate) fn resolve(name: &str, project: Option<&Path>) -> Result<Named, FileError> {
     let path = match (name.starts_with(['/', '~']), project) {
         (false, Some(_)) => PathBuf::from(name),

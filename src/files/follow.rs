@@ -155,8 +155,8 @@ pub(crate) fn locate(wanted: &Wanted<'_>, file: &Searched) -> Place {
     }
 }
 
-/// Finds the whole text, and returns its place among the lines of the file that are not blank.
-/// Returns `None` if the text does not occur.
+/// Finds the whole text, and returns its place among the lines of the file that are not blank, or
+/// the reason why the place is uncertain. Returns `None` if the text does not occur.
 fn whole(looked: &Looked<'_>) -> Option<Result<Range<usize>, &'static str>> {
     let places = looked.copies();
     let place = match &places[..] {
@@ -200,8 +200,8 @@ fn clearest(looked: &Looked<'_>, places: &[Range<usize>]) -> Option<Range<usize>
 }
 
 impl Looked<'_> {
-    /// Returns the place with line numbers, extended by up to as many blank lines as the text had
-    /// around it.
+    /// Returns the place with line numbers, extended at each end by up to as many blank lines as
+    /// the text has there.
     fn place(&self, at: Range<usize>, wanted: &Wanted<'_>, file: &str) -> Place {
         let (start, end) = self.item.with_blanks(self.file, at);
         let now = lines::slice(file, start, Some(end)).unwrap_or_default();

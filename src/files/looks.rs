@@ -39,6 +39,7 @@ impl Looks {
     }
 
     /// Remembers that this version of an item was compared with its file after `stamp` was taken.
+    /// Does nothing if the file had changed just before.
     pub(crate) fn note(&self, item: &Arc<Item>, stamp: Stamp) {
         if !stamp.is_settled() {
             return;

@@ -28,7 +28,7 @@ pub(crate) struct Anchor {
     pub copies: usize,
     /// Hashes of other lines of the text's file.
     pub known: Vec<LineHash>,
-    /// Number of these hashes that are of lines before the text.
+    /// Number of hashes in `known` that are of lines before the text.
     pub above: usize,
     /// Two flags: true if the file began right before `before`, and true if the file ended right
     /// after `after`.
@@ -36,9 +36,9 @@ pub(crate) struct Anchor {
 }
 
 impl Anchor {
-    /// Reads the anchor of an item, ignoring white space. Returns `None` if the anchor lacks hashes
-    /// of other lines, or if the place of the text among these lines is unknown: a wrong place
-    /// could then look certain.
+    /// Reads the anchor of an item, ignoring white space. Returns `None` if the item has no anchor,
+    /// if the anchor lacks hashes of other lines, or if the place of the text among these lines is
+    /// unknown: a wrong place could then look certain.
     pub(crate) fn of(metadata: &Metadata) -> Option<Self> {
         let given = metadata.get(ANCHOR)?;
         let side = |name: &str| match given.get(name) {

@@ -21,7 +21,7 @@ pub(super) struct Bare {
     pub(super) numbers: Vec<u64>,
     /// Indentation of each line, in characters; a tab counts as eight.
     pub(super) indents: Vec<usize>,
-    /// For each line, how many more blocks it opens than it closes by words.
+    /// For each line, how many more blocks its words open than close.
     blocks: Vec<i64>,
     /// Number of all lines.
     count: u64,
@@ -126,8 +126,8 @@ impl Bare {
         (text, starts)
     }
 
-    /// Returns the first and last line of a place in `file`, with up to as many blank lines around
-    /// it as this text has.
+    /// Returns the first and last line of a place in `file`, extended at each end by up to as many
+    /// blank lines as this text has there.
     pub(super) fn with_blanks(&self, file: &Self, at: Range<usize>) -> (u64, u64) {
         let (start, end) = (file.numbers[at.start], file.numbers[at.end - 1]);
         let above = at.start.checked_sub(1).map_or(0, |before| file.numbers[before]);

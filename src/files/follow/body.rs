@@ -32,7 +32,8 @@ pub(super) struct Span {
     pub(super) own: Range<usize>,
 }
 
-/// Returns the pairs that show the place of the text, in the order of the file.
+/// Returns the pairs that show the place of the text, in the order of the file; `None` if no pairs
+/// show it.
 pub(super) fn body(looked: &Looked<'_>) -> Option<Vec<Pair>> {
     let groups = groups(looked);
     let in_place = groups.iter().find(|group| is_between(looked, group));

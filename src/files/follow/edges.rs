@@ -23,7 +23,7 @@ pub(super) struct Edge<'a> {
     new: Vec<&'a str>,
     /// Old neighbours of the text.
     around: Vec<&'a str>,
-    /// Lost lines among these neighbours.
+    /// Lost lines among the old neighbours of the text.
     outside: Vec<&'a str>,
     /// Lost lines of the text.
     own: Vec<&'a str>,

@@ -32,9 +32,9 @@ use super::*;
 const CASES: u64 = 400;
 /// Environment variable with the number of edited files.
 const CASES_VARIABLE: &str = "CONTEXTURE_EDITED_FILES";
-/// Default maximum number of edits before the text is searched.
+/// Default maximum number of edits before the search for the text.
 const EDITS_AT_ONCE: u64 = 6;
-/// Environment variable with the maximum number of edits before the text is searched.
+/// Environment variable with the maximum number of edits before the search for the text.
 const EDITS_VARIABLE: &str = "CONTEXTURE_EDITED_EDITS";
 /// Environment variable with the number of a case to print.
 const SHOW_VARIABLE: &str = "CONTEXTURE_EDITED_SHOW";
@@ -336,7 +336,7 @@ impl Edited {
         groups.into_iter().max_by_key(Vec::len).expect("there is one")
     }
 
-    /// Returns the lines of the text that are not in the file, or not unchanged.
+    /// Returns the lines of the text that are no longer in the file, or were changed.
     fn lost(&self) -> Vec<String> {
         let body = self.body().into_iter().filter(|at| self.is_unchanged(*at));
         let kept: Vec<usize> = body.filter_map(|at| self.lines[at].was).collect();
@@ -606,7 +606,7 @@ impl Tally {
     }
 }
 
-/// Marks a text of a file, edits the file up to `edits` times, and searches the text.
+/// Marks a text of a file, edits the file up to `edits` times, and searches for the text.
 fn try_one((language, old): &(String, Vec<String>), seed: u64, edits: usize, tally: &mut Tally) {
     let mut dice = Dice(seed);
     let marked = match dice.roll(5) {
