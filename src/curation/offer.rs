@@ -103,7 +103,7 @@ impl Offer {
         self.texts.iter().filter(|offered| offered.admitted)
     }
 
-    /// Returns the cost of an admitted text, in tokens.
+    /// Returns the cost of a section's text, in tokens; `None` if the text is not admitted.
     pub(super) fn cost_of(&self, section: Section) -> Option<u64> {
         self.admitted().find(|offered| offered.section == section).map(|offered| offered.tokens)
     }

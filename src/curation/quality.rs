@@ -18,7 +18,7 @@ pub(crate) const SUMMARIES_PER_TURN: f64 = 0.1;
 pub struct Observed {
     /// Mean relevance of the memories found for this turn, from 0 to 1; 0 if none were found.
     pub relevance: f64,
-    /// Coherence of the last answer as rated by an evaluator, from 0 to 1; `None` without a rating.
+    /// Coherence of the last rated answer, from 0 to 1; `None` if no answer was rated.
     pub coherence: Option<f64>,
     /// Number of turns of the session.
     pub turns: u64,

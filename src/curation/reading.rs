@@ -1,4 +1,5 @@
-//! Reads the lines of messages and their specifics, and keeps what was read for the next windows.
+//! Reads the lines of messages and their specifics (paths, identifiers, options and numbers), and
+//! keeps what was read for the next windows.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

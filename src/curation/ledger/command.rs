@@ -108,7 +108,7 @@ fn quote_after(line: &str, before: Option<char>) -> Option<char> {
     open
 }
 
-/// Returns the word that ends the here-document that begins in a line.
+/// Returns the word that ends a here-document, if one begins in this line.
 fn here_document(line: &str) -> Option<&str> {
     let rest = line.split_once("<<")?.1.trim_start_matches('-').trim_start();
     let rest = rest.trim_start_matches(['\'', '"', '\\']);

@@ -22,7 +22,7 @@ use crate::session::message::{Message, Role, ToolCall};
 const OF_AN_OUTPUT: usize = 20;
 /// Maximum length of a line, in bytes. Longer lines are data, not text.
 const LONGEST_LINE: usize = 2000;
-/// Number of bytes read from one output of a tool, half of them from each end.
+/// Maximum number of bytes read from one output of a tool, half of them from each end.
 const READ_OF_AN_OUTPUT: usize = 32 * 1024;
 /// Maximum length of an argument, in bytes. Longer arguments are contents of files.
 const LONGEST_ARGUMENT: usize = 400;

@@ -77,7 +77,8 @@ impl Subject {
 
 /// Returns how each older subject is related to a newer one. If some older subjects have the newer
 /// one's name, only these are related. Otherwise, a shared part of a name is enough if only one
-/// name has that part; if several have it, the relation is doubtful.
+/// name has that part; if several have it, the relation is doubtful. It is also doubtful if the
+/// newer name has all words of the older name and more.
 pub(super) fn relations(older: &[&Subject], newer: &Subject) -> Vec<Related> {
     let matches: Vec<_> = older.iter().map(|subject| subject.matching(newer)).collect();
     let best = matches.iter().flatten().map(|(found, _)| *found).max();

@@ -35,8 +35,9 @@ const IMPORTANCE: f64 = 0.02;
 /// Bonus for a message of the user: requests matter more than answers.
 const FROM_USER: f64 = 0.02;
 
-/// Reasons for keeping or leaving out a ranked unit.
+/// Reason for keeping a ranked unit.
 pub(super) const FITS_QUERY: &str = "fits the query";
+/// Reason for leaving out a ranked unit.
 pub(super) const FITS_LESS: &str = "fits the query less than the messages shown";
 
 /// Scores each unit. Without similarities, only words count; the best match by words gets 1.

@@ -9,7 +9,7 @@ use crate::session::message::Role;
 
 /// Mark in place of missing lines.
 const MISSING: &str = "…";
-/// Maximum number of lines of a message that are listed without naming their message.
+/// Maximum number of lines of a message that are listed without a heading that names the message.
 const FEW: usize = 4;
 /// Heading of the messages with many lines.
 const MANY: &str = "Lines of these messages about the current work:";

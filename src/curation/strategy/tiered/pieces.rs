@@ -134,7 +134,7 @@ impl<'a, 'h> Pieces<'a, 'h> {
     }
 
     /// Returns how much a line is worth for its cost, as the bits of a positive number, which are
-    /// ordered like the numbers.
+    /// ordered like the numbers; `None` if the line is worth nothing.
     fn worth(&self, at: usize) -> Option<u64> {
         let value = self.work.value(at);
         (value > 0.0).then(|| (value / self.cost_of(at)).to_bits())

@@ -118,8 +118,8 @@ fn path_of(call: &ToolCall) -> Option<&str> {
     PATHS.iter().find_map(|name| string_field(&call.arguments, name))
 }
 
-/// Returns whether a call reads only a part of a file. Recognizes the names that tools use for a
-/// part.
+/// Returns whether a call reads only a part of a file. Looks for arguments such as `offset` and
+/// `limit`.
 fn is_partial(call: &ToolCall) -> bool {
     const PARTS: &[&str] = &["offset", "limit", "start", "end", "range", "line"];
     PARTS.iter().any(|part| call.arguments.contains(part) && has_field_like(&call.arguments, part))
