@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::{Answer, ErrorKind, ProviderError};
 use crate::session::message::{Message, Role, ToolCall};
 
-/// Highest token count to believe in a provider's report. No request is that large, and the sum of
-/// eight million such counts still fits into an integer of the store and of the client protocol.
+/// Highest token count that a provider's report may have; higher counts are lowered to it. No
+/// request is that large, and the sum of eight million such counts still fits into an integer of
+/// the store and of the client protocol.
 pub const MOST_TOKENS: u64 = 1 << 40;
 
 /// The token limit of a model, as reported by its server.

@@ -24,8 +24,8 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// Creates a key from the first line of a text that is not blank, trimmed; `None` if there is
-    /// no such line.
+    /// Creates a key from the first nonblank line of a text, trimmed; `None` if there is no such
+    /// line.
     pub fn new(text: &str) -> Option<Self> {
         let line = text.trim_start().lines().next().unwrap_or_default().trim_end();
         (!line.is_empty()).then(|| Self(line.into()))

@@ -176,7 +176,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Adds the text that the agent has said so far to its message.
+    /// Adds the agent's text since the last call of this function as a message.
     fn flush(&mut self, into: &mut Gathered) {
         into.agent(&std::mem::take(&mut self.said), Vec::new(), self.time, false);
     }

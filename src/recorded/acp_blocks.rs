@@ -89,7 +89,8 @@ impl Item {
     }
 }
 
-/// Returns the lines in which two texts differ, from the first to the last difference.
+/// Returns a line that names the file, and then the lines in which the two texts differ, from the
+/// first to the last difference.
 fn difference(path: &str, old: &str, new: &str) -> String {
     let (mut old, mut new) = (Vec::from_iter(old.lines()), Vec::from_iter(new.lines()));
     let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();

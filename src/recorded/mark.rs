@@ -32,7 +32,7 @@ pub struct Mark {
     pub seen: HashSet<u64>,
     /// Hashes of the ids of calls.
     pub calls: HashSet<u64>,
-    /// Cost that an agent has reported so far, in billionths.
+    /// Cost that an agent has reported so far, in billionths of a currency unit.
     #[serde(default)]
     pub cost: u64,
 }

@@ -107,7 +107,7 @@ pub struct Usage {
 pub struct Recorded {
     /// Format of the recording.
     pub format: Format,
-    /// Title, project, id and start.
+    /// Facts about the recording.
     pub about: About,
     /// Messages in the order of the recording.
     pub messages: Vec<RecordedMessage>,

@@ -132,7 +132,7 @@ impl Family {
         }
     }
 
-    /// Returns the names in a list of models.
+    /// Returns the names in a list of models; `None` if `said` is not such a list.
     pub(super) fn models(self, said: &Value) -> Option<Vec<String>> {
         let (list, name) = match self {
             Self::Openai | Self::Anthropic => ("data", "id"),
