@@ -134,8 +134,8 @@ pub(crate) fn bare_name(name: &str) -> &str {
     name.strip_suffix(".md").unwrap_or(name)
 }
 
-/// Returns whether a name is allowed for a template. No allowed name means a file outside the
-/// templates' folder.
+/// Returns whether a name is allowed for a template. An allowed name never leads to a file outside
+/// the folder of the templates.
 pub(crate) fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ');
     !name.is_empty()
@@ -149,8 +149,8 @@ fn hash(text: &str) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Takes out the first block fenced as `json`, `yaml` or `yml`. The returned text has as many empty
-/// lines in the place of the block, so that the lines below keep their numbers.
+/// Takes out the first block fenced as `json`, `yaml` or `yml`. In the returned text, the lines of
+/// the block are empty, so that the lines below keep their numbers.
 fn take_contract(text: &str) -> (Option<Contract>, String) {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let language = |line: &str| {

@@ -72,7 +72,8 @@ impl Noting {
         self.body.push_str(then);
     }
 
-    /// Makes the environment of a rendering record which fields the template shows.
+    /// Adds a function to the environment that records, during a rendering, which fields the
+    /// template shows.
     pub(super) fn note_in(&self, environment: &mut Environment<'_>, fields: &Fields<'_>) -> Placed {
         let placed = Placed::default();
         let (noted, values) = (placed.clone(), self.values.clone());

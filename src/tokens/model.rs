@@ -68,7 +68,7 @@ pub(crate) struct Row {
     pub exact: bool,
 }
 
-/// The user's values for some models. `None` keeps the value of [`TABLE`].
+/// The user's values for some models. `None` keeps the built-in value.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Override {
     /// Beginning of the models' names.

@@ -42,7 +42,7 @@ impl Held {
 
     /// Resolves a relative path, no step of which may leave this folder. Fails with
     /// [`CrossesDevices`](io::ErrorKind::CrossesDevices) if a step does, even if a later step
-    /// returns to the folder.
+    /// returns to the folder, or if other programs rename files at every attempt.
     pub(crate) fn within(&self, name: &Path) -> io::Result<Self> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         for _ in 0..MAX_TRIES {

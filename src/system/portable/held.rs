@@ -90,7 +90,8 @@ impl Held {
         }
     }
 
-    /// Opens the file for reading, even if it was renamed or replaced.
+    /// Opens the file for reading, even if it was renamed or replaced. A special file must still be
+    /// at its path.
     pub(crate) fn open(&self) -> io::Result<File> {
         let Some(file) = &self.file else { return open_same(&self.place, &self.metadata) };
         let mut file = file.try_clone()?;

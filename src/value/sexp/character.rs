@@ -190,7 +190,8 @@ impl Reader<'_> {
     }
 }
 
-/// Applies the control key to a character. Returns a control character if one exists.
+/// Applies the control key to a character. Returns a control character if one exists, otherwise the
+/// character with the bit of the modifier.
 fn control(code: u32) -> u32 {
     let modifiers_and_low_bits = !0o177 | 0o037;
     if code & !MODIFIERS == u32::from(b'?') {

@@ -75,7 +75,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads an integer in `radix`, which begins `prefix` bytes after the current place.
+    /// Reads an integer in `radix`. Its sign or first digit is `prefix` bytes after the current
+    /// place.
     fn read_radix(&mut self, prefix: usize, radix: u32) -> Result<Value, Fault> {
         let rest = &self.text[self.at + prefix..];
         let sign = usize::from(rest.starts_with(['-', '+']));

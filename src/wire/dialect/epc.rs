@@ -1,7 +1,7 @@
 //! Messages of EPC, in both directions: `(call UID METHOD ARGS)`, `(methods UID)`, and their
 //! answers.
 //!
-//! Each side numbers its own calls, so the server's calls and its answers never mix.
+//! Each side numbers its own calls. An answer has the number of the other side's call.
 
 use super::{id_of, method_of, native, no_message_of, params_of};
 use crate::value::Value;
