@@ -18,9 +18,9 @@ pub struct LeftOut {
     pub kind: String,
     /// Reason why the records were left out.
     pub reason: String,
-    /// Number of these records.
+    /// Number of records that were left out.
     pub count: u64,
-    /// Number of the line with the first of these records, counted from 1.
+    /// Number of the line with the first of the records, counted from 1.
     pub first_line: u64,
 }
 
