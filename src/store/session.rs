@@ -162,7 +162,7 @@ pub struct CheckpointRow {
 /// A hit of a search over sessions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchHit {
-    /// Session that owns the message. Forks that share the message are not listed.
+    /// Session that has the name or owns the message. Forks that share the message are not listed.
     pub session: u64,
     /// Name of the session.
     pub name: String,

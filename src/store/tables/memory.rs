@@ -56,10 +56,10 @@ impl Reading<'_> {
         self.db.rows(&sql, &*passed.with(&[&limit(most), &sought]), scored)
     }
 
-    /// Returns the neighbours of some memories: the memories right before and after each, of the
-    /// same session and kind, with at most [`MOST_BETWEEN`] messages in between. Only neighbours
-    /// that match the filter and are not in `ids` themselves are returned, each once, in the order
-    /// of `ids`.
+    /// Returns the neighbours of some memories, each once, in the order of `ids`. The neighbours of
+    /// a memory are the nearest memories before and after it that match the filter, are of the same
+    /// session and kind, and have at most [`MOST_BETWEEN`] messages in between. Leaves out the
+    /// memories in `ids`.
     pub fn memories_beside(
         &self,
         ids: &[u64],
@@ -123,7 +123,8 @@ impl Reading<'_> {
         self.db.rows(&sql, &*passed.with(&[&limit(most), &model]), memory_of)
     }
 
-    /// Returns the memories right before and right after a memory, if they match the filter.
+    /// Returns the neighbours of a memory, as [`memories_beside`](Self::memories_beside) defines
+    /// them: at most one before and one after.
     fn neighbours(&self, id: u64, passed: &Passed<'_>) -> Result<Vec<MemoryRow>, StoreError> {
         type Place = (u64, String, u64, u64);
         let sql = "SELECT session, kind, first_message, last_message FROM memory
