@@ -28,7 +28,7 @@ pub struct Pruned {
     pub verdicts: Vec<Verdict>,
 }
 
-/// The cost of a history before and after pruning, and the numbers of removed and kept messages.
+/// The cost of a history before and after pruning, and the counts of removed and kept messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PruneStats {
     /// Cost of the history before, in tokens.

@@ -12,7 +12,7 @@ use crate::retrieval::index::Index;
 use crate::session::message::{Message, Role};
 use crate::tokens::Measure;
 
-/// What was read of messages, by message number, and is kept for the next windows.
+/// What was read of messages, kept by message number for the next windows.
 #[derive(Default)]
 pub struct Words {
     /// Index of their words. Queries read the index, and add the words that are missing.

@@ -22,7 +22,7 @@ const ANAPHORA: u64 = 6;
 #[derive(Default)]
 pub(super) struct Book {
     slots: Vec<Option<Entry>>,
-    /// Index of the entry with this kind and this [`identity`].
+    /// Index in `slots` of the entry with each kind and [`identity`].
     places: HashMap<(Kind, String), usize>,
     /// Current stated quantities, oldest first. Kept apart from `shown`, since outputs show so many
     /// quantities that they would push the stated ones out.
@@ -328,7 +328,7 @@ impl Book {
     }
 }
 
-/// Updates the entry of an older quantity from a newer one. Returns whether the entry is gone.
+/// Updates the entry of an older quantity from a newer one. Returns whether the entry was dropped.
 fn update(
     held: &mut Held,
     slots: &mut [Option<Entry>],

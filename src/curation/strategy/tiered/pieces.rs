@@ -24,7 +24,7 @@ const LONGEST_NEIGHBOUR: usize = 160;
 const NEIGHBOURS: f64 = 0.05;
 /// Guessed size of a line's end and a mark for missing lines, in bytes.
 const MARK: usize = 3;
-/// Guessed size of the number of a result's line, in bytes.
+/// Guessed size of the line number before a line of a tool's result, in bytes.
 const NUMBER: usize = 4;
 /// Guessed size of naming the message that lines come from, in bytes. Most messages have few chosen
 /// lines, which need only the message's number.
