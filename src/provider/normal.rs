@@ -107,7 +107,7 @@ impl Results {
     }
 }
 
-/// A message under construction, and the index of the last message of the request that is part of
+/// A message under construction, and the index of the last of the request's messages that went into
 /// it.
 struct Turn {
     said: ChatMessage,

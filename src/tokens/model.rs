@@ -122,7 +122,7 @@ pub struct Model {
 impl Model {
     /// Finds the model with this name, in any letter case. The table ignores prefixes that vendors
     /// and routers add, as in `anthropic/claude-sonnet-4-5`. The user's prefixes are compared first
-    /// with the whole name, then with the bare name.
+    /// with the whole name, then with the part after the last `/`.
     pub fn named(name: &str, overrides: &[Override]) -> Self {
         let whole = name.trim().to_lowercase();
         let bare = whole.rsplit('/').next().unwrap_or(&whole);

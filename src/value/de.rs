@@ -43,7 +43,7 @@ macro_rules! integers {
     };
 }
 
-/// Implements methods by calling other methods that take fewer arguments.
+/// Implements methods by calling others, and drops the arguments that these do not take.
 macro_rules! forwarded {
     ($($method:ident($($known:ty),*) to $other:ident;)*) => {
         $(fn $method<V: Visitor<'de>>(self, $(_: $known,)* visitor: V) -> Result<V::Value, Error> {

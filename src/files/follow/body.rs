@@ -44,7 +44,7 @@ pub(super) fn body(looked: &Looked<'_>) -> Option<Vec<Pair>> {
     (!body.is_empty()).then_some(body)
 }
 
-/// Returns the length of the longest subsequence of lines in the order of the text.
+/// Returns the number of pairs in the longest subsequence that is in the order of the text.
 pub(super) fn ordered(body: &[Pair]) -> usize {
     // For each length, the lowest line that ends a subsequence of this length.
     let mut ends: Vec<usize> = Vec::new();

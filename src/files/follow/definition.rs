@@ -109,7 +109,7 @@ fn is_one_list(text: &Bare, at: Range<usize>) -> bool {
 }
 
 /// Returns the end of the definition that begins on a line, if indentation and brackets agree on
-/// the end. After a closing line of its own, lines of any indentation may follow.
+/// the end. If the definition has a closing line of its own, lines of any indentation may follow.
 fn end_of(looked: &Looked<'_>, header: usize) -> Option<usize> {
     let (file, item) = (looked.file, looked.item);
     let indent = file.indents[header];

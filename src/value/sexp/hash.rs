@@ -111,7 +111,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the bytes of a string that has no other characters.
+/// Returns the bytes of a string of ASCII characters and raw bytes; `None` for any other string.
 fn bytes_of(string: &Value) -> Option<Vec<u8>> {
     let byte = |code: u32| match code {
         0..0x80 => u8::try_from(code).ok(),

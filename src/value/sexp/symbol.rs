@@ -97,8 +97,8 @@ pub(super) fn print_keyword(name: &str, out: &mut Vec<u8>) {
     push_name(name, true, out);
 }
 
-/// Returns whether the beginning of a name needs an escape. Does not check for characters that are
-/// special anywhere.
+/// Returns whether the beginning of a name needs an escape. Does not check for characters that need
+/// an escape anywhere in a name.
 fn needs_leading_escape(name: &str) -> bool {
     let mut rest = name.chars();
     match rest.next() {

@@ -1,5 +1,5 @@
-//! Splits bytes into messages by their lengths: six hex digits announce the bytes of the payload
-//! after them.
+//! Splits bytes into messages by their lengths: six hex digits announce the length of the payload
+//! after them, in bytes.
 
 use bytes::{Buf, Bytes, BytesMut};
 
