@@ -39,9 +39,9 @@ impl Words {
     }
 }
 
-/// The messages in view, in the order of the log, and their units.
+/// The messages that a window is chosen from, in the order of the log, and their units.
 pub struct History<'a> {
-    /// Messages in view, oldest first.
+    /// The messages, oldest first.
     pub messages: Vec<&'a Message>,
     /// Units, in the order of their first messages. Each message is in exactly one unit.
     pub units: Vec<Unit>,
@@ -77,7 +77,7 @@ pub struct Unit {
     pub tokens: u64,
     /// Reason why the unit cannot be left out; `None` if it can.
     pub kept: Option<Kept>,
-    /// True if the unit is a tool result whose call is not in view.
+    /// True if the unit is a tool result whose call is not among the messages.
     pub orphan: bool,
 }
 

@@ -30,7 +30,7 @@ use crate::session::message::{Phase, Role, ToolCall};
 pub struct Request<'a> {
     /// Texts that the window can have besides the messages.
     pub sections: &'a Sections,
-    /// Messages in view, and the measure of costs.
+    /// Messages to choose from, and the measure of costs.
     pub history: &'a History<'a>,
     /// Phase of the work, which decides which sections are offered. Without a phase, every section
     /// is offered.
