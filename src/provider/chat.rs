@@ -162,9 +162,9 @@ pub struct ChatMessage {
     pub tool_calls: Vec<ToolCall>,
     /// Id of the call that this message answers.
     pub tool_call_id: Option<String>,
-    /// Data that came as [`StreamEvent::Opaque`], such as signatures of reasoning. Several providers
-    /// refuse the rest of a turn without it. No provider needs it after the turn, so it is not
-    /// stored.
+    /// Data that came as [`StreamEvent::Opaque`], such as signatures of reasoning. Several
+    /// providers refuse the rest of a turn without it. No provider needs it after the turn, so it
+    /// is not stored.
     pub opaque: Option<serde_json::Value>,
 }
 

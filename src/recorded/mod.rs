@@ -86,7 +86,7 @@ pub struct RecordedMessage {
 /// Tokens and cost of a turn, as the agent reported them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Usage {
-    /// Time in Unix seconds, if recorded.
+    /// Time of the turn's end in Unix seconds, if recorded.
     pub time: Option<i64>,
     /// Tokens in the model's window after the turn; 0 if unknown.
     pub used: u64,

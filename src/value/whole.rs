@@ -34,8 +34,8 @@ pub(super) fn hand_over<'de, V: Visitor<'de>>(
     visitor.visit_unit()
 }
 
-/// Returns a copy of the `Value` that `inner` was made from; `inner` is the content of the marked
-/// newtype.
+/// Returns a copy of the `Value` that `inner` was made from; `inner` is the content of the newtype
+/// named [`MARKER`].
 pub(super) fn capture<T: Serialize + ?Sized, S>(inner: &T, serializer: S) -> Result<Value, S::Error>
 where
     S: Serializer<Ok = Value>,
@@ -101,7 +101,7 @@ impl Serialize for Value {
     }
 }
 
-/// The content of the marked newtype.
+/// The content of the newtype named [`MARKER`].
 struct Plain<'a>(&'a Value);
 
 impl Serialize for Plain<'_> {
