@@ -60,7 +60,7 @@ struct Backfill {
     wanted: WantedVectors,
     /// For each session, the number of its first message that may lack a vector.
     looked_at: HashMap<u64, u64>,
-    /// Name of the model for whose vectors `looked_at` holds.
+    /// Name of the model to whose vectors `looked_at` refers.
     model: Option<String>,
 }
 
@@ -127,7 +127,7 @@ impl Backfill {
     }
 
     /// Returns some of a session's messages that have no vector, oldest first. Before the model's
-    /// name is known, returns only one message.
+    /// name is known, returns at most one message.
     async fn messages(&mut self, id: u64) -> Result<Vec<Text>, EngineError> {
         let name = self.embedding.name();
         if self.model != name {

@@ -54,9 +54,9 @@ pub enum AgentError {
     NeverFits {
         /// Name of the provider.
         name: String,
-        /// The refusal.
+        /// The server's refusal, or an error that stands in for it.
         source: Box<ProviderError>,
-        /// Tokens of the smallest window.
+        /// Number of tokens in the smallest possible window.
         needed: u64,
         /// The parts that cannot be left out.
         parts: Vec<Irreducible>,
@@ -87,7 +87,7 @@ fn existing(known: &[String]) -> String {
 /// The last answer of a turn that failed; the answer itself may be complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BrokenOff {
-    /// Number of the message with the answer or its beginning; `None` if there was nothing to keep,
-    /// or if it could not be stored.
+    /// Number of the message with the answer or its beginning; `None` if there was nothing to
+    /// store, or if storing failed.
     pub message: Option<u64>,
 }

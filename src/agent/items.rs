@@ -280,7 +280,8 @@ pub(crate) fn resolved_item(
     Ok(file_item(counter, text, Kind::File, metadata, taken_ms))
 }
 
-/// Adds the place of a file's text to the metadata. Keeps all other metadata from the client.
+/// Adds the place of a file's text to the metadata, and the origin if the client gave none. Keeps
+/// all other metadata from the client.
 pub(crate) fn file_metadata(mut metadata: Metadata, text: &FileText, origin: &str) -> Metadata {
     metadata.set("filename", files::path_value(&text.path));
     if let Some(root) = &text.project {

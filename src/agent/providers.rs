@@ -48,9 +48,9 @@ impl Providers {
     }
 
     /// Finds the model for a call. Without names, this is the default model. A provider's name
-    /// selects the model configured for that provider. A model's name alone selects, in this order:
-    /// the provider with this name, the provider configured with this model, or the default
-    /// provider with this model.
+    /// selects that provider, with the named model or else the model configured for it. A model's
+    /// name alone selects, in this order: the provider with this name, the provider configured with
+    /// this model, or the default provider with this model.
     ///
     /// # Errors
     /// [`AgentError::Unconfigured`] if there are no providers; [`AgentError::NoSuchProvider`] if no
@@ -96,8 +96,8 @@ impl Providers {
         }
     }
 
-    /// Finds a session's model: the first provider that has this name or is configured with this
-    /// model, else the default.
+    /// Finds a session's model: the first provider whose name or configured model is `model`, else
+    /// the default.
     ///
     /// # Errors
     /// [`AgentError::Unconfigured`].
@@ -115,8 +115,8 @@ impl Providers {
         }
     }
 
-    /// Returns whether `model` is the name or the configured model of a provider other than `than`,
-    /// and not of `than` itself.
+    /// Returns whether `model` is the name or the configured model of some other provider, but not
+    /// of `than`.
     pub(super) fn is_of_another(&self, model: &str, than: &Configured) -> bool {
         let known = self.known();
         let mut others = known.iter().filter(|one| one.name != than.name);
@@ -127,7 +127,7 @@ impl Providers {
     }
 
     /// Adds a provider, or replaces the one with the same name. Puts the provider first if
-    /// `default` is true. Returns its position.
+    /// `default` is true. Returns its index.
     ///
     /// # Errors
     /// [`AgentError::TooManyProviders`].

@@ -132,7 +132,8 @@ fn follow(counter: &dyn Counter, item: &Arc<Item>, followed: Followed, taken_ms:
     Reread { item: kept(item, now), outcome, reason: None, found: Some(found) }
 }
 
-/// Returns the item without the marks of stale or unsaved content.
+/// Returns the item without the mark of stale content. A live item also loses the mark of unsaved
+/// content.
 fn fresh(item: &Item) -> Item {
     let mut fresh = item.clone();
     fresh.metadata.remove(STALE);
@@ -158,7 +159,7 @@ fn marked(item: &Arc<Item>, reason: Option<&str>) -> Arc<Item> {
     kept(item, now)
 }
 
-/// Returns the old version if the new version is equal to it.
+/// Returns the old version if the new version is equal to it, else the new one.
 fn kept(old: &Arc<Item>, new: Item) -> Arc<Item> {
     if **old == new { Arc::clone(old) } else { Arc::new(new) }
 }
@@ -168,9 +169,9 @@ fn with_text(counter: &dyn Counter, item: Item, text: String, taken_ms: i64) -> 
     Item { taken_ms, tokens, counted_by, content: text.into(), ..item }
 }
 
-/// Brings the live items up to date with their files, and stores the versions that differ as one
-/// change. Returns all items in their new state, even if the new versions cannot be stored, for
-/// example because the disk is full.
+/// Brings the live items up to date with their files, and stores the versions that differ, as one
+/// change in each manager. Returns all items in their new state, even if the new versions cannot be
+/// stored, for example because the disk is full.
 ///
 /// Items whose files have not been touched since the last call are not compared. An item with the
 /// text of an unsaved buffer keeps that text while its editor is connected. If an item was changed

@@ -46,8 +46,8 @@ pub(super) async fn hear(
     }
 }
 
-/// Returns the reason why a finished answer is not complete; `None` if it is complete. `what` names
-/// the text in the returned reason, in the plural.
+/// Returns the reason why a finished answer is not complete; `None` if it is complete. `what` is
+/// the noun for the text in the returned reason, in the plural.
 pub(super) fn flaw(whole: &Response, provider: &dyn Provider, what: &str) -> Option<String> {
     let name = provider.model();
     match whole.stop {

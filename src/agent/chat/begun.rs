@@ -29,7 +29,7 @@ pub(super) struct Begun {
     pub(super) described: Option<Outcome>,
     /// Outcome of note-taking for the turn.
     pub(super) managed: Option<TurnNotes>,
-    /// Number of requests to the model.
+    /// Number of requests to the model, not counting retries with smaller windows.
     pub(super) rounds: u64,
     /// Maximum number of requests with tools.
     pub(super) max_rounds: u64,
@@ -53,7 +53,8 @@ pub(super) struct Begun {
     pub(super) is_budget_set: bool,
     /// Token limit of the model for the last window; 0 before the first window.
     pub(super) limit: u64,
-    /// Version of the session after the question or the last answer was logged.
+    /// Version of the session: first after the question was logged, at the end after the final
+    /// answer was logged.
     pub(super) version: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Counts what a turn would send now. All such figures that clients show come from here.
+//! Counts the tokens that a turn would send now. All such figures that clients show come from here.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::engine::{Caller, Engine, Material, NewMessage};
 use crate::store::session::SessionRow;
 use crate::tokens::model::{LimitFrom, Model};
 
-/// The count of what a turn would send now.
+/// The number of tokens that a turn would send now, with the limits for it.
 pub(crate) struct Count {
     /// Name of the session.
     pub session: String,
@@ -35,9 +35,9 @@ pub(crate) struct Count {
     pub needs_pruning: bool,
 }
 
-/// Counts what a request would send now: the texts, items and messages of its window, and its
-/// message unless the message is empty. Sends and changes nothing. Without a configured provider,
-/// counts for the model that the request, the session or the configuration names, if any.
+/// Counts the tokens that a request would send now: the texts, items and messages of its window,
+/// and the user's message unless it is empty. Sends and changes nothing. Without a configured
+/// provider, counts for the model that the request, the session or the configuration names, if any.
 ///
 /// # Errors
 /// Any [`AgentError`].
@@ -76,7 +76,7 @@ pub(crate) async fn count(job: Job, request: ChatRequest) -> Result<Count, Agent
     })
 }
 
-/// Name that token costs give to the model if no model is named.
+/// Name of the model in the token costs if no model was chosen.
 const UNNAMED: &str = "default";
 
 impl Chat {
@@ -128,7 +128,8 @@ async fn say(job: &Job, material: &mut Material, message: NewMessage) -> Result<
     }
     let id = material.context.row.id;
     let number = job.ask(move |engine| Ok(engine.session(id)?.length())).await? + 1;
-    // The words are stored by message number, and a later message may get the number of this one.
+    // The cached words are found by message number, and a later message may get the number of this
+    // one.
     material.words = None;
     material.messages.push(without_directive(&Arc::new(message.into_message(number, 0))));
     Ok(())

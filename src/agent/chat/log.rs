@@ -48,8 +48,8 @@ impl Chat {
         Ok(ModelAnswer { messages: vec![NewMessage { phase: self.phase, ..counted }], asked })
     }
 
-    /// Logs the part of an answer that arrived before `error`, and returns the error with the
-    /// number of the logged message.
+    /// Logs the part of an answer that arrived before `error`. Returns the error with the number of
+    /// the logged message, or if none was logged, with that of the turn's previous answer.
     pub(super) async fn failed(
         &self,
         begun: &mut Begun,

@@ -44,7 +44,8 @@ pub(crate) struct ChatRequest {
     pub sections: Sections,
     /// Name of the provider; by default, [`Providers::chosen`](super::Providers::chosen) finds one.
     pub provider: Option<String>,
-    /// Name of the model; by default, the one configured for `provider`, or else the session's.
+    /// Name of the model; by default, the one configured for `provider`. Without a provider, the
+    /// session's model is used, or else the default one.
     pub model: Option<String>,
     /// Maximum number of requests with tools; see [`MAX_ROUNDS`].
     pub max_rounds: u64,

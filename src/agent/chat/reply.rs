@@ -46,7 +46,7 @@ pub struct Reply {
     pub left_out: Vec<ItemVerdict>,
     /// Outcome of note-taking, if notes were asked for.
     pub managed: Option<TurnNotes>,
-    /// Number of requests to the model.
+    /// Number of requests to the model, not counting retries with smaller windows.
     pub rounds: u64,
     /// True if the model used up its requests with tools, and was asked to answer without tool
     /// calls.

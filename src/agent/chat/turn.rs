@@ -292,7 +292,8 @@ impl Chat {
         AgentError::InTurn { question, answer, source }
     }
 
-    /// Computes the usage and cost of an answer, to be stored with the answer.
+    /// Adds the usage and cost of an answer to those of the turn, and keeps them to be stored with
+    /// the answer.
     pub(super) fn report(&self, begun: &mut Begun, line: u64, window: &Window, whole: &Response) {
         let Usage { input, output, cache_read, .. } = whole.usage;
         let model = self.configured.provider.model().to_owned();
@@ -307,7 +308,8 @@ impl Chat {
         begun.asked = Some(AskedWindow { line, counted, spent });
     }
 
-    /// Adds to the turn's usage the tokens that note-taking used, unless the notes existed before.
+    /// Adds the usage and cost of note-taking to those of the turn, unless the notes existed
+    /// before.
     fn report_notes(&self, begun: &mut Begun, managed: &TurnNotes) {
         let view = &managed.view;
         let (provider, model) = (view.provider.as_deref(), view.model.as_deref());

@@ -154,7 +154,7 @@ impl TurnNotes {
 
     /// Stores the outcome. Notes that cannot be stored are given up, so that the origin of used
     /// notes can always be seen. Notes are announced to listeners only when they are used, because
-    /// they can still be given up before.
+    /// until then they can still be given up.
     async fn keep(&mut self, services: &Services) {
         self.id = None;
         match kept(services, &self.view).await {

@@ -151,8 +151,8 @@ impl<'a> NotesRun<'a> {
         Ok(noted.or_else(|| given.summary.as_deref().map(str::to_owned)).unwrap_or_default())
     }
 
-    /// Decides what the note-taker sees and which messages follow its notes, and counts the tokens
-    /// of these messages.
+    /// Decides what the note-taker sees and which messages stay in addition to its notes, and
+    /// counts the tokens of the messages that stay.
     async fn plan(
         &mut self,
         given: &Arc<NotesMaterial>,

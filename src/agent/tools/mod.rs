@@ -121,7 +121,7 @@ pub(crate) fn one_line(text: &str) -> String {
     }
 }
 
-/// Cuts a result to [`MAX_RESULT_BYTES`].
+/// Cuts a result that is longer than [`MAX_RESULT_BYTES`], and adds a note that says so.
 pub(crate) fn cut(text: String) -> String {
     if text.len() <= MAX_RESULT_BYTES {
         return text;

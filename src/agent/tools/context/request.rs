@@ -106,7 +106,8 @@ impl Request {
         query(given).map(|query| Self::SearchSession { query })
     }
 
-    /// Finds the file and holds it open.
+    /// Finds the file that a request names, and holds it open. Does nothing for requests without a
+    /// file.
     ///
     /// # Errors
     /// The reason, as text for the model, if the name is relative and the session has no project
