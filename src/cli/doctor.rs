@@ -191,7 +191,8 @@ fn state_to_be(folder: &Path) -> Finding {
 }
 
 /// Repairs the state by opening it as the server does when it starts, then reads the whole state
-/// and checks the backups. Returns a finding for each step.
+/// and checks the backups. Returns a finding for each repair, one for the state, and one for each
+/// backup that is damaged.
 fn repair(folder: &Path) -> anyhow::Result<Vec<Finding>> {
     if !folder.exists() {
         return Ok(vec![good("there is no state to repair".to_owned())]);

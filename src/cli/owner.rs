@@ -64,8 +64,8 @@ pub(super) fn listen(path: &Path, owned: Option<&Owned>) -> io::Result<UnixSocke
     Ok(socket)
 }
 
-/// Returns the default path of the socket of the state folder's owner. Creates the folder for
-/// sockets if there is none.
+/// Returns the default path of the socket on which the owner of the state folder listens. Creates
+/// the folder for sockets if there is none.
 pub(super) fn usual_socket(setup: &Setup) -> anyhow::Result<PathBuf> {
     make_private(&setup.folders.runtime)?;
     Ok(setup.folders.runtime.join(socket_name(setup.state.as_deref())?))
@@ -80,8 +80,7 @@ fn socket_name(state: Option<&Path>) -> anyhow::Result<String> {
     Ok(format!("{}.sock", &hash[..16]))
 }
 
-/// Lets a write beyond the file size limit fail instead of killing the process, as long as the
-/// returned value lives.
+/// Makes writes beyond the file size limit fail instead of killing the process.
 pub(super) fn survive_full_files() -> io::Result<Signal> {
     signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
 }

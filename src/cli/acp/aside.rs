@@ -57,7 +57,8 @@ impl Aside {
         answer.recv_timeout(PATIENCE).ok()?
     }
 
-    /// Returns the number of the last push that the agent received in an earlier run.
+    /// Returns the number of the last push that a session received before the proxy started, if it
+    /// is known.
     pub(super) fn received_before(&self, place: &Place) -> Option<u64> {
         Receipt::of(self.reach.setup(), &place.agent, &place.session)?.number()
     }

@@ -110,7 +110,7 @@ impl<'a> Message<'a> {
 
 impl<'a> Params<'a> {
     /// Returns the line with a text added after the blocks of the prompt, as a resource if
-    /// `is_embedded`.
+    /// `is_embedded`. Returns `None` if the prompt is not a list of blocks.
     pub(super) fn with_text(&self, line: &[u8], text: &str, is_embedded: bool) -> Option<Vec<u8>> {
         let block = match is_embedded {
             true => json!({ "type": "resource", "resource": {

@@ -13,8 +13,8 @@ use super::aside::Aside;
 use super::message::{Message, Outcome, Params};
 use super::record::{Place, Said};
 
-/// Maximum number of requests that wait for a response, and of sessions. Messages of further
-/// requests and sessions pass unchanged.
+/// Maximum number of requests that wait for a response, and of sessions. Prompts of further
+/// requests and sessions get no push.
 const MOST: usize = 1000;
 /// Maximum length of the id of a session and of the name of an agent, in bytes.
 const LONGEST_NAME: usize = 200;
@@ -42,8 +42,8 @@ enum Asked {
     Session {
         folder: PathBuf,
     },
-    /// A prompt. `number` is the push that the prompt carries if `is_carrier`, or else an earlier
-    /// push that had not been received when the prompt was sent.
+    /// A prompt. `number` is the number of the push that the prompt carries if `is_carrier`, or
+    /// else of an earlier push, if any, that had not been received when the prompt was sent.
     Prompt {
         session: String,
         number: Option<u64>,
@@ -54,7 +54,7 @@ enum Asked {
 struct Session {
     folder: PathBuf,
     received: Option<u64>,
-    /// The push that was sent with a prompt and has not been received yet, if any.
+    /// Number of the push that was sent with a prompt and has not been received yet, if any.
     in_flight: Option<u64>,
 }
 
@@ -232,8 +232,8 @@ impl Known {
         }
     }
 
-    /// Handles a sign that the agent works on a prompt of a session. Returns the push that went
-    /// with the prompt, if any.
+    /// Handles an update. If it shows that the agent works on the only prompt of its session,
+    /// returns the push that the agent has thereby received, if any.
     fn worked_on(&mut self, params: &Params<'_>) -> Option<(Place, u64)> {
         let in_flight = |session: &Session| session.in_flight.is_some();
         if !self.sessions.values().any(in_flight) {

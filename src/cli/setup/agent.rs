@@ -45,7 +45,7 @@ pub(super) struct File {
 pub(super) enum Wanted {
     /// Entries, as a JSON object.
     Json(String),
-    /// An entry in Codex's TOML, with the words of its command.
+    /// An entry in Codex's TOML: the words of its command.
     Toml(Vec<String>),
 }
 

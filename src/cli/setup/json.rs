@@ -23,8 +23,9 @@ struct Document<'a> {
     step: String,
 }
 
-/// Returns the edit that adds the missing parts of `wanted`, a JSON object, and corrects those that
-/// differ. `is_same` tells whether two commands of hooks are the same hook.
+/// Returns the edit that adds the missing parts of `wanted`, a JSON object, and corrects the parts
+/// that differ, other than numbers. `is_same` tells whether two commands of hooks are the same
+/// hook.
 ///
 /// # Errors
 /// The reason in words, if the text does not parse, or if something else is in the place of the
@@ -85,7 +86,8 @@ pub(super) fn find<'a>(text: &'a str, path: &[&str]) -> Result<Option<Value<'a>>
 /// A function that returns whether two commands are the same hook.
 pub(super) type SameHook<'a> = &'a dyn Fn(&str, &str) -> bool;
 
-/// Corrects the commands of our hooks, and returns the groups of the missing ones.
+/// Corrects the commands of our hooks in `all`, and returns the groups in `wanted` whose hooks are
+/// missing.
 fn add_groups<'w, 'v>(
     all: &Array<'_>,
     wanted: &'w Array<'v>,
@@ -213,7 +215,7 @@ impl<'a> Document<'a> {
         self.text[line..at].trim().is_empty() && line > 0
     }
 
-    /// Returns the comma in a range without values.
+    /// Returns the first comma in a range that contains no values, if there is one.
     fn comma(&self, within: Range<usize>) -> Option<&Range<usize>> {
         self.commas.iter().find(|comma| within.contains(&comma.start))
     }

@@ -73,7 +73,8 @@ struct Change {
 }
 
 impl Change {
-    /// Adds the missing entries. The record is relative to the text before any earlier set-up.
+    /// Creates the change that adds the missing entries. Its record leads back to the text before
+    /// any earlier set-up.
     fn into(wanted: &Wanted, text: &str, mut record: Record, is_new: bool) -> Result<Self, String> {
         let edit = wanted.add(text)?;
         let after = applied(&edit, text)?;
@@ -91,7 +92,8 @@ impl Change {
         Ok(Self { edit, after: Some(after), record })
     }
 
-    /// Removes our entries, and the file if it was created for them and has nothing else.
+    /// Creates the change that removes our entries, and the file if it was created for them and has
+    /// nothing else.
     fn out(wanted: &Wanted, text: &str, record: Record) -> Result<Self, String> {
         let edit = match record.undo(text) {
             Some(edit) => edit.clone(),

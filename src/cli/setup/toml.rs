@@ -58,7 +58,8 @@ pub(super) fn remove(text: &str) -> Result<Edit, String> {
     Ok(Edit::between(text, &after.unwrap_or(whole)))
 }
 
-/// Removes the lines from the entry's first to its last, and a blank line above them.
+/// Returns the text without the lines from the entry's first to its last, and without a blank line
+/// above them; `None` if there is no entry.
 fn without_lines(text: &str) -> Option<String> {
     let document = Document::parse(text).ok()?;
     let all = extent(document.get(SERVERS)?.get(ENTRY)?)?;
