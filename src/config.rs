@@ -111,7 +111,7 @@ pub(crate) enum ConfigError {
         /// Error of the operating system.
         cause: std::io::Error,
     },
-    /// The file is not valid TOML, or has an unknown setting.
+    /// The file is not valid TOML, or has an unknown setting or a value of the wrong type.
     #[error("{}: {cause}", crate::visible::visible_path(path))]
     Invalid {
         /// The file.
@@ -119,7 +119,7 @@ pub(crate) enum ConfigError {
         /// The problem and its place.
         cause: String,
     },
-    /// A value has the wrong type or is not allowed.
+    /// A value is not allowed, or a value in the environment has the wrong type.
     #[error("{name} {message} (from the {origin})")]
     BadValue {
         /// Name of the setting.

@@ -13,7 +13,7 @@ const LIMITS: (u64, u64) = (256, 100_000_000);
 /// counts.
 const FACTORS: (f64, f64) = (0.1, 10.0);
 
-/// Values that the user configures for all models whose names begin alike.
+/// Values that the user configures for all models whose names begin with `prefix`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct ModelSettings {
