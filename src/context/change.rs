@@ -109,7 +109,7 @@ impl Change {
         added.filter_map(|change| change.after.as_ref())
     }
 
-    /// Iterates over the items that this change removes.
+    /// Iterates over the ids of the items that this change removes.
     pub fn leaving(&self) -> impl Iterator<Item = ItemId> {
         self.slots
             .iter()

@@ -43,7 +43,7 @@ names! {
         Code => "code",
         /// Prose.
         Text => "text",
-        /// A whole file.
+        /// A file, or some of its lines.
         File => "file",
         /// Interactions with a REPL.
         ReplHistory => "repl-history",
@@ -165,7 +165,8 @@ impl Serialize for Metadata {
 }
 
 impl Metadata {
-    /// Names that the server understands. All other names are the client's own.
+    /// Names that the server understands in metadata from clients. Clients may use all other names
+    /// as they like.
     pub const NAMES: [&str; 13] = [
         "filename",
         "project",

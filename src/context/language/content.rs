@@ -3,7 +3,7 @@
 use super::of_mode;
 use super::table::TABLE;
 
-/// Number of bytes to examine at each end of the text. Editors also ignore mode lines that are
+/// Number of bytes to examine at each end of the text. Editors, too, ignore mode lines that are
 /// farther away.
 const WINDOW: usize = 1024;
 

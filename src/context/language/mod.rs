@@ -74,7 +74,7 @@ fn by_kind(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns `text` in lower case, borrowed if it is in lower case already.
+/// Returns `text` with its ASCII letters in lower case, borrowed if they are in lower case already.
 fn lower(text: &str) -> Cow<'_, str> {
     if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
         Cow::Owned(text.to_ascii_lowercase())

@@ -1,4 +1,5 @@
-//! Tests of the table itself, of each kind of sign, and of the precedence of signs.
+//! Tests of the table itself, of each way to tell a language, and of the precedence among these
+//! ways.
 
 use std::collections::{HashMap, HashSet};
 

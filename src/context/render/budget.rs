@@ -142,8 +142,9 @@ impl<'a> Draft<'a> {
         best
     }
 
-    /// Returns the tokens of the first piece to keep, of the first two, and so on, as long as their
-    /// text may fit. These are sums of separate counts of the parts.
+    /// Returns the number of tokens of a text that keeps the first piece, of one that keeps the
+    /// first two, and so on, as long as the text may fit. Each number is a sum of separate counts
+    /// of the text's parts.
     fn sums(&mut self, max_tokens: u64) -> Vec<u64> {
         let mut sums = Vec::with_capacity(self.pieces.len());
         let frame = [header(self.format), footer(self.format)];

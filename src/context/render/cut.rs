@@ -102,7 +102,7 @@ impl Knife<'_> {
         }
     }
 
-    /// Returns the offset, in bytes, of the end of the text that this unit can cut.
+    /// Returns the length, in bytes, of the beginning of the content that this unit can cut.
     fn end(&self, unit: Unit) -> usize {
         let content = &self.item.content;
         match unit {
@@ -111,7 +111,8 @@ impl Knife<'_> {
         }
     }
 
-    /// Returns a place to cut near `guess`, strictly between `low` and `high`.
+    /// Returns a place to cut near `guess`, strictly between `low` and `high`; `None` if there is
+    /// none.
     fn place(&self, unit: Unit, low: usize, guess: usize, high: usize) -> Option<usize> {
         let content = &*self.item.content;
         let bytes = content.as_bytes();
