@@ -213,8 +213,9 @@ impl Builder {
         Self { summarizer: Arc::new(summarizer), ..self }
     }
 
-    /// Sets the maximum number of items in the context. When the context is full, each new item
-    /// takes the place of the oldest item that is not pinned.
+    /// Raises the maximum number of items in the context above 1,000, the default; a smaller number
+    /// has no effect. When the context is full, each new item evicts the oldest item that is not
+    /// pinned.
     pub fn max_items(self, max_items: usize) -> Self {
         Self { max_items, ..self }
     }

@@ -249,7 +249,7 @@ impl Conversation {
     }
 
     /// Takes the least important messages out of view until the rest costs at most `max_tokens`; by
-    /// default, the target for the model.
+    /// default, the target share of the model's limit.
     ///
     /// # Errors
     /// [`Error::BudgetTooSmall`] if the messages that cannot be left out cost more.
