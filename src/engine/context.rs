@@ -37,7 +37,8 @@ pub struct NewItem {
 /// Changes to an item; `None` keeps the old value.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Revision {
-    /// New content, its tokens, the name of their counter, and the time it was taken.
+    /// New content, its tokens, the name of their counter, and the time when the content was taken,
+    /// in Unix milliseconds.
     pub content: Option<(Arc<str>, u64, &'static str, i64)>,
     /// New type.
     pub kind: Option<Kind>,
@@ -68,7 +69,7 @@ pub struct Removed {
 /// A manager in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Summary from the store.
+    /// Summary of the manager, as the store has it.
     pub summary: ManagerSummary,
     /// Capacity in items, configured or default.
     pub max_items: usize,
@@ -96,7 +97,7 @@ impl Engine {
         Ok(Added { ids, evicted })
     }
 
-    /// Changes the content, type or metadata of items.
+    /// Changes the content, type or metadata of items, or whether they are live.
     ///
     /// # Errors
     /// [`EngineError::NoSuchItem`], [`EngineError::Store`].

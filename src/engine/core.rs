@@ -64,8 +64,8 @@ pub struct Engine {
     pub(super) held: Held,
     /// Set when the loop must end although handles remain.
     pub(super) has_ended: bool,
-    /// Hashes of the names of recorded requests, and perhaps of requests that were undone or
-    /// forgotten; `None` until they are first needed.
+    /// Hashes of the names under which requests are recorded, and perhaps of names of requests that
+    /// were undone or forgotten; `None` until they are first needed.
     requests: Option<HashSet<u64>>,
 }
 
@@ -125,7 +125,7 @@ impl Engine {
 
     /// Runs `operation`, unless a request with this method and key was answered before; in that
     /// case, returns the earlier outcome. Clients can therefore safely repeat a call if its answer
-    /// was lost.
+    /// was lost. Without a key, always runs the operation.
     ///
     /// # Errors
     /// Those of the operation and [`EngineError::Store`].
@@ -158,7 +158,8 @@ impl Engine {
         Ok(outcome.map_err(|error| StoreError::Damaged(error.to_string()))?)
     }
 
-    /// Returns the recorded answer of the request with this name.
+    /// Returns the answer that [`record`](Self::record) stored under this name, usually a method
+    /// with a request key.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -171,7 +172,7 @@ impl Engine {
         }
     }
 
-    /// Records the answer of a request, together with its changes.
+    /// Records the answer of a request under a name, together with the changes of the request.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -180,8 +181,8 @@ impl Engine {
         Ok(self.store.remember(name, answer)?)
     }
 
-    /// Returns the hashes of the names of recorded requests. May include hashes of requests that
-    /// were undone or forgotten since the hashes were read.
+    /// Returns the hashes of the names under which requests are recorded. May include hashes of
+    /// requests that were undone or forgotten since the hashes were read.
     fn known_requests(&mut self) -> Result<&mut HashSet<u64>, EngineError> {
         let known = match self.requests.take() {
             Some(known) if known.len() <= MAX_KNOWN_REQUESTS => known,
@@ -255,7 +256,7 @@ impl Engine {
         outcome
     }
 
-    /// Ends a request: gives new versions to everything that it changed, and keeps its writes.
+    /// Ends a request: gives new versions to the sessions that it changed, and keeps its writes.
     fn keep(&mut self) -> Result<(), EngineError> {
         self.raise_versions()?;
         self.stamp_events()?;
@@ -283,7 +284,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns access to the stored sessions, notes, usage and sets.
+    /// Returns read access to the store, for everything but managers.
     pub fn read(&mut self) -> Reading<'_> {
         self.store.read()
     }

@@ -178,7 +178,7 @@ pub enum EngineError {
     /// The engine has ended.
     #[error("the server is shutting down")]
     Ended,
-    /// The client cancelled the request before it ran.
+    /// The client cancelled the request or the turn.
     #[error("cancelled")]
     Cancelled,
 }
@@ -293,7 +293,7 @@ fn known_names(noun: &str, maker: &str, known: &[String]) -> String {
     listed(noun, &quoted, known.len())
 }
 
-/// Lists the first names of `known` existing ones.
+/// Lists `names`, and says how many names are left out if they are not all of the `known` ones.
 fn listed(noun: &str, names: &[String], known: usize) -> String {
     match names {
         [only] => format!("the only {noun} is {only}"),

@@ -255,8 +255,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the managers that have items and belong to the same folder with another Git remote,
-    /// or to another buffer with the same name.
+    /// Returns the managers that have items and belong to the same project, folder or file with
+    /// another Git remote, or to another buffer with the same name.
     fn neighbours(&mut self, manager: &str) -> Result<Vec<Held>, EngineError> {
         let Some(place) = Place::of(manager) else { return Ok(Vec::new()) };
         let found = self.store.read_all()?.managers_beginning(&place.beginning())?;

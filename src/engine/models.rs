@@ -48,7 +48,7 @@ impl Models {
         Costs { model, measure }
     }
 
-    /// Drops calibrations after a failed commit, so that they are read again.
+    /// Drops calibrations after a failed request or commit, so that they are read again.
     pub(super) fn forget(&mut self) {
         self.calibrations.clear();
     }

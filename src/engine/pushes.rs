@@ -90,8 +90,8 @@ impl Engine {
         Ok(Some(number))
     }
 
-    /// Returns up to `limit` pushes to the sessions of agents, the latest first, and the fulfilled
-    /// wishes, the latest last.
+    /// Returns the latest push to each of at most `limit` sessions of agents, the latest first, and
+    /// the fulfilled wishes, the oldest first.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -23,7 +23,8 @@ pub(super) struct Loaded {
     pub(super) session: Session,
     /// Vectors of the session's messages, once they have been needed.
     pub(super) vectors: Option<OfSession>,
-    /// What windows read of the session's messages. Shared with the threads that build windows.
+    /// Data about the session's messages that building windows computed. Shared with the threads
+    /// that build windows.
     pub(super) words: Arc<Words>,
 }
 

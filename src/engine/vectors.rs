@@ -23,7 +23,7 @@ pub(super) struct OfSession {
     pub(super) vectors: Arc<MessageVectors>,
 }
 
-/// The cached vectors: those made by the model that was last asked for.
+/// The cached vectors of memories: those made by the model that was last asked for.
 #[derive(Default)]
 pub(super) struct Vectors {
     model: Option<String>,
@@ -35,7 +35,7 @@ pub(super) struct Vectors {
 }
 
 impl Vectors {
-    /// Returns all vectors that the model made; `None` if there are too many to cache.
+    /// Returns all vectors that the model made for memories; `None` if there are too many to cache.
     pub(super) fn of(
         &mut self,
         model: &str,
@@ -55,7 +55,8 @@ impl Vectors {
         Ok(self.known.as_ref())
     }
 
-    /// Adds a vector that was stored to the cache.
+    /// Adds to the cache a vector that was stored for a memory. Does nothing if the cache is for
+    /// another model.
     pub(super) fn set(&mut self, id: u64, model: &str, vector: &[f32]) {
         if self.model.as_deref() != Some(model) {
             return;

@@ -53,7 +53,7 @@ impl Engine {
         Err(EngineError::Conflict { of, expected, version })
     }
 
-    /// Fails unless a session has this version, if one is expected.
+    /// Fails if a version is expected and the session has another one.
     ///
     /// # Errors
     /// [`EngineError::Conflict`], [`EngineError::Store`].
@@ -64,8 +64,9 @@ impl Engine {
         }
     }
 
-    /// Returns whether a read would give the same result now as when the manager or session got the
-    /// version `since`. `beside` is the data in the result that can change without a new version.
+    /// Returns whether a read is sure to give the same result now as when the manager or session
+    /// got the version `since`. `beside` is the data in the result that can change without a new
+    /// version.
     ///
     /// # Errors
     /// [`EngineError::Store`].

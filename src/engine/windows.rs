@@ -12,9 +12,9 @@ const REPORTS_KEPT: usize = 64;
 /// Record of a built window, without its content.
 #[derive(Clone)]
 pub struct Noted {
-    /// Session of the window.
+    /// Number of the window's session.
     pub session: u64,
-    /// Time in Unix seconds.
+    /// Time when the window was built, in Unix seconds.
     pub at: i64,
     /// Costs of the window, and the reasons for its content.
     pub report: Arc<Report>,

@@ -22,12 +22,12 @@ pub struct RolledBack {
     pub messages_lost: u64,
 }
 
-/// Result of undoing a rollback.
+/// Result of undoing a rollback, or of another undo or redo in a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undone {
     /// Number of turns restored.
     pub turns_restored: u64,
-    /// Number of turns that were made since the rollback and have left the conversation.
+    /// Number of turns that left the conversation, such as those made since the rollback.
     pub turns_lost: u64,
 }
 
@@ -101,8 +101,8 @@ impl Engine {
         self.counting_turns(id, |engine| engine.unroll(id, "undo-rollback", moment))
     }
 
-    /// Runs an operation, and returns the numbers of turns that it restored to the conversation and
-    /// removed from it.
+    /// Runs an operation, and returns how many turns it restored to the conversation and how many
+    /// it removed.
     pub(super) fn counting_turns(
         &mut self,
         id: u64,

@@ -67,7 +67,7 @@ pub struct PrunedView {
     pub removed: Vec<u64>,
     /// Number of messages still in view.
     pub kept: u64,
-    /// Number of memories made from the pruned messages.
+    /// Number of pruned messages that become memories.
     pub archived: u64,
 }
 
@@ -83,8 +83,8 @@ impl Engine {
         Ok(stats(&history, &costs.model).with(summary))
     }
 
-    /// If a session's view exceeds the target share of the model's limit, prunes the view to
-    /// `max_tokens`. Otherwise changes nothing.
+    /// If a session's view exceeds the target share of the model's limit, prunes the view like
+    /// [`prune_session`](Self::prune_session). Otherwise changes nothing.
     ///
     /// # Errors
     /// Same as [`prune_session`](Self::prune_session).
@@ -342,7 +342,7 @@ impl Keep {
     }
 }
 
-/// Returns the input of a summary of these messages.
+/// Returns the input of a summary of these messages, without those to keep.
 pub(super) fn ahead(
     messages: &[Arc<Message>],
     prior: Option<&Summary>,

@@ -205,7 +205,8 @@ impl Engine {
         Ok(self.session_mut(id)?)
     }
 
-    /// Runs `operation` on the named session. Returns the session's row as it is afterwards.
+    /// Runs `operation` on the named session, or on the current one. Returns the session's row as
+    /// it is afterwards, and the outcome.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`], or the operation's error.

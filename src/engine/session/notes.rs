@@ -23,7 +23,8 @@ pub struct NotesMaterial {
 }
 
 impl Engine {
-    /// Returns the material for the notes of a session's turn, for a model.
+    /// Returns the material for the notes of a session's current turn, with the token costs for a
+    /// model.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`].

@@ -22,7 +22,7 @@ pub struct SessionSettings {
     /// [`ALL`](crate::curation::strategy::ALL).
     pub strategy: Option<String>,
     /// Maximum number of tokens in a window; defaults to the practical limit or the model's limit,
-    /// whichever is lower.
+    /// whichever is lower, minus some room for the answer.
     pub max_tokens: Option<u64>,
     /// True if pruned and summarized messages become memories of the session.
     pub archive_pruned: bool,
@@ -38,7 +38,7 @@ pub struct SessionSettings {
     pub managing: NotesOptions,
     /// Names of the tools that the model may call.
     pub tools: Vec<String>,
-    /// Names of the tools that the model may call without asking each time.
+    /// Names of the tools that the model may call without permission each time.
     pub allowed_tools: Vec<String>,
     /// Managers whose items the session shows besides those of its own manager, from the most
     /// general to the most specific.

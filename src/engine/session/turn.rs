@@ -75,7 +75,7 @@ pub struct TurnDone {
 impl Engine {
     /// Processes a turn. Appends the message, finds matching memories, summarizes if the view is
     /// too large, and computes the quality. If the quality is too low and the settings say so,
-    /// rolls back to the last checkpoint before the last turn, but keeps the message in view.
+    /// rolls back to the last checkpoint before the previous turn, but keeps the message in view.
     /// Otherwise takes a checkpoint of the conversation before the turn, if one is due.
     ///
     /// # Errors
@@ -299,8 +299,8 @@ impl Engine {
         Ok(messages + summary + grounding)
     }
 
-    /// Rolls back to the last checkpoint before the last turn, but keeps `message` in view. Returns
-    /// the rollback, or the reason why it is impossible.
+    /// Rolls back to the last checkpoint before the turn that message `last_turn` began, but keeps
+    /// `message` in view. Returns the rollback, or the reason why it is impossible.
     fn leave_last_turn(
         &mut self,
         id: u64,
@@ -323,7 +323,8 @@ impl Engine {
     }
 }
 
-/// Returns the number of turns until the next attempt to summarize, if the last ones did not help.
+/// Returns the number of turns until the next attempt to summarize, if the last attempts did not
+/// help; `None` if the next attempt need not wait.
 fn turns_to_wait(learned: Learned, turns: u64) -> Option<u64> {
     let since = turns.saturating_sub(learned.tried_in_turn);
     (learned.futile >= FUTILE_AT_MOST && since < TURNS_BACKED_OFF).then(|| TURNS_BACKED_OFF - since)

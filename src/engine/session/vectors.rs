@@ -49,7 +49,7 @@ impl Engine {
     }
 
     /// Finds at most `most` messages of a session that have no vector from this model, beginning
-    /// with message `from`.
+    /// with message `from`. Looks at no more than [`LOOKED_AT`] messages.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -34,7 +34,8 @@ pub struct Material {
     /// Vectors of the messages, by the same model as the query's vector; empty if the query has no
     /// vector.
     pub vectors: Arc<MessageVectors>,
-    /// What earlier windows read of the messages, if all messages are in the log.
+    /// Data about the messages that building earlier windows computed; `None` if some of the
+    /// messages are not in the log.
     pub words: Option<Arc<Words>>,
 }
 
@@ -84,7 +85,7 @@ impl Engine {
     }
 
     /// Records a built window, and announces it with an event if it differs from the previous one.
-    /// Returns the number of the window's line in the usage log.
+    /// Returns the number of the window's line in the usage log; 0 if the store accepts no changes.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -281,8 +281,8 @@ enum Act {
     Restart,
 }
 
-/// An item of the model: its id, its text, the text that it began with or was given last, which its
-/// followers share, and its pin.
+/// An item of the model: its id, its text now, the text that it was last given by a change other
+/// than following its source, and whether it is pinned.
 type Modelled = (ItemId, String, String, bool);
 
 /// A simple model of undo: the earlier states, the current state, and the undone states.
