@@ -22,8 +22,8 @@ const SAME: f64 = 0.9;
 /// Maximum ratio for a repetition: the earlier text adds at most this many times as many words as
 /// the text.
 const LARGER: usize = 2;
-/// A note precedes other texts only if it shares at least this many words with the query, as a
-/// fraction of the number that the best match shares.
+/// Minimum number of the query's words in a note that precedes other texts, as a share of their
+/// number in the text that has the most of them.
 const NOTED: f64 = 0.5;
 
 /// A memory that may answer a query.
