@@ -23,7 +23,7 @@ macro_rules! names {
                 match self { $(Self::$variant => $text,)* }
             }
 
-            /// Returns the value with this name in kebab-case.
+            /// Returns the value with this name in kebab-case, if there is one.
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|v| v.name() == name)
             }

@@ -32,9 +32,8 @@ const LONGEST_ID: usize = 200;
 const EVENT_WAIT: Duration = Duration::from_secs(2);
 /// Maximum time to wait for the server if the agent has already received a push in this session.
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
-/// Maximum time to wait for the server if the agent has received no push in this session, or none
-/// that is known of: the server may have to be started, and the agent has no context without this
-/// push.
+/// Maximum time to wait for the server if the agent is not known to have received a push in this
+/// session: the server may have to be started, and the agent may have no context without this push.
 const FIRST_WAIT: Duration = Duration::from_secs(8);
 /// Maximum time to wait for the server after a compaction: the server reads the transcript before
 /// it answers.

@@ -51,9 +51,9 @@ fn listen(input: &mut impl BufRead, port: u16) -> anyhow::Result<()> {
     }
 }
 
-/// Finds the file name in the text that Emacs sent: either the text is the name, or the text is the
-/// Lisp form that SLY and SLIME send by default to start the server of a Lisp, and contains the
-/// name.
+/// Finds the file name in the text that Emacs sent. The text is either the name itself or the Lisp
+/// form that SLY and SLIME send by default to start a server; in the form, the name is the last
+/// absolute path. Returns `None` if the text is neither, or is not complete yet.
 fn port_file(said: &str) -> Option<PathBuf> {
     let said = said.trim();
     if said.starts_with('/') && !said.contains('\n') {
@@ -62,7 +62,7 @@ fn port_file(said: &str) -> Option<PathBuf> {
     last_path(&sexp::read(said).ok()?).map(PathBuf::from)
 }
 
-/// Returns the last of the form's strings that is an absolute path.
+/// Returns the last of the form's strings that is an absolute path, if there is one.
 fn last_path(form: &Value) -> Option<&str> {
     match form {
         Value::Str(text) if text.starts_with('/') => Some(text),

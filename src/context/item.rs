@@ -201,7 +201,7 @@ impl Metadata {
         Self(entries)
     }
 
-    /// Returns the value under `name`.
+    /// Returns the value under `name`, if there is one.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(key, _)| &**key == name).map(|(_, value)| value)
     }
@@ -224,7 +224,8 @@ impl Metadata {
         self.get(name) == Some(&Value::Bool(true))
     }
 
-    /// Returns the text under `name`: a string, or the name of a symbol or keyword.
+    /// Returns the text under `name`: a string, or the name of a symbol or keyword. Returns `None`
+    /// for other values, or if there is no value.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
             Value::Str(text) => Some(text),
@@ -250,7 +251,7 @@ impl Metadata {
         self.set("end-line", Value::from(end));
     }
 
-    /// Returns the way the item was taken.
+    /// Returns the way the item was taken, if it is known.
     pub fn origin(&self) -> Option<Origin> {
         self.text("origin").and_then(Origin::from_name)
     }

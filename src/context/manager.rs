@@ -132,7 +132,7 @@ impl Manager {
         self.slots.values()
     }
 
-    /// Returns the slot of one item.
+    /// Returns the slot of one item, if the manager has the item.
     pub fn slot(&self, id: ItemId) -> Option<&Slot> {
         self.slots.get(self.ranks.get(&id)?)
     }

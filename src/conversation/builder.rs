@@ -157,8 +157,8 @@ impl Builder {
         self
     }
 
-    /// Allows calls of the tools with these names without asking, except calls that reach outside
-    /// the project.
+    /// Allows calls of the tools with these names without asking the user, except calls that reach
+    /// outside the project.
     pub fn allow<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.allowed.extend(names.into_iter().map(Into::into));
         self

@@ -146,7 +146,7 @@ impl Engine {
         Ok(outcome)
     }
 
-    /// Returns the stored outcome of an earlier request with this method and key.
+    /// Returns the stored outcome of an earlier request with this method and key, if there is one.
     pub(super) fn recall<T: DeserializeOwned>(
         &mut self,
         method: &str,
@@ -158,8 +158,8 @@ impl Engine {
         Ok(outcome.map_err(|error| StoreError::Damaged(error.to_string()))?)
     }
 
-    /// Returns the answer that [`record`](Self::record) stored under this name, usually a method
-    /// with a request key.
+    /// Returns the answer that [`record`](Self::record) stored under this name, if there is one. A
+    /// name usually consists of a method and a request key.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -126,13 +126,13 @@ impl Sessions {
         row
     }
 
-    /// Takes a session out of memory, to be returned with [`put`](Self::put).
+    /// Takes a session out of memory, if it is there. [`put`](Self::put) puts it back.
     pub(super) fn take(&mut self, id: u64) -> Option<Loaded> {
         let at = self.loaded.iter().position(|loaded| loaded.row.id == id)?;
         Some(self.loaded.remove(at))
     }
 
-    /// Puts a session into memory as the most recently used one.
+    /// Puts a session into memory as the most recently used one, and returns it.
     pub(super) fn put(&mut self, loaded: Loaded) -> Option<&mut Loaded> {
         self.found = None;
         self.loaded.push(loaded);

@@ -40,7 +40,7 @@ struct Argument {
     required: bool,
 }
 
-/// Returns the tool with this name.
+/// Returns the tool with this name, if there is one.
 pub(crate) fn find(name: &str) -> Option<&'static ContextTool> {
     ALL.iter().find(|tool| tool.name == name)
 }

@@ -66,7 +66,8 @@ impl<'a> Message<'a> {
         is_object.then(|| serde_json::from_slice(line).ok())?
     }
 
-    /// Returns the id in a form that is the same for a request and its response.
+    /// Returns the id in a form that is the same for a request and its response; `None` if there is
+    /// no valid id.
     pub(super) fn id(&self) -> Option<String> {
         let id: Json = serde_json::from_str(self.id?.get()).ok()?;
         (id.is_string() || id.is_number()).then(|| id.to_string())
@@ -127,7 +128,8 @@ impl<'a> Params<'a> {
         self.prompt.map(RawValue::get).filter(|prompt| prompt.starts_with('['))
     }
 
-    /// Returns the update in a message, both parsed and as JSON.
+    /// Returns the update in a message, both parsed and as JSON; `None` if there is no valid
+    /// update.
     pub(super) fn update(&self) -> Option<(Update, &'a str)> {
         let text = self.update?.get();
         text.starts_with('{')

@@ -253,6 +253,7 @@ pub(super) fn same_hook(one: &str, other: &str) -> bool {
 }
 
 /// Splits the command of a hook into the name of the program and the rest: the agent and the event.
+/// Returns `None` if the command runs no hook.
 fn hook_of(command: &str) -> Option<(String, &str)> {
     let (program, hook) = command.trim().rsplit_once(" hook ")?;
     let path = match program.strip_prefix('\'') {

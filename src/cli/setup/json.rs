@@ -72,7 +72,7 @@ pub(super) fn lines(wanted: &str) -> Vec<String> {
     text.unwrap_or_default().lines().map(line).collect()
 }
 
-/// Returns the value at a path of names.
+/// Returns the value at a path of names, if there is one.
 pub(super) fn find<'a>(text: &'a str, path: &[&str]) -> Result<Option<Value<'a>>, String> {
     let mut value = Document::parse(text)?.root;
     for name in path {

@@ -88,12 +88,12 @@ pub(super) fn commands<'v>(group: &'v Value<'_>) -> impl Iterator<Item = (&'v st
     all.filter_map(command)
 }
 
-/// Returns the hooks of a group.
+/// Returns the hooks of a group, if it has any.
 pub(super) fn hooks<'v, 'a>(group: &'v Value<'a>) -> Option<&'v Value<'a>> {
     Some(&group.as_object()?.get("hooks")?.value)
 }
 
-/// Returns the command of a hook, with its byte range.
+/// Returns the command of a hook, with its byte range; `None` if the hook has no command.
 pub(super) fn command<'v>(hook: &'v Value<'_>) -> Option<(&'v str, Range<usize>)> {
     let text = hook.as_object()?.get("command")?.value.as_string_lit()?;
     Some((&text.value, text.range.start..text.range.end))

@@ -10,8 +10,8 @@ const WINDOW: usize = 1024;
 /// Number of lines from each end where Vim looks for a mode line (its option `modelines`).
 const VIM_LINES: usize = 5;
 
-/// Returns the language that `text` declares. As in Emacs, a mode line outranks the shebang, since
-/// scripts in other languages often begin with a line for the shell.
+/// Returns the language that `text` declares, if any. As in Emacs, a mode line outranks the
+/// shebang, since scripts in other languages often begin with a line for the shell.
 pub(super) fn language(text: &str) -> Option<&'static str> {
     let text = text.trim_start_matches('\u{feff}');
     let head = &text[..text.floor_char_boundary(WINDOW)];
@@ -72,7 +72,8 @@ fn env_program<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<&'a str> 
     None
 }
 
-/// Returns the language of a program, whose name may end in a version: `python3.11`, `guile-3.0`.
+/// Returns the language that a program runs, if the program is known. Its name may end in a
+/// version: `python3.11`, `guile-3.0`.
 fn interpreter(program: &str) -> Option<&'static str> {
     let bare = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
     TABLE.interpreters.of(program).or_else(|| TABLE.interpreters.of(bare))

@@ -31,6 +31,7 @@ pub(crate) fn of_item(item: &Item) -> Cow<'static, str> {
 
 /// Returns the language of a file by its name alone: by a known name such as `Makefile`, then by
 /// the longest known extension, then by a known name before the first dot (`Dockerfile.dev`).
+/// Returns `None` if the name tells nothing.
 pub(crate) fn of_path(path: &str) -> Option<&'static str> {
     let name = path.rsplit('/').next().unwrap_or(path);
     let by_extension = || {
@@ -43,8 +44,8 @@ pub(crate) fn of_path(path: &str) -> Option<&'static str> {
     TABLE.files.of(name).or_else(by_extension).or_else(stem)
 }
 
-/// Returns the language of an Emacs major mode, with or without `-mode` and `-ts-mode`, in any
-/// letter case: `emacs-lisp-mode`, `rust-ts-mode`, `Lisp`.
+/// Returns the language of an Emacs major mode, if the mode is known. The mode is given with or
+/// without `-mode` and `-ts-mode`, in any letter case: `emacs-lisp-mode`, `rust-ts-mode`, `Lisp`.
 pub(crate) fn of_mode(mode: &str) -> Option<&'static str> {
     let mode = lower(mode.trim());
     let stem = mode.strip_suffix("-mode").unwrap_or(&mode);

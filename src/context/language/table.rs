@@ -27,7 +27,7 @@ pub(super) struct Table {
 pub(super) struct Signs(HashMap<&'static str, &'static str>);
 
 impl Signs {
-    /// Returns the language that `sign` stands for.
+    /// Returns the language that `sign` stands for, if any.
     pub(super) fn of(&self, sign: &str) -> Option<&'static str> {
         self.0.get(sign).copied()
     }

@@ -136,7 +136,7 @@ fn push_age(item: &Item, out: &mut String) {
     out.push(']');
 }
 
-/// Returns the time of a snapshot or of a stale item's text.
+/// Formats the time of a snapshot or of a stale item's text. Returns `None` for other items.
 fn date_of(item: &Item) -> Option<String> {
     let time = jiff::Timestamp::from_second(item.as_of()?).ok()?;
     Some(time.strftime("%Y-%m-%d %H:%M UTC").to_string())

@@ -64,7 +64,8 @@ impl Engine {
         Ok(Opened { id, created: true })
     }
 
-    /// Returns the record of an imported file, by the real name of the file.
+    /// Returns the record of a file, by the real name of the file; `None` if the file was not
+    /// imported.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -178,7 +178,8 @@ impl Engine {
         Ok((self.row(row.id)?, true))
     }
 
-    /// Finds the session with this name that was deleted last, or the deleted one with this number.
+    /// Finds the session with this name that was deleted last, or the deleted one with this number,
+    /// if there is one.
     pub(super) fn deleted_session(
         &mut self,
         name: &str,

@@ -40,8 +40,9 @@ impl Engine {
         Ok(NotesMaterial { context, messages, summary, message, turn })
     }
 
-    /// Returns the latest notes for a turn before message `before`, from this session or from a
-    /// session that it was forked from. Skips notes of turns that were rolled back.
+    /// Returns the newest notes from a turn that began before message `before`, in this session or
+    /// in one that it was forked from. Skips notes of turns that were rolled back. Returns `None`
+    /// if there are no notes.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -78,7 +78,7 @@ impl Engine {
         self.session_changed(id, "redo-session")
     }
 
-    /// Returns the change to a session's view that would be undone or redone next.
+    /// Returns the change to a session's view that would be undone or redone next, if there is one.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -120,7 +120,7 @@ impl Engine {
         Ok(session.state().redo.clone().filter(|_| is_last))
     }
 
-    /// Returns the newest change to the view that has not been undone.
+    /// Returns the newest change to the view that has not been undone, if there is one.
     fn next_undo(&mut self, id: u64) -> Result<Option<SessionStep>, EngineError> {
         let kinds = [&STEPS[..], &TURNS_BACK[..]].concat();
         let mut below = self.session(id)?.revision() + 1;

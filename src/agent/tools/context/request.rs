@@ -38,8 +38,8 @@ pub(super) enum Request {
     SearchSession { query: String },
 }
 
-/// A file to add. Once its name is resolved, the file is held open, so that the file that the user
-/// allows is the file that is read, even if it is renamed.
+/// A file to add. Once its name is resolved, the file is held open, so that no other file can take
+/// its place between the user's permission and the reading.
 pub(super) struct AddFile {
     path: String,
     lines: Option<Lines>,
