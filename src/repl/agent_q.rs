@@ -76,7 +76,7 @@ pub(super) async fn call(shared: &Shared, name: &str, arguments: Vec<Value>) -> 
             Ok(Value::Bool(true))
         }
         "agent-q-add-context" => {
-            // Adding an item opens the session, so that the item belongs to the conversation that
+            // Opens the session if need be, so that the item belongs to the conversation that
             // begins now.
             let manager = text(shared.place.session(shared).await?.manager);
             let params = [
@@ -174,8 +174,8 @@ fn value_of(form: Value) -> Outcome {
     }
 }
 
-/// Splits arguments into positional arguments and keywords. Keeps only the first positional
-/// argument, since no other is used.
+/// Splits arguments into positional arguments and keyword arguments. Keeps only the first
+/// positional argument, since no other is used.
 fn split(mut arguments: Vec<Value>) -> (Vec<Value>, Value) {
     let at = arguments.iter().position(|argument| matches!(argument, Value::Keyword(_)));
     let keywords = arguments.split_off(at.unwrap_or(arguments.len()));
@@ -195,7 +195,8 @@ fn whether(outcome: Outcome) -> Value {
     truth(outcome.is_ok())
 }
 
-/// Returns the name of the session's own manager, if the connection has a session.
+/// Returns the name of the session's own manager; `None` if the connection has no session, or the
+/// session cannot be looked up.
 async fn manager(shared: &Shared) -> Option<Value> {
     shared.place.row(shared).await?.get("manager").cloned()
 }

@@ -79,6 +79,7 @@ impl Questions {
     }
 
     /// Waits until the client has processed earlier messages, but no longer than [`PONG_TIME`].
+    /// Does not wait for a client that once failed to confirm in time.
     pub(super) async fn done(&self, thread: i64) {
         if self.is_silent.load(Ordering::Relaxed) {
             return;
@@ -109,8 +110,9 @@ impl Questions {
         }
     }
 
-    /// Handles the choice of a restart in the debugger of a thread, or of any thread if `None`.
-    /// Returns whether a question was open there.
+    /// Handles the choice of a restart, by its index in [`RESTARTS`], in the debugger of a thread,
+    /// or of any thread if `None`. Any other index refuses. Returns whether a question was open
+    /// there.
     pub(super) fn restart(&self, thread: Option<i64>, restart: usize) -> bool {
         let decision = RESTARTS.get(restart).map_or(Decision::Refuse, |(_, _, means)| *means);
         let mut debuggers = locked(&self.debuggers);

@@ -106,7 +106,7 @@ fn files(directory: &Path, named: &str) -> Vec<Candidate> {
     found
 }
 
-/// Returns the longest prefix that all completions share.
+/// Returns the longest prefix that all completions share; `None` if there are no completions.
 fn common_prefix(found: &[Candidate]) -> Option<&str> {
     let (first, rest) = found.split_first()?;
     let common = rest.iter().fold(first.0.len(), |length, (word, _)| {

@@ -10,8 +10,8 @@ use crate::wire::message::WireError;
 /// Marker of the position of point in the form that autodoc sends.
 const CURSOR: &str = "%cursor-marker%";
 
-/// Returns the argument list of the call that contains point, and marks in it the argument whose
-/// keyword is before point.
+/// Returns the argument list of the call that contains point, or says that none is available. Marks
+/// the argument whose keyword is the last before point.
 pub(super) fn autodoc(form: &Value) -> Value {
     let known = innermost(form).and_then(|form| {
         let method = method(name_of(form.first()?)?)?;
@@ -77,7 +77,7 @@ fn call(method: &Method, marked: Option<&str>) -> String {
     format!("({PACKAGE}:{}{})", method.name, params.collect::<String>())
 }
 
-/// Returns the innermost list that contains [`CURSOR`].
+/// Returns the innermost list that contains [`CURSOR`]; `None` if no list does.
 fn innermost(form: &Value) -> Option<&[Value]> {
     let Value::List(items) = form else { return None };
     items.iter().find_map(innermost).or_else(|| {

@@ -130,8 +130,8 @@ impl Repls {
         })
     }
 
-    /// Returns what an mREPL's prompt needs, and the values of the function that the mREPL calls.
-    /// Only functions that set the directory have an effect here.
+    /// Answers an mREPL that calls a function: returns what the mREPL's prompt needs, and the
+    /// package and the directory. Only functions that set the directory have an effect here.
     fn for_mrepl(&self, channel: &Value, function: &Value, arguments: &[Value]) -> Value {
         let given = match name_of(function).unwrap_or_default() {
             name if name.ends_with("sync-package-and-default-directory") => {
@@ -217,8 +217,8 @@ impl Repls {
         text(locked(&self.shared.directory).to_string_lossy())
     }
 
-    /// Handles a restart of the debugger. Every restart leaves the debugger, so the answer is an
-    /// error, which aborts the form that chose the restart.
+    /// Handles the choice of a restart in the debugger. Every restart leaves the debugger, so the
+    /// answer is an error, which aborts the form that chose the restart.
     fn restart(&self, thread: &Value, restart: &Value) -> WireError {
         let thread = if let Value::Int(thread) = thread { Some(*thread) } else { None };
         let known = match restart {

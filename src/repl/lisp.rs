@@ -39,7 +39,7 @@ pub(super) fn name_of(value: &Value) -> Option<&str> {
     }
 }
 
-/// Returns the text or name under `name` in a method's answer.
+/// Returns the entry `name` of a method's answer, if the entry is a text or a name.
 pub(super) fn string_at<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name).and_then(name_of)
 }

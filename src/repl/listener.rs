@@ -33,7 +33,7 @@ pub(super) enum Way {
 pub(super) enum Input {
     /// Start of the REPL.
     Greeting,
-    /// Typed text. SLIME waits for an answer with the id in `answer`.
+    /// Typed text. SLIME waits for an answer with the id in `answer`; SLY waits for none.
     Text { text: String, answer: Option<i64> },
     /// Request to clear the client's history.
     Clear,
@@ -256,7 +256,7 @@ impl Listener for ReplOutput {
     }
 }
 
-/// Splits a text between characters into pieces of at most [`LONGEST_PIECE`] bytes.
+/// Splits a text into pieces of at most [`LONGEST_PIECE`] bytes, never within a character.
 fn pieces(mut text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         let (piece, rest) = text.split_at(text.floor_char_boundary(LONGEST_PIECE));

@@ -140,8 +140,9 @@ impl Repls {
         true
     }
 
-    /// Begins a REPL that shows its output in the given way, and returns its number. The first REPL
-    /// uses the connection's session, and each further REPL has its own session.
+    /// Begins a REPL that shows its output in the given way, and returns its number. The REPL uses
+    /// the connection's session, or a session of its own if another REPL already uses that of the
+    /// connection.
     fn begin(&mut self, way: Way) -> i64 {
         let number = self.next;
         self.next += 1;

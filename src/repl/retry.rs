@@ -10,7 +10,7 @@ use crate::wire::message::WireError;
 /// Maximum number of characters of a question in the message of its checkpoint.
 const FIRST_WORDS: usize = 50;
 
-/// A question.
+/// A question that can be asked again.
 pub(super) struct Asked {
     /// Name of the session.
     pub(super) session: String,
@@ -39,8 +39,8 @@ pub(super) async fn before(
     })
 }
 
-/// Goes back to the checkpoint before the question, and returns the question to be asked again. The
-/// items of the context stay as they are.
+/// Goes back to the checkpoint before the question, if there is one, and returns the question to be
+/// asked again. The items of the context stay as they are.
 pub(super) async fn again(shared: &Shared, asked: Option<Asked>) -> Result<Asked, WireError> {
     let asked = asked.ok_or_else(|| refusal("nothing has been asked here yet"))?;
     if asked.checkpoint == Value::Nil {

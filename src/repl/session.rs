@@ -61,7 +61,7 @@ impl Place {
     }
 
     /// Returns the session like [`session`](Self::session). A new one also shows the items of the
-    /// project that the directory belongs to.
+    /// project that the connection's directory belongs to.
     pub(super) async fn session_here(&self, shared: &Shared) -> Result<Session, WireError> {
         let _opening = self.opening.lock().await;
         if let Some(row) = self.looked_up(shared).await? {
@@ -70,7 +70,8 @@ impl Place {
         self.opened_here(shared, Value::Nil).await
     }
 
-    /// Begins a session with this name, which shows the items of the directory's project.
+    /// Begins a session with this name, which also shows the items of the project that the
+    /// connection's directory belongs to.
     pub(super) async fn begin_here(&self, shared: &Shared, name: &str) -> Result<(), WireError> {
         let _opening = self.opening.lock().await;
         self.opened_here(shared, text(name)).await.map(drop)
@@ -119,6 +120,7 @@ impl Place {
     }
 
     /// Looks up the known session again, since it may have been renamed or deleted meanwhile.
+    /// Returns `None` if no session is known, or it has been deleted.
     async fn looked_up(&self, shared: &Shared) -> Result<Option<Value>, WireError> {
         let Some(known) = self.known() else { return Ok(None) };
         match aside(shared, text(&*known.id)).await {

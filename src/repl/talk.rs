@@ -31,7 +31,8 @@ pub(super) async fn session(shared: &Shared, place: &Place, name: &str) -> Said 
     Ok(format!("; the session {} begins\n", visible(name)))
 }
 
-/// Shows the items of another place, a file or folder, instead of the items of the directory.
+/// Shows the model the items of another place, a file or folder, instead of those of the directory.
+/// Without a name, says whose items the model sees.
 pub(super) async fn place(shared: &Shared, session: Session, named: &str) -> Said {
     let of_session = ("session", text(session.name));
     if !named.is_empty() {
