@@ -8,7 +8,7 @@ const BEFORE: usize = 40;
 const SHOWN: usize = 160;
 
 /// Returns a piece of `text` around its first word that shares a stem with `sought`, or the
-/// beginning of the text if there is none. The piece is on one line, with an ellipsis at each end
+/// beginning of the text if no word does. The piece is on one line, with an ellipsis at each end
 /// that was cut.
 pub(crate) fn excerpt(text: &str, sought: &str) -> String {
     let sought = stems(sought);

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 /// Methods" (SIGIR 2009).
 const FLATNESS: f64 = 60.0;
 
-/// Fuses rankings, each best first and without repetitions. The entry at place r (from 1) of a
-/// ranking scores 1/(60 + r), and the sum of its scores decides. Returns the best entry first; of
-/// entries with the same score, the one with the smaller number. A ranking that is given twice
-/// counts twice.
+/// Fuses rankings of ids, each best first and without repetitions. The id at place r (from 1) of a
+/// ranking scores 1/(60 + r), and the sum of an id's scores decides. Returns each id with its sum,
+/// best first; of ids with the same sum, the smallest first. A ranking that is given twice counts
+/// twice.
 pub(crate) fn reciprocal_rank(ranks: &[&[u64]]) -> Vec<(u64, f64)> {
     let mut sums: BTreeMap<u64, f64> = BTreeMap::new();
     for rank in ranks {

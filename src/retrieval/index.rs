@@ -1,10 +1,10 @@
 //! An index of the words of texts that are searched again and again, such as the messages of a
 //! session.
 //!
-//! Words are kept whole, not as stems, so that only words that begin like a word of a query need
-//! to be stemmed. For each word, the index keeps its places: the texts that have it. A query
-//! reads the places of its words and nothing else. A place costs 8 to 16 bytes, even if a text
-//! has the word many times.
+//! Words are kept whole, not as stems, so that only words that begin like a word of a query need to
+//! be stemmed. For each word, the index keeps its places: the texts that have it. A query goes
+//! through all words, but reads only the places of its own words. A place costs 8 to 16 bytes, even
+//! if a text has the word many times.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -20,7 +20,7 @@ use super::split;
 /// Maximum number of places of all words together. With 8 bytes each, and room to grow, they
 /// take 64 to 128 MiB.
 const MOST_PLACES: usize = 8 << 20;
-/// Stands for a text that belongs to no document.
+/// Stands for the document of a text that belongs to none.
 const NOWHERE: u32 = u32::MAX;
 
 /// The words of texts. Each text is known by a number.
@@ -67,7 +67,7 @@ impl Index {
         true
     }
 
-    /// Scores every document against the words of a query. A document is given by the numbers of
+    /// Scores every document against the stems of a query. A document is given by the numbers of
     /// its texts, which the index must have. No text may be in two documents.
     pub fn scores<D>(&self, documents: impl IntoIterator<Item = D>, query: &[String]) -> Vec<f64>
     where

@@ -12,7 +12,7 @@ use rust_stemmers::{Algorithm, Stemmer};
 use super::bm25::{Collection, Posting};
 use super::split;
 
-/// Scores every document against the words of a query. A document is given as the texts that it
+/// Scores every document against the stems of a query. A document is given as the texts that it
 /// consists of.
 pub fn scores<'a, D>(documents: impl IntoIterator<Item = D>, query: &[String]) -> Vec<f64>
 where
@@ -37,13 +37,14 @@ pub(super) struct Wanted {
     /// Second letters of the wanted stems as bits, for each first byte.
     seconds: [u32; 256],
     stemmer: Stemmer,
-    /// Index in `stems` for each word that had to be stemmed; `None` if its stem is not wanted.
+    /// For each word that had to be stemmed, the index of its stem in `stems`; `None` if the stem
+    /// is not wanted.
     known: HashMap<String, Option<u32>>,
     /// The current word in lower case.
     lower: String,
 }
 
-/// Returns the bit of a second letter in [`Wanted::seconds`].
+/// Returns the bit that stands for a word's second letter in [`Wanted::seconds`].
 fn second(word: &[u8]) -> u32 {
     match word.get(1).map(u8::to_ascii_lowercase) {
         None => 1 << 31,
@@ -151,7 +152,7 @@ impl Tally {
         }
     }
 
-    /// Scores the documents against the words of the query.
+    /// Scores the documents against the stems of the query.
     fn scores(&self, wanted: &Wanted, query: &[String]) -> Vec<f64> {
         let of_word =
             |word: &String| wanted.find(word).map_or(&[][..], |stem| &*self.postings[stem]);

@@ -64,7 +64,7 @@ fn is_file(word: &str) -> bool {
     !stem.is_empty() && letters && (1..=LONGEST_ENDING).contains(&ending.len())
 }
 
-/// Returns whether a word consists of numbers with points between them.
+/// Returns whether a word consists of numbers separated by dots.
 fn is_version(word: &str) -> bool {
     word.contains('.')
         && word.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))

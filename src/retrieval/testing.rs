@@ -14,7 +14,8 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Builds an index of documents, each given as its words (see [`stems`](super::words::stems)).
+    /// Builds an index of documents, each given as the stems of its words (see
+    /// [`stems`](super::words::stems)).
     pub(super) fn new(documents: impl IntoIterator<Item = Vec<String>>) -> Self {
         let mut index = Self::default();
         for document in documents {
@@ -41,8 +42,8 @@ impl Index {
         self.lengths.len()
     }
 
-    /// Scores every document against the words of a query. A document without any of the words
-    /// scores 0. A word that is in the query several times counts as often.
+    /// Scores every document against the stems of a query. A document without any of the stems
+    /// scores 0. A stem that is in the query several times counts as often.
     pub(super) fn scores(&self, query: &[String]) -> Vec<f64> {
         let postings = query.iter().map(|word| self.words.get(word).map_or(&[][..], Vec::as_slice));
         Collection { lengths: &self.lengths }.scores(postings)
