@@ -8,7 +8,7 @@ use serde::Serialize;
 /// Maximum number of characters of a name or version.
 const LONGEST: usize = 100;
 
-/// The introduction of an agent, in the form for the server.
+/// The introduction of an agent, in the form that the server expects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Agent {
     pub(super) name: String,

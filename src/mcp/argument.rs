@@ -14,7 +14,7 @@ pub(super) enum Named<'a> {
         /// Id of the message.
         message: &'a str,
     },
-    /// A file, with the lines that the name ends with, if any.
+    /// A file, with the lines that are named after the path, if any.
     Place(&'a str, Option<Lines>),
 }
 

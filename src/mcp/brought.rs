@@ -61,7 +61,7 @@ pub(super) async fn call(
     })
 }
 
-/// Returns the folder of the agent's project.
+/// Returns the folder of the agent's project; `None` if it has none.
 async fn project(asked: &Asked<'_>) -> Option<String> {
     let project = asked.project(None).await.ok()?;
     project.is_project.then(|| project.directory())

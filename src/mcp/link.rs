@@ -18,7 +18,7 @@ use super::watch::Watch;
 /// Maximum time to wait for the answer to a call.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// A connection that is being made, or the reason why there is none.
+/// A future that returns a connection, or the reason why there is none.
 pub(crate) type Dialing<'a> =
     Pin<Box<dyn Future<Output = Result<Box<dyn Stream>, String>> + Send + 'a>>;
 
@@ -54,7 +54,8 @@ impl Link {
         self.agent.get_or_init(agent);
     }
 
-    /// Returns a receiver of changes to the tools that clients offer to agents.
+    /// Begins to watch the tools that clients offer to agents, and returns a receiver of changes to
+    /// them.
     pub(super) async fn tool_changes(&self) -> Receiver<()> {
         let changes = self.watch.changes();
         // Without a server, the next connection begins the watch.

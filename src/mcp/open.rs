@@ -25,7 +25,7 @@ pub(super) struct Open {
     pub(super) is_introduced: bool,
 }
 
-/// A reply of the server.
+/// A reply from the server.
 #[derive(Deserialize)]
 pub(super) struct Reply {
     id: Option<Json>,
@@ -71,7 +71,8 @@ impl Open {
         (!has_ended).then_some(self)
     }
 
-    /// Waits for a notification, and returns its parameters; `None` once the connection ends.
+    /// Waits for a notification, and returns its parameters; `None` if the connection ends, or the
+    /// notification is not valid.
     pub(super) async fn notification(&mut self) -> Option<Json> {
         let line = self.lines.next_line().await.ok()??;
         let told: Json = serde_json::from_str(&line).ok()?;

@@ -63,7 +63,8 @@ impl Project {
         visible_path(name).to_string()
     }
 
-    /// Returns the name of a file relative to the project, if the file is in the project.
+    /// Returns the name of a file relative to the project. Returns the name of any other file
+    /// unchanged.
     pub(super) fn relative<'a>(&self, filename: &'a str) -> &'a str {
         let below = filename.strip_prefix(&*self.key());
         below.filter(|below| !below.is_empty()).unwrap_or(filename)
@@ -81,7 +82,8 @@ impl Projects {
         Self { named: None, folder: None, roots: Mutex::new(None) }
     }
 
-    /// Returns the folder of the project, if it does not depend on the request.
+    /// Returns the folder of the project that the command line names, or else of the project in
+    /// which the program was started; `None` over HTTP.
     pub(super) fn usual(&self) -> Option<String> {
         let folder = self.named.as_deref().or(self.folder.as_deref())?;
         Some(Project::of(folder).directory())
@@ -136,7 +138,8 @@ impl Projects {
     }
 }
 
-/// Returns the folder that the address of an HTTP request names, as in `?project=/home/me/app`.
+/// Returns the folder that the address of an HTTP request names, as in `?project=/home/me/app`;
+/// `None` if it names no existing folder by an absolute path.
 fn of_address(context: &RequestContext<RoleServer>) -> Option<PathBuf> {
     let query = context.extensions.get::<Parts>()?.uri.query()?;
     let path = query.split('&').find_map(|pair| pair.strip_prefix("project="))?;
@@ -144,8 +147,9 @@ fn of_address(context: &RequestContext<RoleServer>) -> Option<PathBuf> {
     (path.is_absolute() && path.is_dir()).then_some(path)
 }
 
-/// Asks the client for its roots. Returns none if the client does not offer roots, does not answer
-/// in time, or speaks a version of the protocol in which servers cannot ask.
+/// Asks the client for its roots, and returns the paths of those on this machine. Returns an empty
+/// list if the client does not offer roots, does not answer in time, or speaks a version of the
+/// protocol in which servers cannot ask.
 #[expect(deprecated, reason = "clients of earlier versions of the protocol still have roots")]
 async fn client_roots(context: &RequestContext<RoleServer>) -> Vec<PathBuf> {
     if context.client_capabilities().is_none_or(|able| able.roots.is_none()) {
@@ -158,7 +162,7 @@ async fn client_roots(context: &RequestContext<RoleServer>) -> Vec<PathBuf> {
     }
 }
 
-/// Returns the path of a `file` URI of this machine.
+/// Returns the path of a `file` URI of this machine; `None` for any other URI.
 fn local_path(uri: &str) -> Option<PathBuf> {
     let path = uri.strip_prefix("file://")?;
     let path = path.strip_prefix("localhost").unwrap_or(path);

@@ -1,7 +1,7 @@
 //! The push to a session of an agent: what changed since the last push that the agent received.
 //!
-//! The server records a push before the agent gets it, and keeps the record before that one. The
-//! caller says which push the agent received last. Therefore, a push that was recorded and then
+//! The server records a push before the agent gets it, and keeps the record of the previous push.
+//! The caller says which push the agent received last. Therefore, a push that was recorded and then
 //! lost is made again, but a push that was received is not, even if the server or the caller is
 //! killed at any point.
 
@@ -142,9 +142,9 @@ impl AgentSession<'_> {
         pushed.map_err(|trouble| trouble.to_string())
     }
 
-    /// Pushes once. `received` is the number of the last push that the agent received. Sets an
-    /// unknown number to that of the latest push, since the push made here may be recorded and then
-    /// lost.
+    /// Pushes once. `received` is the number of the last push that the agent received. If the
+    /// number is unknown, sets `received` to the number of the latest push, since the push made
+    /// here may be recorded and then lost.
     async fn try_push(
         &self,
         link: &Link,
@@ -209,8 +209,9 @@ impl AgentSession<'_> {
         Ok(number)
     }
 
-    /// Returns the facts of a session that was compacted; `None` on failure, since the items are
-    /// worth giving without them.
+    /// Returns the facts of the session as a text; `None` if the session was not compacted or has
+    /// no facts. Also returns `None` on failure, since the items are worth giving without the
+    /// facts.
     async fn facts(&self, link: &Link) -> Option<String> {
         let transcript = self.compacted?.to_str()?;
         let imported: Result<Imported, Trouble> =

@@ -14,7 +14,7 @@ pub(super) struct Watch {
     task: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
-/// A watch that is to begin, or to begin again after its connection ended.
+/// A watch that must begin, or begin again because its connection ended or the server is new.
 pub(super) struct Due<'a>(&'a Watch, MutexGuard<'a, Option<AbortOnDropHandle<()>>>);
 
 impl Watch {

@@ -42,7 +42,8 @@ impl Arguments {
 
 /// The latest answers that were given to one agent, or over HTTP to all agents.
 pub(in crate::mcp) struct Given {
-    /// Beginning of the ids of sessions, different for each process.
+    /// Beginning of the ids under which answers are recorded as pushes to sessions; different for
+    /// each process.
     name: String,
     /// The answers, newest last.
     answers: Mutex<VecDeque<Answer>>,
@@ -230,7 +231,8 @@ impl Given {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the numbers of the recorded pushes. A panic cannot leave these inconsistent either.
+    /// Locks the numbers of the recorded pushes. A panic cannot leave the numbers inconsistent
+    /// either.
     fn recorded(&self) -> MutexGuard<'_, HashMap<(String, String), u64>> {
         self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -29,8 +29,7 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
     of(asked, &project, given.session.as_deref()).await
 }
 
-/// Returns the facts of the session with this name or id; by default, of the project's latest
-/// session.
+/// Returns the facts of the session that [`sessions::find`] finds by this name or id.
 pub(in crate::mcp) async fn of(
     asked: &Asked<'_>,
     project: &Project,

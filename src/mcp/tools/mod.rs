@@ -33,7 +33,7 @@ pub(super) struct Asked<'a> {
     pub(super) context: &'a RequestContext<RoleServer>,
 }
 
-/// A future of a tool's answer.
+/// A future that returns a tool's answer.
 type Answering<'a> = Pin<Box<dyn Future<Output = Result<String, Trouble>> + Send + 'a>>;
 
 /// A tool that models can call.
