@@ -1,4 +1,4 @@
-//! The method with which agents other than the server's own call tools of clients.
+//! The method by which an agent other than the server's own calls a tool of a client.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -60,7 +60,7 @@ pub(super) fn kept_name<'a>(method: &'a str, params: &Value) -> &'a str {
 }
 
 /// Returns the current name of a method called by an earlier name, and changes the parameters to
-/// those that the method takes now. Returns `None` for a name that no method ever had.
+/// those that the method takes now. Returns `None` if the name is not an earlier one.
 ///
 /// # Errors
 /// −32602 if the parameters contradict each other.

@@ -144,7 +144,7 @@ pub(crate) struct InSteps {
 }
 
 impl Call {
-    /// Returns what the `agent` module needs of the call: the services and the cancellation.
+    /// Returns what the `agent` module needs from the call: the services and the cancellation.
     pub(super) fn job(&self) -> Job {
         let (services, cancelled) = (&self.tools.services, &self.cancelled);
         Job { services: Arc::clone(services), cancelled: Arc::clone(cancelled) }

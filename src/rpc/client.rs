@@ -19,7 +19,7 @@ pub(crate) struct Client {
 pub(super) struct Rest {
     /// Method that returned the lists.
     pub(super) method: &'static str,
-    /// Lists with their places in the result.
+    /// Lists, each with its path in the result, such as `report.parts`.
     pub(super) lists: Vec<(&'static str, Vec<Value>)>,
     /// True if pages are taken from the end.
     pub(super) newest_last: bool,
@@ -51,7 +51,7 @@ impl Client {
     }
 
     /// Keeps the rest of a list and returns its cursor. Forgets the oldest lists if there are too
-    /// many, or if together they take more than `most_bytes`.
+    /// many, or if together they take more than `most_bytes`, but never this one.
     pub(super) fn keep(&self, rest: Rest, most_bytes: usize) -> String {
         let mut lists = self.lists();
         lists.last += 1;
@@ -66,7 +66,7 @@ impl Client {
         cursor.to_string()
     }
 
-    /// Takes the list with this cursor.
+    /// Takes the list with this cursor; `None` if there is no such list.
     pub(super) fn take(&self, cursor: &str) -> Option<Rest> {
         let mut lists = self.lists();
         let at = lists.rests.iter().position(|(known, _)| known.to_string() == cursor)?;

@@ -157,7 +157,7 @@ fn by_owner(names: Vec<String>) -> (Vec<String>, Vec<String>) {
 }
 
 impl Configure {
-    /// Returns the settings for turns that the call changes.
+    /// Returns the turn settings that the call changes, with their new values.
     fn changes(&self) -> Vec<(&'static str, Value)> {
         let switch = |on: Switch| on.0.map(Value::Bool);
         let all = [
@@ -175,7 +175,7 @@ impl Configure {
     }
 }
 
-/// Checks the maximum number of tokens in a window that a client sets; 0 restores the default.
+/// Checks a client's limit for the tokens in a window; 0 restores the default.
 fn window_size(tokens: i64) -> Result<u64, WireError> {
     match u64::try_from(tokens) {
         Ok(size) if size == 0 || WINDOW.has(Figure::Count(size)) => Ok(size),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::client::Client;
 use crate::engine::Engine;
 
-/// Method that the events about connecting and disconnecting agents name.
+/// Method named in the events about agents that connect or disconnect.
 const INTRODUCE: &str = "introduce-agent";
 
 /// The connections of agents, in the order in which they came.

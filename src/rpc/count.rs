@@ -86,7 +86,7 @@ pub(super) struct CountedWindow<'a> {
     offered: u64,
     /// True if the counts are the model's own rather than estimates.
     exact: bool,
-    /// True if the messages in view take more of the model's limit than they should.
+    /// True if the messages in view take more than 80 % of the model's limit.
     needs_pruning: bool,
 }
 

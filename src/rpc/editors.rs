@@ -65,8 +65,8 @@ impl Editors {
         }
     }
 
-    /// Asks all editors but `asking` for their changes and for the unsaved text of a file. Waits
-    /// for their answers, but no longer than [`PATIENCE`].
+    /// Asks all editors but `asking` for their changes and, if `path` is given, for the unsaved
+    /// text of that file. Waits for their answers, but no longer than [`PATIENCE`].
     pub(super) async fn ask(
         &self,
         engine: &Handle,

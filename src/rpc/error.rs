@@ -28,7 +28,7 @@ pub(crate) fn engine_error(error: EngineError) -> WireError {
     }
 }
 
-/// Returns the data of an engine error whose kind has members.
+/// Returns the data of an engine error whose kind has members; `None` for any other error.
 fn data_of(error: &EngineError) -> Option<ErrorData<'_>> {
     Some(match error {
         EngineError::Manager { manager, source } => manager_data(manager, source),
@@ -78,7 +78,8 @@ fn manager_data<'a>(manager: &'a str, error: &ManagerError) -> ErrorData<'a> {
     }
 }
 
-/// Returns the data of an error about a session.
+/// Returns the data of an error about a session, if its kind has members; `None` for any other
+/// error.
 fn session_data(error: &EngineError) -> Option<ErrorData<'_>> {
     Some(match error {
         EngineError::NoSuchSession { name, known } => no_session(name.as_deref(), known),
@@ -124,7 +125,7 @@ impl From<EngineError> for WireError {
     }
 }
 
-/// Converts an error of a turn with a model, or of a part of one.
+/// Converts an error of a turn with a model, or of a part of such a turn.
 pub(super) fn agent_error(error: AgentError) -> WireError {
     let text = error.to_string();
     match error {
@@ -240,7 +241,7 @@ pub(super) fn param_error(path: &str, message: &str) -> WireError {
     named_param(path, format!("{path} {message}"))
 }
 
-/// Creates the error for an invalid parameter; the message contains its name.
+/// Creates the error for an invalid parameter, whose name `message` contains.
 fn named_param(path: &str, message: String) -> WireError {
     let data = Value::of(&BadParameter { param: Some(ParamPath(path)) });
     with_data(WireError::INVALID_PARAMS, message, data)

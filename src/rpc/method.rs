@@ -51,7 +51,7 @@ pub struct Method {
     pub(super) needs_session: fn(&Value) -> bool,
     /// True if the method changes the session in several steps, and checks the version itself.
     pub(super) is_long: bool,
-    /// The session that the method's calls are about, if their parameters do not name it.
+    /// The session that the method's calls are about; `None` if the parameters tell.
     pub(super) session: Option<About>,
     /// Data in the method's result that can change without a new version of the manager or session.
     pub(super) beside: Beside,
@@ -82,8 +82,8 @@ pub enum Pace {
     InOrder,
     /// On a thread that may block, alongside the connection's later calls.
     Aside,
-    /// Like `Aside`, but after earlier calls that change the same manager or session, which the
-    /// method reads.
+    /// Like `Aside`, but after earlier calls that change the manager or session that the method
+    /// reads.
     AsideAfter,
 }
 
@@ -186,7 +186,7 @@ impl Method {
         Self { is_long: true, ..self }
     }
 
-    /// Declares which session the calls are about.
+    /// Declares which session the calls are about, if the parameters do not tell.
     pub(super) const fn about_session(self, about: About) -> Self {
         Self { session: Some(about), ..self }
     }
@@ -260,7 +260,7 @@ impl Method {
         earlier_names(self.name)
     }
 
-    /// Returns the places of the lists that the method returns in pages, if it has any.
+    /// Returns the paths of the lists that the method returns in pages, if it returns any.
     pub fn lists_in_pages(&self) -> Option<&'static [&'static str]> {
         self.paged.map(Paged::paths)
     }

@@ -88,8 +88,8 @@ use crate::wire::message::{Id, WireError};
 pub enum Step {
     /// The answer.
     Done(Value),
-    /// Run this operation in the engine. [`Reach`] is the part of the state that it touches; see
-    /// [`Finish`].
+    /// Run this operation in the engine. The [`Reach`] is the part of the state that the operation
+    /// touches, and the operation returns a [`Finish`].
     State(Reach, Operation),
     /// Wait for something outside the engine, such as the network. Unless the method runs aside
     /// (see [`Pace`]), the connection's later calls wait too.

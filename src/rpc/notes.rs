@@ -18,7 +18,7 @@ use crate::wire::message::WireError;
 
 /// Default number of notes in a list.
 pub(super) const DEFAULT_LISTED: u64 = 20;
-/// Maximum number of notes in a list, with all their texts.
+/// Maximum number of notes in a list. Each may come with long texts.
 pub(super) const MAX_LISTED: u64 = 250;
 
 #[derive(Deserialize, JsonSchema)]
@@ -26,7 +26,8 @@ pub(super) struct ManageContext {
     session: Option<InSession>,
     /// Template; defaults to the session's.
     template: Option<Name>,
-    /// Number of recent runs to show to the model; 0 turns note-taking off.
+    /// Number of recent runs to show to the model; 0 turns note-taking off. A run is a message from
+    /// the user, with all messages up to the user's next one.
     recent_runs: Option<i64>,
     /// Number of recent runs that follow the notes unchanged; 0 for none.
     passthrough_runs: Option<i64>,

@@ -106,7 +106,8 @@ pub(crate) struct AgentsChanged<'a> {
 /// disconnecting. `list-tools` returns the current ones.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ToolsChanged {
-    /// True if agents other than the server's own may call one of them, or could before.
+    /// True if agents other than the server's own may call one of the changed tools, or could
+    /// before.
     pub(crate) agents: bool,
 }
 

@@ -56,7 +56,8 @@ pub(super) struct Paged {
     pub(super) newest_last: bool,
     /// Number of entries in a page unless the call has a `:limit`; `None` for as many as fit.
     pub(super) page: Option<usize>,
-    /// Number of entries that the handler is asked for; `None` if it has no default limit.
+    /// Number of entries that the handler is asked for in place of its default limit; `None` if it
+    /// has no default limit.
     pub(super) most: Option<i64>,
 }
 
@@ -184,7 +185,8 @@ fn shaped(step: Step, shape: Shape) -> Result<Step, WireError> {
     })
 }
 
-/// Removes a parameter from the parameters of a call, and decodes it.
+/// Removes a parameter from the parameters of a call, and decodes it; `None` if it is absent or
+/// `nil`.
 pub(super) fn taken<T: serde::de::DeserializeOwned>(
     params: &mut Value,
     name: &str,

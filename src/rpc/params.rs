@@ -109,7 +109,7 @@ pub(super) fn lacks(params: &Value, name: &str) -> bool {
     matches!(params.get(name), None | Some(Value::Nil))
 }
 
-/// Returns the name that a parameter gives.
+/// Returns the name in a parameter of a call; `None` if the parameter has no name.
 pub(super) fn named(params: &Value, parameter: &str) -> Option<String> {
     match params.get(parameter) {
         Some(Value::Str(name)) => Some(name.clone()),
@@ -261,8 +261,8 @@ pub(super) fn not_negative<T: TryFrom<i64>>(
     checked.transpose()
 }
 
-/// Reads a number of runs or tokens that a client sets for a session; -1 stands for the template's
-/// value.
+/// Reads a number of runs or tokens that a client sets for a session. Returns `Some(None)` for -1,
+/// which stands for the template's value, and `None` if no number is given.
 pub(super) fn stored_count(
     name: &str,
     given: Option<i64>,

@@ -120,13 +120,13 @@ fn in_json(
     out
 }
 
-/// Returns the name at the beginning if it is one of several words joined by `-`.
+/// Returns the name at the beginning of a text, if it consists of several words joined by `-`.
 fn keyword(text: &str) -> Option<&str> {
     let name = &text[..text.find(|c| !is_of_word(c)).unwrap_or(text.len())];
     (name.starts_with(|c: char| c.is_ascii_lowercase()) && name.contains('-')).then_some(name)
 }
 
-/// Returns the length of a quoted text at the beginning.
+/// Returns the length in bytes of the quoted text at the beginning, including the quotes.
 fn quoted(text: &str) -> usize {
     let mut is_escaped = false;
     let end = text.char_indices().skip(1).find(|(_, c)| match c {
@@ -143,7 +143,8 @@ fn is_of_word(character: char) -> bool {
     character.is_alphanumeric() || matches!(character, '-' | '_')
 }
 
-/// Returns whether the text begins with the phrase, as words of their own.
+/// Returns whether the text begins with the phrase, as whole words. `before` is the character
+/// before the text.
 fn is_phrase(text: &str, phrase: &str, before: char) -> bool {
     let ends = |rest: &str| !rest.starts_with(|c| is_of_word(c) || c == '\'');
     let begins = !is_of_word(before) && !matches!(before, ':' | '\'' | '/' | '.');

@@ -11,7 +11,7 @@ use crate::value::Value;
 pub(crate) struct Touched {
     /// Part of the state.
     pub subject: Subject,
-    /// True if the call may change that part.
+    /// True if the call may change the subject.
     pub changes: bool,
 }
 

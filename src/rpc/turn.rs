@@ -85,7 +85,7 @@ pub(super) struct ProcessedTurn<'a> {
 pub(super) struct TurnResult<'a> {
     /// Id of the user's message.
     id: MessageId,
-    /// Number of turns in the session.
+    /// Number of turns in the conversation, without those that were rolled back.
     turn: u64,
     /// Ids of the memories that were found, best first.
     grounding_used: Vec<MemoryId>,

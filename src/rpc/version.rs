@@ -89,10 +89,11 @@ const VERSION: &str = "version";
 
 impl Versions {
     /// Takes the parameters about versions out of the parameters of a call. Returns `None` if the
-    /// call is not about one manager or session.
+    /// call is not about one manager or session, or asks for a later page.
     ///
     /// # Errors
-    /// −32602 if a parameter is not a version, or the call is about several managers or none.
+    /// −32602 if a parameter is not a version, or if the call gives one but is not about exactly
+    /// one existing manager or session.
     pub(super) fn take(
         about: About,
         beside: Beside,

@@ -40,7 +40,7 @@ pub(super) struct SectionTexts {
     type_definitions: Option<String>,
     /// Unit of code in progress.
     current_unit: Option<String>,
-    /// Tests of that unit.
+    /// Tests of the unit of code in progress.
     relevant_tests: Option<String>,
     /// Tests that failed.
     failures: Option<Vec<FailureText>>,
@@ -123,11 +123,11 @@ pub(super) struct BuildContext {
     session: Option<InSession>,
     /// Phase of the work.
     phase: Option<Phase>,
-    /// Strategy for choosing messages; defaults to `:tiered`.
+    /// Strategy for choosing messages; defaults to the session's setting, else to `:tiered`.
     #[schemars(extend("enum" = strategy::names()))]
     strategy: Option<String>,
-    /// Size limit of the window; defaults to the session's setting, else to 96,000 or the model's
-    /// limit if that is lower.
+    /// Size limit of the window; defaults to the session's setting, else to at most 96,000, depending
+    /// on the model's limit.
     max_tokens: Option<i64>,
     /// The current question; messages that match it are preferred.
     query: Option<String>,
@@ -340,7 +340,7 @@ pub(super) struct UsageLog {
 pub(super) struct UsageLogResult<'a> {
     /// Recent windows, newest last.
     windows: Vec<UsageResult<'a>>,
-    /// Totals over all windows, by phase.
+    /// Totals by phase, over all windows of the session or of all sessions.
     phases: Vec<PhaseResult<'a>>,
 }
 

@@ -147,7 +147,7 @@ fn sent(sessions: &[AgentSession]) -> Vec<SentItem> {
 }
 
 impl AgentSession {
-    /// Creates a session from its record, and from the items that went once with its prompts.
+    /// Creates a session from its record, and from the items that were sent once with its prompts.
     fn of(row: PushRow, taken: &[TakenPush]) -> Self {
         let PushRow { agent, session, latest, at, project, tokens, .. } = row;
         let shown = items_of(&latest.items).into_iter();

@@ -23,7 +23,7 @@ const SHOWN: [&str; 4] = ["filename", "start-line", "end-line", "stale"];
 pub(super) struct Marked {
     /// Managers of the project, from general to specific.
     managers: Vec<String>,
-    /// Newest version of these managers.
+    /// Highest version among the managers in `:managers`.
     revision: u64,
     /// Number of editors that did not answer in time; their unsaved text may be missing.
     late_editors: usize,

@@ -176,7 +176,7 @@ fn check(items: &[PushedItem]) -> Result<(), WireError> {
 }
 
 /// Returns the items, each with the time at which the agent was last shown it: `now` if this push
-/// shows it, else the time in `before`.
+/// shows it or `before` does not have it, else the time in `before`.
 fn recorded(
     items: Vec<PushedItem>,
     shown: Option<Vec<String>>,

@@ -28,9 +28,9 @@ pub(in crate::rpc) struct ChatResult<'a> {
     question: MessageId,
     /// Text of the answer.
     content: &'a str,
-    /// Reason why the answer ended. `:stop`: the model was done; `:length`: the answer reached its
-    /// limit of tokens; `:tool-calls`: the answer ends in tool calls; `:refused`: the provider
-    /// stopped the answer; `:other`: another reason.
+    /// Reason why the answer ended. `:stop`: the model was done, or the reason is unknown;
+    /// `:length`: the answer reached its limit of tokens; `:tool-calls`: the answer ends in tool
+    /// calls; `:refused`: the provider stopped the answer; `:other`: another reason.
     #[schemars(extend("enum" = ["stop", "length", "tool-calls", "refused", "other"]))]
     stop_reason: Keyword<&'static str>,
     /// Tokens of all requests of the turn.

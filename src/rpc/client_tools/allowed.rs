@@ -1,4 +1,4 @@
-//! Tools of clients that the user allowed in sessions. A permission is for the tool of one
+//! The clients' tools that the user allowed in sessions. A permission is for the tool of one
 //! connection: the user is asked again about another tool with the same name.
 
 use std::sync::{Arc, Weak};

@@ -243,7 +243,7 @@ pub(super) struct StepCall {
 }
 
 impl StepCall {
-    /// Returns the change that the call makes, if the client wants to know it.
+    /// Returns the change that the call undoes or redoes, if the client wants to know it.
     fn change(
         &self,
         engine: &mut Engine,
@@ -268,7 +268,7 @@ pub(super) struct Undone {
     change: Option<NextChange>,
     /// Number of items in the manager now.
     count: usize,
-    /// Tokens of these items.
+    /// Total tokens of the items in the manager now.
     total_tokens: u64,
 }
 
@@ -293,7 +293,7 @@ pub(super) struct Redone {
     change: Option<NextChange>,
     /// Number of items in the manager now.
     count: usize,
-    /// Tokens of these items.
+    /// Total tokens of the items in the manager now.
     total_tokens: u64,
 }
 

@@ -56,7 +56,7 @@ pub(super) fn add_file(call: Call, given: AddFile) -> Result<Step, WireError> {
     add_one(&call, "add-file", given.manager, item, given.brief)
 }
 
-/// Reads the parameters that name lines of a file.
+/// Reads the parameters that name lines of a file; `None` for the whole file.
 pub(super) fn range(start: Option<i64>, end: Option<i64>) -> Result<Option<Lines>, WireError> {
     let start = not_negative("start-line", start)?;
     let end = not_negative("end-line", end)?;

@@ -223,9 +223,9 @@ impl Spot {
         compared.collect()
     }
 
-    /// Returns the layer that all items belong to. An item without a file belongs to any layer, but
-    /// at least one item must say where it is from. A manager with the name of the project's folder
-    /// always belongs to the project.
+    /// Returns the layer that all items belong to, if there is one. An item without a file belongs
+    /// to any layer, but at least one item must say where it is from. A manager with the name of
+    /// the project's folder always belongs to the project.
     fn layer_of(&self, manager: &str, items: &[Arc<Item>], names: &mut TrueNames) -> Option<Layer> {
         let (kind, root) = self.folder.as_ref()?;
         if manager.ends_with('/') && names.of(manager) == *root {
@@ -348,9 +348,9 @@ pub(super) struct Transferred {
     ids: Vec<ItemId>,
     /// Manager that has the items now.
     into: String,
-    /// Number of items in that manager.
+    /// Number of items in `:into` now.
     count: usize,
-    /// Tokens of these items.
+    /// Total tokens of the items in `:into` now.
     total_tokens: u64,
     /// Ids of the items evicted to make room, oldest first.
     evicted: Vec<ItemId>,

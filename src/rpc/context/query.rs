@@ -319,7 +319,7 @@ fn current(call: &Call, views: Vec<View>) -> Vec<View> {
     refresh::current(&call.tools, &*call.tools.counter, call.caller, views)
 }
 
-/// Returns whether the item came from a file that can be read.
+/// Returns whether the item names its file by an absolute path, so that the file can be read.
 fn has_file(item: &Arc<Item>) -> bool {
     item.metadata.filename().is_some_and(|name| name.starts_with('/'))
 }

@@ -82,7 +82,8 @@ pub(super) fn read_file(call: Call, given: ReadFile) -> Result<Step, WireError> 
     })))
 }
 
-/// Returns the step that reads the file, unless an editor has its text.
+/// Returns the step that takes the text from an editor that has the file unsaved, or else reads the
+/// file.
 fn read(
     call: Call,
     opened: Opened,

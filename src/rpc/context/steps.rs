@@ -37,7 +37,7 @@ pub(super) struct NextChange {
     method: String,
     /// Number of items that the change adds, removes or alters.
     count: usize,
-    /// The first of these items, at most three.
+    /// The first of the changed items, at most three.
     items: Vec<ChangedItem>,
     /// Name of the set that the change saved or dropped; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]

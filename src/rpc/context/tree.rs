@@ -65,7 +65,7 @@ pub(super) struct TreeAdded {
     mode: TreeMode,
     /// Number of files that were read.
     files: u64,
-    /// Size of these files in bytes.
+    /// Size of the files that were read, in bytes.
     bytes: u64,
     /// Tokens of the added items.
     tokens: u64,
@@ -196,7 +196,7 @@ pub(super) struct Walking {
     stage: Keyword<&'static str>,
     /// Number of files so far.
     files: u64,
-    /// Size of these files in bytes.
+    /// Size of the files so far, in bytes.
     bytes: u64,
 }
 
@@ -261,7 +261,7 @@ impl Found {
         let mut item = new_item(&call.counter(), content, Kind::File, metadata, self.taken_ms);
         self.tokens += item.tokens;
         if self.bytes > self.room || self.files > MAX_CAPACITY as u64 {
-            // No manager can hold all of them, so only their number still matters.
+            // The files will be refused, so only their number and size still matter.
             item.content = "".into();
             self.items.iter_mut().for_each(|item| item.content = "".into());
         }

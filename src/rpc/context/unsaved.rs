@@ -28,7 +28,8 @@ pub(super) fn ask_editors(call: Call, _: Nothing) -> Result<Step, WireError> {
     })))
 }
 
-/// Asks all editors but the caller for their changes, and for the unsaved text of a file.
+/// Asks all editors but the caller for their changes and, if `path` is given, for the unsaved text
+/// of that file.
 pub(in crate::rpc) async fn ask(call: &Call, path: Option<&Path>) -> Result<Heard, WireError> {
     let asked = call.tools.editors.ask(&call.tools.engine, &call.client, path);
     asked.await.map_err(engine_error)

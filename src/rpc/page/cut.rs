@@ -8,16 +8,17 @@ pub(super) const TRUNCATED: &str = "truncated";
 /// Maximum number of attempts to shorten an entry. Each attempt shortens the entry's longest part by
 /// the surplus.
 const ATTEMPTS: usize = 64;
-/// Maximum length, in bytes, of a number, name or switch that is never cut. Those that the server
+/// Length, in bytes, up to which a number, name or switch is never cut. Those that the server
 /// itself writes are shorter.
 const KEPT_WHOLE: usize = 64;
 
-/// A list and its place in the result.
+/// A list and its path in the result.
 type At = (&'static str, Vec<Value>);
 
 /// Takes as many entries as fit into `room` bytes: from the first list, then from the next, and at
-/// most `most` entries of each. Removes lists that are complete. The first entry is shortened if it
-/// does not fit and `has_all_room`; otherwise the next page has more room for it.
+/// most `most` entries of each. Takes them from the ends of the lists if `newest_last`. Removes the
+/// lists that are taken completely. The first entry is shortened if it does not fit and
+/// `has_all_room`; otherwise the next page has more room for it.
 pub(super) fn fill(
     lists: &mut Vec<At>,
     room: usize,

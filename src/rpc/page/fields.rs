@@ -6,7 +6,7 @@ use crate::rpc::error::param_error;
 use crate::value::{Key, Value, kebab};
 use crate::wire::message::WireError;
 
-/// Returns the list at a path such as `report.parts`.
+/// Returns the list at a path such as `report.parts`, if there is one.
 pub(super) fn list_at<'v>(result: &'v mut Value, path: &str) -> Option<&'v mut Vec<Value>> {
     let found = path.split('.').try_fold(result, |value, name| match value {
         Value::Map(entries) => {
@@ -45,7 +45,7 @@ pub(super) fn shorten(list: &mut [Value], brief: &[&str]) {
     }
 }
 
-/// The members that a client wants of the entries of a result's lists.
+/// The members that a client asks for, of the entries in a result's lists.
 pub(super) struct Chosen {
     names: Vec<String>,
     /// For each list, true if its entries have any of these members.

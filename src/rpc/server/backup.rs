@@ -23,8 +23,8 @@ const AFTER_START: Duration = Duration::from_secs(60);
 /// Time between later checks.
 const AGAIN: Duration = Duration::from_secs(60 * 60);
 
-/// Writes a backup beside the state whenever the last one is a day old, and keeps the newest `kept`
-/// backups; 0 makes none. Ends when the engine has ended.
+/// Writes a backup beside the state whenever the last automatic one is a day old, and keeps the
+/// newest `kept` backups; 0 makes none. Ends when the engine has ended.
 pub(crate) async fn keep_backups(engine: Handle, folder: PathBuf, kept: usize) {
     tokio::time::sleep(AFTER_START).await;
     loop {

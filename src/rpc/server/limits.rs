@@ -110,7 +110,7 @@ pub(in crate::rpc) struct LimitsShown {
     max_indexed_bytes: usize,
     /// Maximum number of entries of a directory tree.
     max_tree_entries: u64,
-    /// Maximum number of files that `:skipped` of `add-tree` names.
+    /// Maximum number of entries that `:skipped` of `add-tree` names.
     max_named_skips: usize,
     /// Maximum size of a recording that `import-sessions` reads, in bytes.
     max_recording_bytes: u64,
@@ -120,7 +120,7 @@ pub(in crate::rpc) struct LimitsShown {
     max_recorded_line_bytes: usize,
     /// Maximum size of the text of a recorded message, in bytes.
     max_recorded_text_bytes: usize,
-    /// Maximum size of the text, thoughts and calls of a model's answer, in bytes.
+    /// Maximum size of the text, reasoning and calls of a model's answer, in bytes.
     max_answer_bytes: usize,
     /// Maximum size of a server's list of models, in bytes.
     max_model_list_bytes: usize,

@@ -129,7 +129,7 @@ pub(super) struct Cancel {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "CancelledCall")]
 pub(crate) struct CallCancelled {
-    /// True if the call was running.
+    /// True if the call was waiting or running.
     pub(crate) cancelled: bool,
 }
 

@@ -21,8 +21,11 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc("Subscribes this connection to these topics, replacing an earlier subscription.")
         .result("The topics to which the connection is now subscribed."),
     method!("server", "cancel", super::cancel => super::CallCancelled)
-        .doc("Cancels a running call of this connection. The call then returns the error -32800.")
-        .result("True if the call was running."),
+        .doc(
+            "Cancels a call of this connection that is waiting or running. The call then returns \
+             the error -32800.",
+        )
+        .result("True if the call was waiting or running."),
     method!("server", "backup", backup::backup => backup::BackupShown)
         .doc(
             "Writes the whole state, including the logs, to one file in the state folder, and \

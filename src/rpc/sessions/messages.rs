@@ -152,8 +152,8 @@ pub(super) struct AddMessage {
 }
 
 impl AddMessage {
-    /// Returns the name of a parameter that the call gives although only a single message can
-    /// have it, if there is one.
+    /// Returns the name of the first parameter in the call that describes a single message, if
+    /// there is one.
     fn beside_messages(&self) -> Option<&'static str> {
         let given = [
             ("content", self.content.is_some()),

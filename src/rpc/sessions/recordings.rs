@@ -21,7 +21,8 @@ use crate::value::Value;
 use crate::visible::visible;
 use crate::wire::message::WireError;
 
-/// Maximum time that an import started by another call waits for the client to leave.
+/// Maximum time that an import waits for the client to leave, if a method other than
+/// `import-sessions` began it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize, JsonSchema)]
@@ -44,8 +45,8 @@ pub(super) struct ImportedAll {
     sessions: usize,
     /// Number of messages that are new.
     messages: u64,
-    /// Number of other files: those that belong to other projects, and those in the folders that
-    /// are not recordings.
+    /// Number of other files: those of other projects, and in folders also those that are not
+    /// recordings.
     other_files: u64,
 }
 

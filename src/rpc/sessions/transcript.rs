@@ -103,7 +103,7 @@ fn view(text: &str) -> Result<Revision, String> {
     Ok(revision)
 }
 
-/// A session as [`read`] parses it.
+/// A session in the form that [`read`] parses.
 #[derive(Serialize)]
 struct Written<'a> {
     contexture_session: i64,

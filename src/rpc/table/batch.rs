@@ -175,7 +175,7 @@ fn placed(error: WireError, index: usize, method: &str) -> WireError {
 pub(super) struct InBatch {
     /// Place of the call that failed, counted from 0.
     index: u64,
-    /// Method of that call.
+    /// Method of the call that failed.
     method: String,
 }
 

@@ -137,7 +137,7 @@ fn add(name: String, of: Json, types: &mut Map<String, Json>) -> Json {
     reference
 }
 
-/// Returns the type that a schema refers to, with its name.
+/// Returns the type that a schema refers to, with its name; `None` if the schema is no reference.
 fn target(schema: &Json, types: &Map<String, Json>) -> Option<(String, Json)> {
     let (_, name) = schema["$ref"].as_str()?.rsplit_once('/')?;
     Some((name.to_owned(), types.get(name)?.clone()))

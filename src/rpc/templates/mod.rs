@@ -154,8 +154,8 @@ impl<'a> From<&'a Template> for TemplateShown<'a> {
     }
 }
 
-/// Continues if a session can use the template with this name, or if no template is named. A
-/// session that does not exist yet belongs to `project`.
+/// Continues if the template with this name can be used in `project`, or else in the session's
+/// project. Also continues if no template is named.
 pub(super) fn usable(
     call: &Call,
     template: Option<String>,

@@ -198,18 +198,18 @@ struct Import<'a> {
     /// The stored place up to which the file was read, if any.
     before: Option<String>,
     is_dry: bool,
-    /// Number of bytes that were read before.
+    /// Number of bytes that earlier imports read.
     start: u64,
     portion: Vec<NewMessage>,
-    /// Size of the portion.
+    /// Size of the portion, in bytes.
     bytes: usize,
     messages: u64,
     tokens: u64,
 }
 
 impl Import<'_> {
-    /// Reads the file to its end. Returns false if the file belongs to a project other than the
-    /// wanted one.
+    /// Reads the file to its end, and appends its messages unless the run is dry. Returns false if
+    /// the file belongs to a project other than the wanted one.
     fn run(&mut self, project: Option<&str>) -> Result<bool, Stopped> {
         let mut is_checked = project.is_none();
         loop {
@@ -295,7 +295,7 @@ impl Import<'_> {
         })
     }
 
-    /// Returns the name of the session: its title, else its first question.
+    /// Returns the name of the session: its title, else its first question, else [`NAMELESS`].
     fn name(&self) -> String {
         let about = self.reader.about();
         let title = about.title.as_ref().or(about.question.as_ref());
