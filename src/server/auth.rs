@@ -72,7 +72,7 @@ impl Admission {
         Some(!was_secret)
     }
 
-    /// Returns the secret that may or must come first.
+    /// Returns the secret that may or must come first, if there is one.
     pub(super) fn secret(&self) -> Option<SecretHash> {
         match self {
             Self::Offered(secret) => secret.clone(),
@@ -127,7 +127,8 @@ pub(crate) enum SecretError {
     },
 }
 
-/// Reads the secret from `chosen`, or else from the first of `usual` that exists.
+/// Reads the secret from `chosen`, or else from the first of `usual` that exists. Returns `None` if
+/// no file is chosen and none exists.
 ///
 /// # Errors
 /// Fails if the chosen or found file cannot be used.

@@ -76,7 +76,7 @@ impl Door {
         self.is_new
     }
 
-    /// Returns the secret that may or must come first.
+    /// Returns the secret that may or must come first, if there is one.
     pub(super) fn secret(&self) -> Option<SecretHash> {
         self.admission.secret().or_else(|| self.known.clone())
     }

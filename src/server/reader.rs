@@ -233,7 +233,8 @@ impl Reader {
         true
     }
 
-    /// Returns the dialect of a connection of lines. The first recognized line decides the dialect.
+    /// Returns the dialect of a connection of lines, which the first recognized line decides;
+    /// `None` until then.
     fn dialect_of_line(&mut self, line: &[u8]) -> Option<Dialect> {
         let is_open = self.dialect.is_none() && !line.trim_ascii().is_empty();
         if is_open && self.begin_dialect(Dialect::of_line(line)).is_none() {
@@ -256,8 +257,8 @@ impl Reader {
         self.dialect.inspect(|dialect| self.outbox.send(Out::Speak(*dialect)))
     }
 
-    /// Returns the dialect of a connection of framed payloads. The first recognized payload decides
-    /// the dialect.
+    /// Returns the dialect of a connection of framed payloads, which the first recognized payload
+    /// decides; `None` until then.
     fn dialect_of_payload(&mut self, payload: &[u8]) -> Option<Dialect> {
         let is_open = self.dialect.is_none() && !payload.trim_ascii().is_empty();
         if is_open && self.begin_dialect(Dialect::of_payload(payload)).is_none() {

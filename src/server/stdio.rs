@@ -91,8 +91,8 @@ fn kind(fd: &OwnedFd) -> io::Result<FileType> {
     Ok(FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode))
 }
 
-/// Returns a stream for both directions of a socket. Input and output may be the same socket, so a
-/// stream for one direction would shut down that direction for the other when it is dropped.
+/// Returns a stream for both directions of a socket. Input and output may be the same socket, and a
+/// stream for one direction would, when dropped, shut that direction down for both.
 fn unix_stream(fd: OwnedFd) -> io::Result<UnixStream> {
     let stream = std::os::unix::net::UnixStream::from(fd);
     stream.set_nonblocking(true)?;
