@@ -201,7 +201,7 @@ names! {
         TextWanted => "text-wanted",
         /// Note-taking for a turn failed.
         ManagementFailed => "management-failed",
-        /// The totals over all events changed.
+        /// The totals over all events have changed.
         Stats => "stats",
     }
 }

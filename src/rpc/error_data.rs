@@ -32,7 +32,7 @@ names! {
         IsADirectory => "is-a-directory",
         /// The path is a device, a pipe or a socket, which are never opened.
         NotARegularFile => "not-a-regular-file",
-        /// The file does not have these lines.
+        /// The file does not have the lines that the call names.
         PastEnd => "past-end",
         /// The lines are not a range: lines are counted from 1, and the end must not be before the
         /// start.
@@ -135,7 +135,7 @@ pub(super) enum ErrorData<'a> {
     Conflict {
         /// Version now; 0 if `open-session` was to open a session that does not exist.
         version: u64,
-        /// Version in the call.
+        /// Version that the call requires.
         expected: u64,
         /// Name of the manager; absent for a session.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -196,7 +196,7 @@ pub(super) enum ErrorData<'a> {
     },
     /// The session has no revision with this number.
     NoSuchRevision {
-        /// Number in the call.
+        /// Number of the revision in the call.
         revision: u64,
         /// Number of the newest revision.
         newest: u64,

@@ -33,7 +33,7 @@ pub(in crate::rpc) struct ChatResult<'a> {
     /// calls; `:refused`: the provider stopped the answer; `:other`: another reason.
     #[schemars(extend("enum" = ["stop", "length", "tool-calls", "refused", "other"]))]
     stop_reason: Keyword<&'static str>,
-    /// Tokens of all requests of the turn.
+    /// Tokens of all requests and answers of the turn.
     usage: UsageResult,
     /// Cost of the turn; `nil` if a price or a count is unknown.
     cost: Option<Money>,

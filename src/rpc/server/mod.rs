@@ -47,7 +47,7 @@ struct ServerInfo<'a> {
     pid: u32,
     /// State folder; `nil` if the server keeps no state.
     state: Option<String>,
-    /// Name of the counter for new items.
+    /// Name of the counter that counts the tokens of new items.
     token_counter: Keyword<&'static str>,
     /// Limits in effect.
     limits: LimitsShown,

@@ -261,7 +261,7 @@ pub(super) struct GetMessages {
     limit: Option<i64>,
 }
 
-/// The messages of a session to return.
+/// The part of a session's messages to return.
 #[derive(Deserialize, JsonSchema, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "MessageView")]

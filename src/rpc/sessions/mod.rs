@@ -138,7 +138,7 @@ fn manage(
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ListSessions {
-    /// List only sessions of this project.
+    /// List only sessions of the project in this folder.
     project: Option<String>,
     /// Include deleted sessions.
     deleted: Option<bool>,
