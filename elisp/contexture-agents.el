@@ -105,17 +105,12 @@ one that waits.  It is nil if nothing was ever sent to an agent.")
 
 (defun contexture-agents--make-table (answer)
   "Return the value of `contexture-agents--table' for ANSWER."
-  (when-let* ((entries
-               (append (cl-loop for sent in (plist-get answer :sent)
-                                collect (cons (plist-get sent :id)
-                                              (cons (plist-get sent :agent)
-                                                    (plist-get sent :at))))
-                       (cl-loop for waiting in (plist-get answer :waiting)
-                                collect (cons (plist-get waiting :id)
-                                              (cons 'next (plist-get waiting :agent))))))
-              (table (make-hash-table :test #'equal :size (length entries))))
-    (pcase-dolist (`(,id . ,value) entries table)
-      (puthash id value table))))
+  (let ((table (make-hash-table :test #'equal)))
+    (dolist (it (plist-get answer :sent))
+      (puthash (plist-get it :id) (cons (plist-get it :agent) (plist-get it :at)) table))
+    (dolist (it (plist-get answer :waiting))
+      (puthash (plist-get it :id) (cons 'next (plist-get it :agent)) table))
+    (and (> (hash-table-count table) 0) table)))
 
 ;;;; Words
 
@@ -180,18 +175,16 @@ no longer do; `contexture-undo' right after it does the same."
   "Return the receiver as (NAME . PARAMS); ask for it if CHOOSE."
   (if choose
       (contexture-agents--read-target)
-    (let ((root (and (not (file-remote-p default-directory))
-                     (contexture--project-root))))
-      (if root
-          (list (format "an agent in %s"
-                        (file-name-nondirectory (directory-file-name root)))
-                :directory root)
-        (list "an agent")))))
+    (if-let* ((root (and (not (file-remote-p default-directory))
+                         (contexture--project-root))))
+        (list (format "an agent in %s" (file-name-nondirectory (directory-file-name root)))
+              :directory root)
+      (list "an agent"))))
 
 (defun contexture-agents--read-target ()
   "Ask for the receiver, and return it as (NAME . PARAMS)."
   (let* ((sessions (plist-get (contexture--ask 'list-agents '(:brief t)) :sessions))
-         (agents (delete-dups (mapcar (lambda (it) (plist-get it :agent)) sessions)))
+         (agents (delete-dups (contexture--pluck :agent sessions)))
          (targets
           (append '(("any agent"))
                   (mapcar (lambda (agent)
@@ -214,15 +207,10 @@ WISHES are plists with `:manager', `:id' and `:name'."
    'list-agents '(:brief t)
    :success
    (lambda (answer)
-     (let ((waiting (cl-remove-if-not
-                     (lambda (it)
-                       (cl-find (plist-get it :id) wishes :test #'equal
-                                :key (lambda (wish) (plist-get wish :id))))
-                     (plist-get answer :waiting))))
-       (if (cl-every (lambda (wish)
-                       (cl-find (plist-get wish :id) waiting :test #'equal
-                                :key (lambda (it) (plist-get it :id))))
-                     wishes)
+     (let* ((ids (contexture--pluck :id wishes))
+            (waiting (cl-remove-if-not (lambda (it) (member (plist-get it :id) ids))
+                                       (plist-get answer :waiting))))
+       (if (cl-subsetp ids (contexture--pluck :id waiting) :test #'equal)
            (contexture-request-batch-async
             (mapcar (lambda (it) `(cancel-push :number ,(plist-get it :number)))
                     waiting)
