@@ -250,7 +250,9 @@ model takes one, else before the user's last message."
     ;; The model's text has the text property `gptel'.  The prefix of a prompt
     ;; is not part of the message, and gptel removes it only at the very
     ;; beginning.
-    (goto-char (contexture-gptel--prompt-start))
+    (goto-char (point-max))
+    (unless (or (bobp) (get-text-property (1- (point)) 'gptel))
+      (goto-char (previous-single-property-change (point) 'gptel nil (point-min))))
     (let ((start (point))
           (prefix (or (and (fboundp 'gptel-prompt-prefix-string)
                            (gptel-prompt-prefix-string))
@@ -275,15 +277,6 @@ prompt cache stays valid for them."
       (setq-local gptel-system-prompt
                   (if (cdr parts) (cons message (cdr parts)) message))
       t)))
-
-(defun contexture-gptel--prompt-start ()
-  "Return the position where the user's last message begins."
-  (let ((position (point-max)))
-    (while (and (> position (point-min))
-                (not (get-text-property (1- position) 'gptel)))
-      (setq position (previous-single-property-change
-                      position 'gptel nil (point-min))))
-    position))
 
 (provide 'contexture-gptel)
 ;;; contexture-gptel.el ends here
