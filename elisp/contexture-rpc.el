@@ -481,11 +481,9 @@ wrote there (see `contexture--unbroken')."
         (secret (contexture--secret (oref connection target))))
     (when secret
       (contexture--write connection nil (concat secret "\n")))
-    (jsonrpc-async-request
-     connection 'server-info nil
-     :timeout nil
-     :success-fn (apply-partially #'contexture--ready connection)
-     :error-fn (lambda (_) (contexture--ready connection nil)))))
+    (contexture--call connection 'server-info nil
+                      (apply-partially #'contexture--ready connection)
+                      (lambda (_) (contexture--ready connection nil)))))
 
 (defun contexture--secret (target)
   "Return the secret that TARGET must be sent first, or nil."
@@ -546,8 +544,7 @@ all changes; update the server, then M-x contexture-disconnect")
 (defun contexture--subscribe-to (connection topics refused)
   "Subscribe on CONNECTION to TOPICS; call REFUSED with the error if it fails."
   (let ((contexture--own-call t))
-    (jsonrpc-async-request connection 'subscribe (list :topics topics)
-                           :timeout nil :success-fn #'ignore :error-fn refused)))
+    (contexture--call connection 'subscribe (list :topics topics) #'ignore refused)))
 
 (defun contexture--resend (connection)
   "Send CONNECTION's unanswered calls in order.
@@ -816,21 +813,20 @@ after it are then handled as soon as Emacs waits for input."
 (defun contexture--take-line (connection)
   "Remove the first whole line from CONNECTION's inbox and return it, or nil.
 Pieces of an answer that follow each other are one line."
-  (when (buffer-live-p (oref connection inbox))
-    (with-current-buffer (oref connection inbox)
-      (let ((from (goto-char (oref connection handled))))
-        (if (= from (oref connection whole))
-            (progn (delete-region (point-min) from)
-                   (oset connection handled (point-min))
-                   (oset connection whole (point-min))
-                   nil)
-          (unless (contexture--join-pieces connection)
-            (run-hook-with-args 'contexture--wire-functions 'received
-                                (buffer-substring from (line-end-position))))
-          (goto-char from)
-          (forward-line)
-          (oset connection handled (point))
-          (buffer-substring from (1- (point))))))))
+  (contexture--with-live-buffer (oref connection inbox)
+    (let ((from (goto-char (oref connection handled))))
+      (if (= from (oref connection whole))
+          (progn (delete-region (point-min) from)
+                 (oset connection handled (point-min))
+                 (oset connection whole (point-min))
+                 nil)
+        (unless (contexture--join-pieces connection)
+          (run-hook-with-args 'contexture--wire-functions 'received
+                              (buffer-substring from (line-end-position))))
+        (goto-char from)
+        (forward-line)
+        (oset connection handled (point))
+        (buffer-substring from (1- (point)))))))
 
 (defun contexture--join-pieces (connection)
   "Join the line at point with those after it that are pieces of one answer.
@@ -1203,12 +1199,11 @@ Count the characters replaced in `contexture--replaced'."
 
 (defun contexture--log (process text)
   "Append TEXT, written by PROCESS, to the log; cut a log that is too long."
-  (when (buffer-live-p (process-buffer process))
-    (with-current-buffer (process-buffer process)
-      (goto-char (point-max))
-      (insert (contexture--redact text))
-      (when (> (buffer-size) contexture--log-size)
-        (delete-region (point-min) (- (point-max) (/ contexture--log-size 2)))))))
+  (contexture--with-live-buffer (process-buffer process)
+    (goto-char (point-max))
+    (insert (contexture--redact text))
+    (when (> (buffer-size) contexture--log-size)
+      (delete-region (point-min) (- (point-max) (/ contexture--log-size 2))))))
 
 (defun contexture--last-words (process)
   "Return the last line that PROCESS wrote to stderr, or nil."
