@@ -290,14 +290,13 @@ Calls of an earlier server no longer count."
     (contexture-unwatch #'contexture-tools--told))
   (add-hook 'contexture-disconnected-hook #'contexture-tools--drop-all)
   (let ((contexture--own-call t))
-    (jsonrpc-async-request
+    (contexture--call
      connection 'register-tools
      (list :tools (cl-loop for tool in (reverse contexture-tools--defined)
                            for places = (contexture-tools--places tool)
                            when places
                            collect (contexture-tools--params tool places)))
-     :timeout nil :success-fn #'ignore
-     :error-fn (apply-partially #'contexture--later #'contexture-show-error))))
+     #'ignore (apply-partially #'contexture--later #'contexture-show-error))))
 
 (defun contexture-tools--params (tool places)
   "Return the description of TOOL for the server; it is on in PLACES."
@@ -438,9 +437,9 @@ The question is a buffer; the selected window stays."
         (goto-char (point-min))))
     (setf (contexture-tools--call-cancel call)
           (lambda ()
-            (when (buffer-live-p buffer)
-              (with-current-buffer buffer (setq contexture-tools--asked nil))
-              (kill-buffer buffer))))
+            (contexture--with-live-buffer buffer
+              (setq contexture-tools--asked nil)
+              (kill-buffer))))
     (display-buffer buffer '(nil (inhibit-same-window . t)))
     (contexture--message "%s wants to call %s; y or n in %s decides"
                          (contexture-tools--call-agent call) tool (buffer-name buffer))))
@@ -654,10 +653,7 @@ That does not reach the machine."
   "Run BODY in the whole of BUFFER; leave point and narrowing as they are."
   (declare (indent 1) (debug t))
   `(with-current-buffer ,buffer
-     (save-excursion
-       (save-restriction
-         (widen)
-         ,@body))))
+     (contexture--widened ,@body)))
 
 ;;;; Buffers
 
@@ -1098,7 +1094,7 @@ Return a function that withdraws the proposal."
 
 (defun contexture-tools-change--place (file old definition)
   "Return the bounds of OLD, or else of DEFINITION, in the buffer of FILE."
-  (contexture-tools-emacs--in (current-buffer)
+  (contexture--widened
     (let* ((wordedp (not (member old '(nil ""))))
            (found (cond ((and definition (not wordedp)) (contexture-defun--named definition))
                         (wordedp (contexture-tools-change--matches old))
@@ -1124,9 +1120,7 @@ Return a function that withdraws the proposal."
 
 (defun contexture-tools-change--text (beg end)
   "Return the text of this buffer from BEG to END, also beyond a narrowing."
-  (save-restriction
-    (widen)
-    (buffer-substring-no-properties beg end)))
+  (contexture--widened (buffer-substring-no-properties beg end)))
 
 (defun contexture-tools-change--review (done file beg end new project)
   "Show NEW in place of BEG to END, markers in the buffer of FILE, in PROJECT.
@@ -1136,9 +1130,8 @@ Call DONE with what the user decides.  Return a function that withdraws it."
         review)
     (letrec ((forget (lambda ()
                        (contexture-review--end review)
-                       (when (buffer-live-p buffer)
-                         (with-current-buffer buffer
-                           (remove-hook 'kill-buffer-hook killed t)))))
+                       (contexture--with-live-buffer buffer
+                         (remove-hook 'kill-buffer-hook killed t))))
              (killed (lambda ()
                        (funcall forget)
                        (funcall done nil (format "The user closed %s" file))))
@@ -1294,8 +1287,7 @@ Return a function that stops it."
         ((> (length command) 2000)
          (error "The command is too long: at most 2000 characters"))
         ((not (equal command (contexture--visible command)))
-         (error
-          "The command has line ends, or characters that cannot be seen")))
+         (error "The command has line ends, or characters that cannot be seen")))
   (let* ((buffer (contexture-tools-change--start command))
          (run (contexture-tools-change--make-run
                :command command :buffer buffer :done done))
@@ -1379,28 +1371,24 @@ Return a function that stops it."
 (defun contexture-tools-change--search (run position failures)
   "Search RUN's output for failures from POSITION on, and give the result.
 FAILURES are the positions of those before it, the last one first."
-  (if (not (let ((buffer (contexture-tools-change--run-buffer run)))
-             (and (buffer-live-p buffer)
-                  (eq run (buffer-local-value
-                           'contexture-tools-change--current buffer)))))
-      (funcall (contexture-tools-change--run-done run) nil "The user closed its output")
-    (with-current-buffer (contexture-tools-change--run-buffer run)
-      (save-excursion
-        (save-restriction
-          (widen)
-          (let* ((to (contexture-tools-change--run-to run))
-                 (next (progn (goto-char (min to (+ position contexture-tools-change--step)))
-                              (min to (line-beginning-position 2)))))
-            (compilation--ensure-parse next)
-            (goto-char position)
-            (while (< (point) next)
-              (when (contexture-sources--message-here) (push (point) failures))
-              (forward-line))
-            (if (or (= next to)
-                    (nthcdr contexture-tools-change--most-listed failures))
-                (contexture-tools-change--give run (nreverse failures))
-              ;; Emacs does other things in between.
-              (contexture--later #'contexture-tools-change--search run next failures))))))))
+  (let ((buffer (contexture-tools-change--run-buffer run)))
+    (if (not (and (buffer-live-p buffer)
+                  (eq run (buffer-local-value 'contexture-tools-change--current buffer))))
+        (funcall (contexture-tools-change--run-done run) nil "The user closed its output")
+      (contexture-tools-emacs--in buffer
+        (let* ((to (contexture-tools-change--run-to run))
+               (next (progn (goto-char (min to (+ position contexture-tools-change--step)))
+                            (min to (line-beginning-position 2)))))
+          (compilation--ensure-parse next)
+          (goto-char position)
+          (while (< (point) next)
+            (when (contexture-sources--message-here) (push (point) failures))
+            (forward-line))
+          (if (or (= next to)
+                  (nthcdr contexture-tools-change--most-listed failures))
+              (contexture-tools-change--give run (nreverse failures))
+            ;; Emacs does other things in between.
+            (contexture--later #'contexture-tools-change--search run next failures)))))))
 
 (defun contexture-tools-change--give (run failures)
   "Put the FAILURES of RUN, positions here, into the context; give its result."
@@ -1429,19 +1417,14 @@ Those of the command before leave it."
               (append (mapcar (lambda (id) `(remove-items :manager ,manager :ids (,id))) ids)
                       (mapcar (lambda (it) `(add-item :manager ,to :brief t ,@it)) params))
               :success (lambda (results)
-                         (contexture-tools-change--note buffer to (nthcdr (length ids) results))
+                         (contexture--with-live-buffer buffer
+                           (let ((added (contexture--pluck
+                                         :result (nthcdr (length ids) results))))
+                             (setq contexture-tools-change--items
+                                   (cons to (delq nil (contexture--pluck :id added))))))
                          (funcall then))
               :error ended)))
          ended)))))
-
-(defun contexture-tools-change--note (buffer manager results)
-  "Remember for BUFFER that RESULTS, of a batch, added items to MANAGER."
-  (when (buffer-live-p buffer)
-    (with-current-buffer buffer
-      (setq contexture-tools-change--items
-            (cons manager (delq nil (mapcar (lambda (it)
-                                              (plist-get (plist-get it :result) :id))
-                                            results)))))))
 
 (defun contexture-tools-change--result (run failures)
   "Return what a model is told of RUN, with FAILURES, positions in this buffer."
@@ -1454,8 +1437,7 @@ Those of the command before leave it."
                  (contexture-tools-change--unsaved)
                  (let* ((from (contexture-tools-change--run-from run))
                         (to (contexture-tools-change--run-to run))
-                        (beg
-                         (max from (- to contexture-tools-emacs--most-output)))
+                        (beg (max from (- to contexture-tools-emacs--most-output)))
                         (text (buffer-substring-no-properties beg to)))
                    (when (string-search "\e" text)
                      (setq text (ansi-color-filter-apply text)))
@@ -1573,16 +1555,12 @@ was stopped."
   "Call the image with ARGUMENTS, and DONE with the result within SECONDS.
 ARGUMENTS are those of `call' in contexture-tools.lisp but for the number.
 Return a function that stops the call."
-  (mapc (lambda (argument)
-          (when (stringp argument)
-            (when (> (length argument) contexture-tools-lisp--longest)
-              (error "This is too long: %d characters, of at most %d"
-                     (length argument) contexture-tools-lisp--longest))
-            (when (cl-some
-                   (lambda (it) (or (<= #xd800 it #xdfff) (> it #x10ffff)))
-                   argument)
-              (error "This has something that is not a character"))))
-        arguments)
+  (dolist (argument (cl-remove-if-not #'stringp arguments))
+    (when (> (length argument) contexture-tools-lisp--longest)
+      (error "This is too long: %d characters, of at most %d"
+             (length argument) contexture-tools-lisp--longest))
+    (when (cl-some (lambda (it) (or (<= #xd800 it #xdfff) (> it #x10ffff))) argument)
+      (error "This has something that is not a character")))
   (let* ((client (or (car (contexture-lisp--clients))
                      (error "Neither SLIME nor SLY is connected to a Lisp")))
          (call (contexture-tools-lisp--make-call
@@ -1728,38 +1706,23 @@ WHAT says what is wanted; PATH leads to a part of what is inspected."
 
 (defun contexture-tools-lisp--compile (done file &optional definition form package)
   "Compile FILE, or its DEFINITION, or FORM in PACKAGE.
-Call DONE with the notes."
+Call DONE with the notes.  The definition is compiled as it is in Emacs now."
   (cond (form (contexture-tools-lisp--start
                done 120 (or package (error "Name the package of the form"))
                "COMPILE-TEXT" form "lisp_compile" 1 nil))
         ((null file) (error "Name a file, or give a form"))
         (definition
-         (with-current-buffer (contexture-tools-emacs--buffer file)
-           (contexture-tools-lisp--compile-definition done definition)))
+         (contexture-tools-emacs--in (contexture-tools-emacs--buffer file)
+           (pcase (contexture-defun--named definition)
+             (`((,beg . ,end))
+              (contexture-tools-lisp--start
+               done 120 (or (contexture--lisp-package beg) "COMMON-LISP-USER") "COMPILE-TEXT"
+               (buffer-substring-no-properties beg end) (buffer-name) beg buffer-file-name))
+             ('nil (error "%s is not defined in this file" definition))
+             (_ (error "%s is defined more than once in this file; compile the file"
+                       definition)))))
         (t (contexture-tools-lisp--start done 120 "COMMON-LISP-USER" "COMPILE-WHOLE"
                                          (contexture-tools-lisp--saved file)))))
-
-(defun contexture-tools-lisp--compile-definition (done name)
-  "Compile the definition of NAME in this buffer, as it is now.
-Call DONE with the notes."
-  (save-restriction
-    (widen)
-    (pcase (contexture-defun--named name)
-      (`((,beg . ,end))
-       (contexture-tools-lisp--start
-        done 120 (contexture-tools-lisp--package-at beg) "COMPILE-TEXT"
-        (buffer-substring-no-properties beg end) (buffer-name) beg buffer-file-name))
-      ('nil (error "%s is not defined in this file" name))
-      (_ (error "%s is defined more than once in this file; compile the file" name)))))
-
-(defun contexture-tools-lisp--package-at (position)
-  "Return the name of the package in which POSITION of this buffer is read."
-  (save-excursion
-    (goto-char position)
-    (if (re-search-backward
-         "^(\\(?:cl:\\)?in-package[ \t\n]+\\(?:#?:\\|\"\\)?\\([^\") \t\n]+\\)" nil t)
-        (match-string-no-properties 1)
-      "COMMON-LISP-USER")))
 
 (defun contexture-tools-lisp--saved (file)
   "Return the name of FILE, of the project, if it is saved."
