@@ -272,14 +272,11 @@ A file that is opened for this stays open; see
   (when-let* ((buffer (and (eq (car-safe location) :location)
                            (contexture-lisp--location-buffer client (nth 1 location)))))
     (with-current-buffer buffer
-      (save-excursion
-        (save-restriction
-          (widen)
-          (let ((position (ignore-errors
-                            (contexture-lisp--ask client 'offset location))))
-            (when position
-              (goto-char (min (max position (point-min)) (point-max)))
-              (funcall function))))))))
+      (contexture--widened
+        (when-let* ((position (ignore-errors
+                                (contexture-lisp--ask client 'offset location))))
+          (goto-char (min (max position (point-min)) (point-max)))
+          (funcall function))))))
 
 (defun contexture-lisp--location-buffer (client place)
   "Return a buffer with the text of PLACE, part of a location of CLIENT, or nil."
@@ -489,15 +486,6 @@ client's name as shown to the user.  CLIENT is the variable with the
        ,(format "Keymap that `contexture-%s-mode' puts behind the prefix of %s."
                 feature name))))
 
-(defun contexture-lisp--turn (mode client)
-  "Turn CLIENT's integration on or off, as the value of the symbol MODE says."
-  (let ((feature (contexture-lisp--client-feature client)))
-    (when (and (symbol-value mode) (not (require feature nil t)))
-      (set mode nil)
-      (contexture--user-error "%s is not installed" (contexture-lisp--client-name client)))
-    (contexture-lisp--switch client (symbol-value mode)
-                             (symbol-value (contexture-lisp--command feature 'map)))))
-
 ;;;; The client that is connected
 
 (defun contexture-lisp--clients ()
@@ -519,12 +507,11 @@ client's name as shown to the user.  CLIENT is the variable with the
               (definition (save-excursion (goto-char place) (contexture-defun-at-point))))
     (when (or (eq contexture-lisp-compile t)
               (contexture--y-or-n-p (contexture--format "Compile %s? " (plist-get definition :name))))
-      (let ((feature (contexture-lisp--client-feature client)))
-        (cl-progv (list (intern (format "%s-dispatching-connection" feature)))
-            (list (contexture-lisp--connection client))
-          (save-excursion
-            (goto-char place)
-            (funcall (intern (format "%s-compile-defun" feature)))))))))
+      (cl-progv (list (contexture-lisp--symbol client "dispatching-connection"))
+          (list (contexture-lisp--connection client))
+        (save-excursion
+          (goto-char place)
+          (funcall (contexture-lisp--symbol client "compile-defun")))))))
 
 (add-hook 'contexture-review-accepted-functions #'contexture-lisp--offer-compiling)
 
@@ -536,9 +523,8 @@ client's name as shown to the user.  CLIENT is the variable with the
   "Call the COMMAND of this name for the client that is connected."
   (let ((client (or (car (contexture-lisp--clients))
                     (user-error "Neither SLIME nor SLY is connected to a Lisp"))))
-    (call-interactively (intern (format "contexture-%s-%s"
-                                        (contexture-lisp--client-feature client)
-                                        command)))))
+    (call-interactively
+     (contexture-lisp--command (contexture-lisp--client-feature client) command))))
 
 ;;;###autoload
 (defun contexture-lisp-add-symbol ()
@@ -653,14 +639,13 @@ All have one type.  FUNCTION is called later; what it adds goes there, too."
      'list-items (list :manager manager :types (list (plist-get (car all) :type)))
      :success
      (lambda (items)
-       (when (buffer-live-p buffer)
-         (with-current-buffer buffer
-           (let ((contexture-manager manager)
-                 (known (mapcar (lambda (item) (plist-get item :content)) items)))
-             (funcall function
-                      (cl-remove-if (lambda (params)
-                                      (member (plist-get params :content) known))
-                                    all)))))))))
+       (contexture--with-live-buffer buffer
+         (let ((contexture-manager manager)
+               (known (contexture--pluck :content items)))
+           (funcall function
+                    (cl-remove-if (lambda (params)
+                                    (member (plist-get params :content) known))
+                                  all))))))))
 
 (defun contexture-lisp--repl (client connection)
   "Return this buffer if it is a REPL of CLIENT, else the REPL of CONNECTION."
@@ -677,8 +662,7 @@ its session already has the text"))
 Each is a plist of `:prompt', `:input', `:output', and `:value' or
 `:error'.  An interaction that still runs is left out, unless it is in a
 debugger."
-  (save-restriction
-    (widen)
+  (contexture--widened
     (let ((end (point-max))
           interactions)
       (while (and (< (length interactions) count)
@@ -764,23 +748,20 @@ LAST non-nil means that no prompt follows; then ask CLIENT's debugger."
                 (buffer-list))))
 
 (defun contexture-lisp--interaction-params (interaction)
-  "Return parameters that add INTERACTION, a plist."
-  (list :type :repl-history
-        :content (contexture-lisp--interaction-text interaction)
-        :metadata `(:origin :repl :language "lisp" ,@interaction ,@(contexture--as-of))))
-
-(defun contexture-lisp--interaction-text (interaction)
-  "Return INTERACTION, a plist, as text in the form of a REPL."
+  "Return parameters that add INTERACTION, a plist, in the form of a REPL."
   (let ((output (plist-get interaction :output))
         (value (plist-get interaction :value)))
-    (concat (plist-get interaction :prompt) " " (plist-get interaction :input) "\n"
-            (and output (concat output "\n"))
-            (cond ((null value)
-                   (concat "; Error: " (string-replace "\n" "\n; "
-                                                       (plist-get interaction :error))))
-                  ((string-match-p contexture-lisp--no-value value) value)
-                  (t (concat "=> " value)))
-            "\n")))
+    (list :type :repl-history
+          :content
+          (concat (plist-get interaction :prompt) " " (plist-get interaction :input) "\n"
+                  (and output (concat output "\n"))
+                  (cond ((null value)
+                         (concat "; Error: " (string-replace "\n" "\n; "
+                                                             (plist-get interaction :error))))
+                        ((string-match-p contexture-lisp--no-value value) value)
+                        (t (concat "=> " value)))
+                  "\n")
+          :metadata `(:origin :repl :language "lisp" ,@interaction ,@(contexture--as-of)))))
 
 ;;;; REPLs of Contexture itself
 
@@ -932,13 +913,18 @@ agent-q tells nobody."
 
 ;;;; Modes
 
-(defun contexture-lisp--switch (client on map)
-  "Turn the mode of CLIENT, with the keymap MAP, on or off according to ON."
-  (if on
-      (unless (assq client contexture-lisp--on)
-        (contexture-lisp--turn-on client map))
-    (when (assq client contexture-lisp--on)
-      (contexture-lisp--turn-off client))))
+(defun contexture-lisp--turn (mode client)
+  "Turn CLIENT's integration on or off, as the value of the symbol MODE says."
+  (let ((feature (contexture-lisp--client-feature client))
+        (onp (assq client contexture-lisp--on)))
+    (when (and (symbol-value mode) (not (require feature nil t)))
+      (set mode nil)
+      (contexture--user-error "%s is not installed" (contexture-lisp--client-name client)))
+    (cond ((and (symbol-value mode) (not onp))
+           (contexture-lisp--turn-on
+            client (symbol-value (contexture-lisp--command feature 'map))))
+          ((and onp (not (symbol-value mode)))
+           (contexture-lisp--turn-off client)))))
 
 (defun contexture-lisp--turn-on (client map)
   "Bind the key of the mode of CLIENT to MAP, and allow prose in its REPLs."
@@ -1154,8 +1140,7 @@ MORE non-nil means that there are more frames."
          (contexture--add
           params nil
           (and then (lambda (&rest _)
-                      (when (buffer-live-p buffer)
-                        (with-current-buffer buffer (funcall then)))))))))))
+                      (contexture--with-live-buffer buffer (funcall then))))))))))
 
 (defun contexture-lisp--error-text (facts frames more)
   "Return the error with FACTS, a plist, and FRAMES as readable text.
