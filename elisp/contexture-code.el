@@ -489,8 +489,7 @@ It is a list of its beginning, end, name and kind."
 
 (defun contexture-defun--lisp-p ()
   "Return non-nil if this buffer's mode is one of a Lisp."
-  (or (derived-mode-p 'emacs-lisp-mode 'lisp-data-mode 'lisp-mode 'scheme-mode
-                      'clojure-mode)))
+  (derived-mode-p 'emacs-lisp-mode 'lisp-data-mode 'lisp-mode 'scheme-mode 'clojure-mode))
 
 (defun contexture-defun--by-mode ()
   "Return (BEG END) of the definition that the mode's own rules find, or nil."
@@ -700,33 +699,31 @@ stops what comes; DECIDED one to call once the user has decided.
 `contexture-review--show' shows the change."
   (contexture-review--check)
   (require 'diff-mode)                  ; for its faces
-  (save-excursion
-    (save-restriction
-      (widen)
-      (let ((from (progn (goto-char beg) (line-beginning-position)))
-            (to (progn (goto-char end)
-                       (if (and (bolp) (> end beg)) end
-                         (min (point-max) (1+ (line-end-position)))))))
-        (when (cl-some (lambda (it) (overlay-get it 'contexture-review))
-                       (overlays-in from (max to (1+ from))))
-          (user-error "A change to these lines has already been proposed; accept or reject it first"))
-        (let* ((place (make-overlay from to nil t nil))
-               ;; After a region was marked, point is where it ends.
-               (keys (make-overlay from to nil nil t))
-               (review (contexture-review--make
-                        :place place :keys keys :again again :cancel cancel :decided decided
-                        :before (buffer-substring-no-properties from beg)
-                        :after (buffer-substring-no-properties end to))))
-          (overlay-put place 'contexture-review review)
-          (overlay-put keys 'keymap contexture-review-map)
-          (overlay-put place 'priority 100)
-          ;; Instead of a mark of these lines: after one, Emacs shows the ends
-          ;; of lines in our strings as ^J.
-          (unless (get-text-property from 'line-prefix)
-            (overlay-put place 'line-prefix ""))
-          (setq contexture-review--all (append contexture-review--all (list review)))
-          (contexture-review--title review "Waiting for the change")
-          review)))))
+  (contexture--widened
+    (let ((from (progn (goto-char beg) (line-beginning-position)))
+          (to (progn (goto-char end)
+                     (if (and (bolp) (> end beg)) end
+                       (min (point-max) (1+ (line-end-position)))))))
+      (when (cl-some (lambda (it) (overlay-get it 'contexture-review))
+                     (overlays-in from (max to (1+ from))))
+        (user-error "A change to these lines has already been proposed; accept or reject it first"))
+      (let* ((place (make-overlay from to nil t nil))
+             ;; After a region was marked, point is where it ends.
+             (keys (make-overlay from to nil nil t))
+             (review (contexture-review--make
+                      :place place :keys keys :again again :cancel cancel :decided decided
+                      :before (buffer-substring-no-properties from beg)
+                      :after (buffer-substring-no-properties end to))))
+        (overlay-put place 'contexture-review review)
+        (overlay-put keys 'keymap contexture-review-map)
+        (overlay-put place 'priority 100)
+        ;; Instead of a mark of these lines: after one, Emacs shows the ends
+        ;; of lines in our strings as ^J.
+        (unless (get-text-property from 'line-prefix)
+          (overlay-put place 'line-prefix ""))
+        (setq contexture-review--all (append contexture-review--all (list review)))
+        (contexture-review--title review "Waiting for the change")
+        review))))
 
 (defun contexture-review--open ()
   "Return the changes that are proposed, in buffers that live."
@@ -736,12 +733,6 @@ stops what comes; DECIDED one to call once the user has decided.
 (defun contexture-review--buffer (review)
   "Return the buffer of REVIEW, or nil if it was killed."
   (overlay-buffer (contexture-review--place review)))
-
-(defun contexture-review--bounds (review)
-  "Return the bounds of the text that REVIEW would replace."
-  (let ((place (contexture-review--place review)))
-    (cons (+ (overlay-start place) (length (contexture-review--before review)))
-          (- (overlay-end place) (length (contexture-review--after review))))))
 
 (defun contexture-review--end (review)
   "End REVIEW, and stop showing it."
@@ -780,10 +771,8 @@ Return non-nil if anything would change."
                                  contexture-review--draw-seconds)))
       (setf (contexture-review--shown review) (float-time))
       (with-current-buffer (contexture-review--buffer review)
-        (save-excursion
-          (save-restriction
-            (widen)
-            (contexture-review--draw review complete)))))))
+        (contexture--widened
+          (contexture-review--draw review complete))))))
 
 (defun contexture-review--draw (review complete)
   "Draw the parts of REVIEW; COMPLETE means that no more comes."
@@ -814,16 +803,11 @@ While it is not COMPLETE, more of the end may still come."
          (parts (contexture-review--compare old new))
          (lines (cl-count ?\n (contexture-review--ended old))))
     (if complete parts
-      (delq nil (mapcar (lambda (part) (contexture-review--so-far part lines)) parts)))))
-
-(defun contexture-review--so-far (part lines)
-  "Return the visible part of PART while text is still coming, or nil.
-The old text has LINES lines.  At its end, PART replaces only as many
-lines as have come."
-  (pcase-let ((`(,line ,count . ,text) part))
-    (cond ((< (+ line count) lines) part)
-          ((not (string-empty-p text))
-           (cons line (cons (min count (cl-count ?\n text)) text))))))
+      ;; At the end of the old text, only as many lines go as have come.
+      (cl-loop for (line count . new) in parts
+               if (< (+ line count) lines) collect (cons line (cons count new))
+               else unless (string-empty-p new)
+               collect (cons line (cons (min count (cl-count ?\n new)) new))))))
 
 (defun contexture-review--ended (text)
   "Return TEXT with a newline at its end."
@@ -1065,8 +1049,8 @@ Stop it if it still comes."
     (contexture-review--drop review (contexture-review--part review))))
 
 (defun contexture-review--places ()
-  "Return the places of all parts, as markers, those of this buffer first."
-  (let ((here (current-buffer)) places)
+  "Return the places of all parts, as markers, those of a buffer in order."
+  (let (places)
     (dolist (review (contexture-review--open))
       (dolist (part (or (contexture-review--parts review)
                         (list (contexture-review--place review))))
@@ -1074,10 +1058,7 @@ Stop it if it still comes."
               places)))
     (sort (nreverse places)
           (lambda (one other)
-            (let ((mine (eq (marker-buffer one) here)))
-              (and (eq mine (eq (marker-buffer other) here))
-                   (eq (marker-buffer one) (marker-buffer other))
-                   (< one other)))))))
+            (and (eq (marker-buffer one) (marker-buffer other)) (< one other))))))
 
 (defun contexture-review-next (&optional back)
   "Go to the next part of a proposed change, also in another buffer.
@@ -1123,26 +1104,24 @@ There, \\`b' accepts one difference; after \\`q' you are asked about the
 rest.  No file is saved."
   (interactive "*")
   (let* ((review (contexture-review--here))
-         (bounds (progn (contexture-review--part review)
-                        (contexture-review--bounds review)))
+         (place (progn (contexture-review--part review) (contexture-review--place review)))
          (text (contexture-review--text review))
-         (beg (copy-marker (car bounds))) (end (copy-marker (cdr bounds) t)))
+         (beg (copy-marker (+ (overlay-start place) (length (contexture-review--before review)))))
+         (end (copy-marker (- (overlay-end place) (length (contexture-review--after review))) t)))
     (contexture-review--end review)
     (let* ((buffer (current-buffer))
            (proposal (contexture-review--make-proposal beg end text))
            (done (lambda ()
-                   (when (buffer-live-p buffer)
-                     (with-current-buffer buffer
-                       (contexture-review--decide beg end text)
-                       (contexture-review--tell review)))
+                   (contexture--with-live-buffer buffer
+                     (contexture-review--decide beg end text)
+                     (contexture-review--tell review))
                    (when (buffer-live-p proposal) (kill-buffer proposal)))))
       (funcall contexture-repl-compare-function buffer proposal done))))
 
 (defun contexture-review--make-proposal (beg end text)
   "Return a copy of this buffer with TEXT in place of BEG to END."
   (let ((mode major-mode)
-        (whole (save-restriction
-                 (widen)
+        (whole (contexture--widened
                  (concat (buffer-substring-no-properties (point-min) beg)
                          text
                          (buffer-substring-no-properties end (point-max)))))
