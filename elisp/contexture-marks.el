@@ -45,11 +45,9 @@ Emacs up to version 28 does so, since its overlays are made of markers.")
 (defun contexture-overlay--make (beg end &optional partial)
   "Return a new overlay from BEG to END that follows the text.
 It covers whole lines unless PARTIAL is non-nil."
-  (let ((overlay (make-overlay beg end))
-        (hooks '(contexture-overlay--edited)))
-    (overlay-put overlay 'modification-hooks hooks)
-    (overlay-put overlay 'insert-in-front-hooks hooks)
-    (overlay-put overlay 'insert-behind-hooks hooks)
+  (let ((overlay (make-overlay beg end)))
+    (dolist (hook '(modification-hooks insert-in-front-hooks insert-behind-hooks))
+      (overlay-put overlay hook '(contexture-overlay--edited)))
     (overlay-put overlay 'contexture-partial partial)
     overlay))
 
@@ -294,11 +292,10 @@ Existing marks stay in their places."
     (if here (contexture-marks--take-margin) (contexture-marks--free-margin))
     (contexture--widened
       (dolist (item here)
-        (let ((overlay (contexture-marks--place
-                        item (gethash (plist-get item :id) old))))
-          (when overlay
-            (remhash (plist-get item :id) old)
-            (contexture-marks--dress overlay manager item)))))
+        (when-let* ((overlay (contexture-marks--place
+                              item (gethash (plist-get item :id) old))))
+          (remhash (plist-get item :id) old)
+          (contexture-marks--dress overlay manager item))))
     (maphash (lambda (_ overlay) (contexture-marks--remove overlay)) old)))
 
 (defun contexture-marks--remove (overlay)
@@ -372,15 +369,14 @@ reuse OVERLAY if it is non-nil and ITEM's lines are still the same."
 
 (defun contexture-marks--eldoc (&rest _)
   "Return the help text for the items on point's line, or nil."
-  (let* ((beg (line-beginning-position))
-         (overlays (cl-remove-if-not
-                    (lambda (overlay)
-                      (and (overlay-get overlay 'contexture-mark)
-                           (< (overlay-start overlay) (overlay-end overlay))))
-                    (overlays-in beg (min (point-max) (1+ (line-end-position)))))))
-    (when overlays
-      (mapconcat (lambda (overlay) (overlay-get overlay 'help-echo))
-                 (cl-sort overlays #'< :key #'overlay-start) "; "))))
+  (when-let* ((overlays (cl-remove-if-not
+                         (lambda (overlay)
+                           (and (overlay-get overlay 'contexture-mark)
+                                (< (overlay-start overlay) (overlay-end overlay))))
+                         (overlays-in (line-beginning-position)
+                                      (min (point-max) (1+ (line-end-position)))))))
+    (mapconcat (lambda (overlay) (overlay-get overlay 'help-echo))
+               (cl-sort overlays #'< :key #'overlay-start) "; ")))
 
 ;;;; The margin of a terminal
 
@@ -783,8 +779,7 @@ them when it is back."
     (with-demoted-errors "Contexture: %S"
       (contexture-live--tell
        (cl-loop for buffer in contexture-live--buffers
-                when (buffer-live-p buffer)
-                nconc (with-current-buffer buffer
+                nconc (contexture--with-live-buffer buffer
                         (let* ((sign (contexture-live--sign))
                                (items (if (equal sign contexture-live--seen)
                                           contexture-live--new
@@ -808,11 +803,10 @@ in time, say so and go on."
         (contexture--wait contexture--connection contexture-live--patience
                           (lambda ()
                             (or (not (contexture-running-p))
-                                (not (cl-find "update-items"
-                                              (contexture--unanswered-calls
-                                               contexture--connection)
-                                              :key #'contexture--call-method
-                                              :test #'equal))))))
+                                (not (member "update-items"
+                                             (mapcar #'contexture--call-method
+                                                     (contexture--unanswered-calls
+                                                      contexture--connection))))))))
     (contexture-error
      (contexture--message "Contexture: the server does not answer, so the model may \
 get the text from before your last edits"))))
@@ -1018,18 +1012,17 @@ by itself becomes known as if somebody else had added it."
 (defun contexture-live--claim-captured (manager item text)
   "Let ITEM of MANAGER follow the buffer from which TEXT was taken.
 Return nil if that is not possible."
-  (let* ((bounds (and text (gethash text contexture-live--captured)))
-         (buffer (and bounds (marker-buffer (car bounds)))))
-    (when buffer
-      (remhash text contexture-live--captured)
-      (with-current-buffer (or (buffer-base-buffer buffer) buffer)
-        (prog1 (when (and buffer-file-name
-                          (member (plist-get (plist-get item :metadata) :filename)
-                                  (contexture-live--names)))
-                 (contexture-live--claim manager item text bounds)
-                 t)
-          (set-marker (car bounds) nil)
-          (set-marker (cdr bounds) nil))))))
+  (when-let* ((bounds (and text (gethash text contexture-live--captured)))
+              (buffer (marker-buffer (car bounds))))
+    (remhash text contexture-live--captured)
+    (with-current-buffer (or (buffer-base-buffer buffer) buffer)
+      (prog1 (when (and buffer-file-name
+                        (member (plist-get (plist-get item :metadata) :filename)
+                                (contexture-live--names)))
+               (contexture-live--claim manager item text bounds)
+               t)
+        (set-marker (car bounds) nil)
+        (set-marker (cdr bounds) nil)))))
 
 (defun contexture-live--claim (manager item text bounds)
   "Let ITEM of MANAGER follow the text between BOUNDS, which was TEXT.
