@@ -948,13 +948,9 @@ During an update, or just after it, a change is only noted."
 (defun contexture-dashboard-act ()
   "Press the button at point, or the first one on its line."
   (interactive)
-  (let ((button (or (button-at (point))
-                    (save-excursion
-                      (beginning-of-line)
-                      (let ((next (next-button (point) t)))
-                        (and next (<= (button-start next) (line-end-position))
-                             next))))))
-    (if button (push-button (button-start button))
+  (let ((button (or (button-at (point)) (next-button (line-beginning-position) t))))
+    (if (and button (<= (button-start button) (line-end-position)))
+        (push-button (button-start button))
       (user-error "There is no button here; n goes to the next"))))
 
 (defun contexture-dashboard-rollback (&optional checkpoint)
@@ -1259,12 +1255,12 @@ name."
 (defun contexture-explain--move (count direction)
   "Move by COUNT parts in DIRECTION, 1 or -1."
   (dotimes (_ count)
-    (let ((place (save-excursion
-                   (cl-loop while (and (= 0 (forward-line direction)) (not (eobp)))
-                            when (and (get-text-property (point) 'contexture-explain-part)
-                                      (not (invisible-p (point))))
-                            return (point)))))
-      (when place (goto-char place)))))
+    (when-let* ((place (save-excursion
+                         (cl-loop while (and (= 0 (forward-line direction)) (not (eobp)))
+                                  when (and (get-text-property (point) 'contexture-explain-part)
+                                            (not (invisible-p (point))))
+                                  return (point)))))
+      (goto-char place))))
 
 (defun contexture-explain-older ()
   "Show the window that was built before this one."
@@ -1366,10 +1362,7 @@ Return nil if WHOLE is nil because the server no longer has it."
   "Show UNITS below the line of PART, with the text of MESSAGES."
   (let ((place (text-property-any (point-min) (point-max)
                                   'contexture-explain-part part))
-        (known (make-hash-table :test #'equal))
         (inhibit-read-only t))
-    (dolist (message messages)
-      (puthash (plist-get message :id) message known))
     (when place
       (save-excursion
         (goto-char place)
@@ -1378,14 +1371,13 @@ Return nil if WHOLE is nil because the server no longer has it."
           (insert
            (propertize
             (if units
-                (mapconcat (lambda (unit) (contexture-explain--unit unit known))
+                (mapconcat (lambda (unit) (contexture-explain--unit unit messages))
                            units "")
               "    The server no longer keeps the details of this window.\n")
             'contexture-explain-detail t)))))))
 
-(defun contexture-explain--unit (unit known)
-  "Return lines for UNIT, a part of a full report.
-KNOWN is a hash table from ids to messages."
+(defun contexture-explain--unit (unit messages)
+  "Return lines for UNIT, a part of a full report, with the text of its MESSAGES."
   (propertize
    (concat
     "    " (contexture-explain--mark unit) " "
@@ -1399,7 +1391,7 @@ KNOWN is a hash table from ids to messages."
                          " + ")))
     (mapconcat
      (lambda (id)
-       (when-let* ((message (gethash id known)))
+       (when-let* ((message (contexture--entry :id id messages)))
          (format "      %s: %s\n"
                  (propertize (contexture--name (plist-get message :role))
                              'face 'contexture-session-role)
@@ -1410,10 +1402,7 @@ KNOWN is a hash table from ids to messages."
 
 (defun contexture-explain--words (message)
   "Return the beginning of the text of MESSAGE, or of its calls."
-  (let ((text (string-trim (replace-regexp-in-string
-                            "[ \t\n\r]+" " "
-                            (substring (plist-get message :content) 0
-                                       (min 400 (length (plist-get message :content))))))))
+  (let ((text (string-clean-whitespace (seq-take (plist-get message :content) 400))))
     (truncate-string-to-width
      (contexture--visible
       (if (and (string-empty-p text) (plist-get message :tool-calls))
