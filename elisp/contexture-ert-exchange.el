@@ -279,22 +279,12 @@ Calls that the client makes by itself need not be in EXCHANGE."
              (and message recorded
                   (eq (null (plist-get message :id))
                       (null (plist-get recorded :id)))
-                  (equal (format "%s" (plist-get message :method))
-                         (format "%s" (plist-get recorded :method)))
-                  (contexture-ert--alike-p
-                   (contexture-ert--plist-without (plist-get message :params)
-                                                  :request-key)
-                   (plist-get recorded :params)))))))
-
-(defun contexture-ert--alike-p (one other)
-  "Return non-nil if ONE and OTHER are equal but for the order of keys.
-A key whose value is nil counts as absent."
-  (if (and (contexture-ert--plist-p one) (contexture-ert--plist-p other))
-      (cl-loop for key in (append (contexture-ert--keys one)
-                                  (contexture-ert--keys other))
-               always (contexture-ert--alike-p (plist-get one key)
-                                               (plist-get other key)))
-    (equal one other)))
+                  (equal (contexture-ert--method-name message)
+                         (contexture-ert--method-name recorded))
+                  (null (contexture-ert--differences
+                         (plist-get recorded :params)
+                         (contexture-ert--plist-without (plist-get message :params)
+                                                        :request-key))))))))
 
 (defun contexture-ert--plist-p (value)
   "Return non-nil if VALUE is a property list with keywords, perhaps empty."
@@ -415,7 +405,8 @@ for byte."
 
 (defun contexture-ert--differences (was is &optional path)
   "Return where IS differs from WAS, as a list of (PATH WAS IS).
-PATH is the list of keys that lead to them."
+PATH is the list of keys that lead to them.  The order of keys makes no
+difference, and a key whose value is nil counts as absent."
   (if (and (contexture-ert--plist-p was) (contexture-ert--plist-p is))
       (cl-loop for key in (delete-dups (append (contexture-ert--keys was)
                                                (contexture-ert--keys is) nil))
@@ -827,7 +818,11 @@ Emacs has noticed then, too, unless UNNOTICED is non-nil."
   (let ((pid (contexture-ert-server-pid))
         (process (oref contexture--connection process)))
     (signal-process pid 'SIGKILL)
-    (contexture-ert--until (lambda () (contexture-ert--dead-p pid)))
+    (contexture-ert--until
+     (lambda ()
+       (or (not (eql 0 (signal-process pid 0)))
+           ;; It may wait to be reaped.
+           (member (contexture-ert--process-state pid) '("Z" "X")))))
     (unless unnoticed
       (contexture-ert--until
        (lambda ()
@@ -872,11 +867,6 @@ Nil makes it fast again, for the messages from then on."
 (defun contexture-ert--process-state (pid)
   "Return the state of process PID, a string such as \"T\", or nil if unknown."
   (alist-get 'state (process-attributes pid)))
-
-(defun contexture-ert--dead-p (pid)
-  "Return non-nil if process PID is gone, or waits to be reaped."
-  (or (not (eql 0 (signal-process pid 0)))
-      (member (contexture-ert--process-state pid) '("Z" "X"))))
 
 (defun contexture-ert--until (predicate)
   "Wait until PREDICATE returns non-nil, at most five seconds on a quiet machine.
