@@ -252,15 +252,12 @@ Those that a test binds itself are left out, as are those of tests."
   (let ((log (with-current-buffer (get-buffer-create contexture--log-buffer)
                (copy-marker (point-max)))))
     (contexture-ert--explaining
-     (lambda () (contexture-ert--explanation (contexture-ert--log-after log)))
+     (lambda ()
+       (contexture-ert--explanation
+        (or (contexture--with-live-buffer (marker-buffer log)
+              (buffer-substring-no-properties log (point-max)))
+            "")))
      function)))
-
-(defun contexture-ert--log-after (position)
-  "Return what the server has written since POSITION, a marker."
-  (if-let* ((buffer (marker-buffer position)))
-      (with-current-buffer buffer
-        (buffer-substring-no-properties position (point-max)))
-    ""))
 
 ;;;; Files
 
