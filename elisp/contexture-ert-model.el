@@ -72,18 +72,6 @@ Content-Length: %d\r\nConnection: close\r\n\r\n%s"
                      status (length bytes) bytes))
     (delete-process process)))
 
-(defun contexture-ert--http-begin (process)
-  "Begin an answer to PROCESS that is a stream of events."
-  (contexture-ert--send
-   process "HTTP/1.1 200 Answer\r\nContent-Type: text/event-stream\r\n\
-Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"))
-
-(defun contexture-ert--http-chunk (process text)
-  "Send TEXT to PROCESS as a part of its answer."
-  (let ((bytes (encode-coding-string text 'utf-8)))
-    (contexture-ert--send
-     process (format "%x\r\n%s\r\n" (length bytes) bytes))))
-
 (defun contexture-ert--http-end (process)
   "End the answer to PROCESS."
   (contexture-ert--send process "0\r\n\r\n")
@@ -253,7 +241,10 @@ Each result of a tool becomes a message with the role `tool'."
   (when (and (contexture-ert--turn-stream turn)
              (not (contexture-ert--turn-begun turn)))
     (setf (contexture-ert--turn-begun turn) t)
-    (contexture-ert--http-begin (contexture-ert--turn-process turn))
+    (contexture-ert--send
+     (contexture-ert--turn-process turn)
+     "HTTP/1.1 200 Answer\r\nContent-Type: text/event-stream\r\n\
+Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n")
     (when (eq (contexture-ert--turn-api turn) 'anthropic)
       (contexture-ert--anthropic-event
        turn "message_start"
@@ -262,14 +253,16 @@ Each result of a tool becomes a message with the role `tool'."
                       :usage '(:input_tokens 0 :output_tokens 0))))))
 
 (defun contexture-ert--event (turn name json)
-  "Send an event NAME with JSON in the stream of TURN.
+  "Send an event NAME with JSON in the stream of TURN, as a chunk.
 OpenAI's interface has no names of events."
-  (contexture-ert--http-chunk
-   (contexture-ert--turn-process turn)
-   (format "%sdata: %s\n\n"
-           (if (eq (contexture-ert--turn-api turn) 'openai) ""
-             (format "event: %s\n" name))
-           json)))
+  (let ((bytes (encode-coding-string
+                (format "%sdata: %s\n\n"
+                        (if (eq (contexture-ert--turn-api turn) 'openai) ""
+                          (format "event: %s\n" name))
+                        json)
+                'utf-8)))
+    (contexture-ert--send (contexture-ert--turn-process turn)
+                          (format "%x\r\n%s\r\n" (length bytes) bytes))))
 
 (defun contexture-ert--finish (turn)
   "End TURN well."
@@ -624,24 +617,20 @@ whole request as it came."
           :stream (plist-get shown :stream)))))))
 
 (defun contexture-ert--next-answer (model shown)
-  "Return the next answer of MODEL to the request SHOWN."
+  "Return the next answer of MODEL to the request SHOWN; an error if none is left."
   (let* ((answers (contexture-ert--model-answers model))
          (answer (cond ((functionp answers) answers)
                        (answers (pop (contexture-ert--model-answers model)))
-                       (t (contexture-ert--run-out model shown)))))
+                       (t (setf (contexture-ert--model-problem model)
+                                (list 'no-answer-left :shown (plist-get shown :prompt)
+                                      :after (1- (length (contexture-ert-shown model)))))
+                          '(error 400 "the test's model has no answer left")))))
     (condition-case problem
         (if (functionp answer) (funcall answer shown) answer)
       ((error ert-test-failed)
        (setf (contexture-ert--model-problem model)
              (list 'model-failed problem :shown (plist-get shown :prompt)))
        (list 'error 500 (format "the model's function failed: %S" problem))))))
-
-(defun contexture-ert--run-out (model shown)
-  "Note that MODEL has no answer to the request SHOWN; return an error."
-  (setf (contexture-ert--model-problem model)
-        (list 'no-answer-left :shown (plist-get shown :prompt)
-              :after (1- (length (contexture-ert--model-shown model)))))
-  '(error 400 "the test's model has no answer left"))
 
 (defun contexture-ert--pieces (answer)
   "Return ANSWER as a flat list of pieces."
