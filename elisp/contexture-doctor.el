@@ -280,18 +280,17 @@ If its key must be looked up first, the entry is sent after that."
   "Send the provider NAME with PARAMS to CONNECTION's server.
 SECRET is a function that returns the key, or nil."
   (let ((contexture--own-call t))
-    (jsonrpc-async-request
+    (contexture--call
      connection 'configure-provider
      (if secret (append params (list :api-key (funcall secret))) params)
-     :timeout nil
-     :success-fn (lambda (_)
-                   (contexture-provider--accepted name)
-                   (contexture--later #'run-hooks 'contexture-providers-hook))
-     :error-fn (lambda (problem)
-                 (contexture-provider--failed
-                  name (if (eql (plist-get problem :code) -32601)
-                           "this server accepts no providers from Emacs; install a newer one"
-                         (plist-get problem :message)))))))
+     (lambda (_)
+       (contexture-provider--accepted name)
+       (contexture--later #'run-hooks 'contexture-providers-hook))
+     (lambda (problem)
+       (contexture-provider--failed
+        name (if (eql (plist-get problem :code) -32601)
+                 "this server accepts no providers from Emacs; install a newer one"
+               (plist-get problem :message)))))))
 
 (defun contexture-provider--accepted (name)
   "Record that the server now has the provider NAME.
@@ -856,15 +855,10 @@ socket or HOST:PORT, instead of the one that Emacs would use."
 
 (defun contexture-doctor--summary ()
   "Return a phrase for the number of problems."
-  (let* ((all (contexture-doctor--findings))
-         (problems (cl-count 'fail all :key #'car))
-         (warnings (cl-count 'warn all :key #'car)))
-    (if (= 0 problems warnings)
-        "everything is in order"
-      (string-join
-       (delq nil (list (and (> problems 0) (contexture--count problems "problem"))
-                       (and (> warnings 0) (contexture--count warnings "warning"))))
-       ", "))))
+  (let ((counts (cl-loop for (status . noun) in '((fail . "problem") (warn . "warning"))
+                         for number = (cl-count status (contexture-doctor--findings) :key #'car)
+                         when (> number 0) collect (contexture--count number noun))))
+    (if counts (string-join counts ", ") "everything is in order")))
 
 ;;;; Showing
 
@@ -1208,10 +1202,9 @@ It comes from the server's answer, else from its note in the state folder."
   (or (and contexture--connection
            (not contexture-doctor--address)
            (plist-get (oref contexture--connection info) :pid))
-      (let ((folder (contexture-doctor--state-folder)))
-        (and folder
-             (not (keywordp (car target)))
-             (car (contexture--server-note folder))))))
+      (when-let* (((not (keywordp (car target))))
+                  (folder (contexture-doctor--state-folder)))
+        (car (contexture--server-note folder)))))
 
 (defun contexture-doctor--refused (target reason)
   "Return the finding that the server at TARGET cannot be reached, for REASON."
@@ -1356,14 +1349,21 @@ the set-up.\n")))
 ;;;; The text
 
 (defun contexture-info--text (info managers)
-  "Return the text for INFO, from `server-info', and MANAGERS."
+  "Return the text for INFO, from `server-info', and MANAGERS, the newest first."
   (concat
    (mapconcat (lambda (row)
                 (format "%s %s\n" (propertize (format "%-15s" (car row)) 'face 'bold)
                         (contexture--visible (cdr row))))
               (contexture-info--rows info managers) "")
    (if managers "\n" "")
-   (contexture-info--managers managers)))
+   (mapconcat (lambda (entry)
+                (format "%5d of %-4d %8d tokens  %s\n"
+                        (plist-get entry :count) (plist-get entry :max-items)
+                        (or (plist-get entry :tokens) 0)
+                        (contexture--label (plist-get entry :manager))))
+              (cl-sort (copy-sequence managers) #'>
+                       :key (lambda (entry) (or (plist-get entry :newest) 0)))
+              "")))
 
 (defun contexture-info--rows (info managers)
   "Return pairs of a label and a value for INFO and MANAGERS."
@@ -1405,18 +1405,6 @@ the set-up.\n")))
   (when-let* ((elapsed (and (not (keywordp (car (oref contexture--connection target))))
                             (alist-get 'etime (process-attributes pid)))))
     (format-seconds "%dd %hh %mm %z%ss" elapsed)))
-
-(defun contexture-info--managers (managers)
-  "Return a table of MANAGERS, the newest first."
-  (mapconcat
-   (lambda (entry)
-     (format "%5d of %-4d %8d tokens  %s\n"
-             (plist-get entry :count) (plist-get entry :max-items)
-             (or (plist-get entry :tokens) 0)
-             (contexture--label (plist-get entry :manager))))
-   (cl-sort (copy-sequence managers) #'>
-            :key (lambda (entry) (or (plist-get entry :newest) 0)))
-   ""))
 
 ;;; Set up coding agents
 
