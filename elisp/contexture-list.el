@@ -1146,10 +1146,7 @@ In a list of layers, each item is changed in the context that holds it."
          (cl-loop with all = (or (plist-get params :ids)
                                  (contexture--pluck :id contexture-list--items))
                   for (manager . ids) in (seq-group-by #'contexture-list--manager-of all)
-                  collect (append (list :manager manager :ids ids)
-                                  (cl-loop for (key value) on params by #'cddr
-                                           unless (eq key :ids)
-                                           nconc (list key value)))))))
+                  collect `(:manager ,manager ,@(plist-put (copy-sequence params) :ids ids))))))
 
 (defun contexture-list--manager-of (id)
   "Return the name of the context that holds the item ID."
@@ -1758,13 +1755,13 @@ Empty input shows all states."
   "Show only the items whose source, as listed, matches REGEXP.
 Empty input shows all."
   (interactive (list (read-regexp "Show only sources that match: ")))
-  (contexture-list-order--filter 'name (contexture-list-order--check regexp)))
+  (contexture-list-order--filter 'name regexp))
 
 (defun contexture-list-filter-contents (regexp)
   "Show only the items whose text matches REGEXP.
 Empty input shows all."
   (interactive (list (read-regexp "Show only texts that match: ")))
-  (contexture-list-order--filter 'contents (contexture-list-order--check regexp)))
+  (contexture-list-order--filter 'contents regexp))
 
 (defun contexture-list-unfilter ()
   "Show all items of the context again."
@@ -1775,24 +1772,19 @@ Empty input shows all."
 
 (defun contexture-list-order--choose (noun values)
   "Ask the user for one of the values of the items.
-The function VALUES returns a list of strings for an item; NOUN names
+The function VALUES returns a new list of strings for an item; NOUN names
 them in the prompt."
   (completing-read (format "Show only the %s: " noun)
-                   (sort (delete-dups (mapcan (lambda (item)
-                                                (copy-sequence (funcall values item)))
-                                              (copy-sequence contexture-list--items)))
-                         #'string<)
+                   (sort (delete-dups (mapcan values contexture-list--items)) #'string<)
                    nil t))
-
-(defun contexture-list-order--check (regexp)
-  "Return REGEXP, or signal an error if it is invalid."
-  (condition-case problem
-      (progn (string-match-p regexp "") regexp)
-    (invalid-regexp (contexture--user-error "This is not a regular expression: %s" (cadr problem)))))
 
 (defun contexture-list-order--filter (kind value)
   "Show only the items whose KIND has VALUE, in addition to other filters.
 An empty VALUE removes the filter of that kind."
+  (when (memq kind '(name contents))
+    (condition-case problem (string-match-p value "")
+      (invalid-regexp (contexture--user-error "This is not a regular expression: %s"
+                                              (cadr problem)))))
   (setq contexture-list--filters
         (append (unless (string-empty-p value) (list (cons kind value)))
                 (assq-delete-all kind contexture-list--filters)))
