@@ -120,7 +120,7 @@ pub(crate) enum ConfigError {
         cause: String,
     },
     /// A value is not allowed, or a value in the environment has the wrong type.
-    #[error("{name} {message} (from the {origin})")]
+    #[error("{}", bad_value(name, message, origin))]
     BadValue {
         /// Name of the setting.
         name: &'static str,
@@ -129,6 +129,15 @@ pub(crate) enum ConfigError {
         /// Source of the value.
         origin: &'static str,
     },
+}
+
+/// Describes a bad value and says where it is from: at the beginning for a table, whose message may
+/// end with advice, and at the end for another setting.
+fn bad_value(name: &str, message: &str, origin: &str) -> String {
+    match name.starts_with('[') {
+        true => format!("in the {origin}, {name} {message}"),
+        false => format!("{name} {message} (from the {origin})"),
+    }
 }
 
 /// Heading of the settings in the output of `--help`.

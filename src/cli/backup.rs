@@ -87,8 +87,7 @@ impl Restore {
 pub(super) fn own(folder: &Path) -> anyhow::Result<Owned> {
     match Owned::take(folder) {
         Err(error @ FolderError::Taken { .. }) => {
-            let advice = "stop the server with `contexture call shutdown` and try again";
-            Err(anyhow::Error::new(error).context(advice))
+            bail!("{error}; stop the server with `contexture call shutdown` and try again")
         }
         owned => Ok(owned?),
     }

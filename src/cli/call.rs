@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
@@ -222,8 +222,9 @@ fn make_path_absolute(params: &mut Value) -> anyhow::Result<()> {
 }
 
 async fn ask_socket(socket: &Path, line: &[u8], json: bool) -> anyhow::Result<Reply> {
-    let stream = UnixStream::connect(socket).await.with_context(|| {
-        format!("cannot reach a server on {}; check that one is running", visible_path(socket))
+    let stream = UnixStream::connect(socket).await.map_err(|error| {
+        let socket = visible_path(socket);
+        anyhow!("cannot reach a server on {socket}: {error}; check that one is running")
     })?;
     let (reader, writer) = stream.into_split();
     converse(reader, writer, line, json).await

@@ -19,7 +19,7 @@ use crate::visible::{visible_lines, visible_path};
 
 /// Check the set-up and say how to fix problems.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  contexture doctor\n  contexture doctor --repair")]
+#[command(after_help = "Examples:\n  contexture doctor\n  contexture doctor --repair")]
 pub(super) struct Doctor {
     /// Repair the state as far as possible; copies of the original files are kept
     #[arg(long)]

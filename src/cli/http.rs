@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use tokio::net::TcpListener;
 
 use super::host::Setup;
@@ -24,10 +24,12 @@ impl Agents {
     /// Listens on a port of the loopback address; 0 picks a free port.
     pub(super) async fn listen(setup: &Setup, port: u16) -> anyhow::Result<Self> {
         let token = token(setup)?;
-        let advice = || {
-            format!("cannot listen on port {port} of 127.0.0.1; choose another port with --http")
-        };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.with_context(advice)?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(|error| {
+            anyhow!(
+                "cannot listen on port {port} of 127.0.0.1: {error}; choose another port with \
+                 --http"
+            )
+        })?;
         Ok(Self { listener, token })
     }
 

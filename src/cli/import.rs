@@ -19,7 +19,7 @@ use crate::wording::counted;
     after_help = "Examples:\n  contexture import ~/.claude/projects --dry-run\n  contexture import \
     .specstory/history\n  contexture import\n\nReads JSON lines of Claude Code, rollouts of Codex, \
     Markdown of SpecStory and what\ncontexture acp records. Importing again adds only what is \
-    new. Without a FILE, says where agents keep\ntheir sessions."
+    new. Without a FILE, says where agents\nkeep their sessions."
 )]
 pub(super) struct Import {
     /// Files, or folders whose files to import

@@ -8,7 +8,7 @@ use crate::rpc::{Method, methods};
 
 /// List the methods.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  contexture methods\n  contexture methods --markdown")]
+#[command(after_help = "Examples:\n  contexture methods\n  contexture methods --markdown")]
 pub(super) struct Methods {
     /// Print the reference, with parameters and results, as Markdown
     #[arg(long)]

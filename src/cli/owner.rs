@@ -40,9 +40,10 @@ pub(super) async fn take(folder: &Path, bridge: bool) -> anyhow::Result<Taken> {
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
             Err(error @ FolderError::Taken { .. }) => {
-                let advice = "join that server with `serve --stdio`, stop it with \
-                              `contexture call shutdown`, or use another folder with --state";
-                return Err(anyhow::Error::new(error).context(advice));
+                anyhow::bail!(
+                    "{error}; join that server with `serve --stdio`, stop it with `contexture call \
+                     shutdown`, or use another folder with --state"
+                );
             }
             Err(error) => return Err(error.into()),
         }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{anyhow, bail};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinHandle, JoinSet};
@@ -20,7 +20,7 @@ use crate::visible::visible;
 
 /// Serve clients over one or more transports.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  contexture serve --stdio\n  contexture serve --unix --tcp \
+#[command(after_help = "Examples:\n  contexture serve --stdio\n  contexture serve --unix --tcp \
     127.0.0.1:4005\n\nOne server owns a state folder. A second `serve --stdio`, `--tcp` or \
     `--inferior` over the same\nfolder becomes a bridge to the first server. With `--tcp` or \
     `--inferior`, it takes the place of the\nfirst server once that ends.")]
@@ -129,10 +129,12 @@ impl Serve {
     async fn doors(&self) -> anyhow::Result<Doors> {
         let mut doors = Doors::default();
         if let Some(address) = &self.tcp {
-            let advice = || {
-                format!("cannot listen on {address:?}; give a free address such as 127.0.0.1:4005")
-            };
-            let listener = TcpListener::bind(address).await.with_context(advice)?;
+            let listener = TcpListener::bind(address).await.map_err(|error| {
+                anyhow!(
+                    "cannot listen on {address:?}: {error}; give a free address such as \
+                     127.0.0.1:4005"
+                )
+            })?;
             if address.ends_with(":0") {
                 doors.unsaid = Some(listener.local_addr()?.port());
             }

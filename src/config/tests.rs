@@ -186,7 +186,8 @@ fn the_problem_with_a_provider_is_reported() {
     let error = in_file(&with("ollama\"\napi-key = \"k3y\"")).unwrap_err();
     assert!(error.contains("unknown field `api-key`") && !error.contains("k3y"), "{error}");
     let once = with("ollama\"\n");
-    refused(&format!("{once}{once}"), "name is given twice");
+    let twice = "in the configuration file, [[providers]] \"a\": name is given twice; give each";
+    refused(&format!("{once}{once}"), twice);
 }
 
 #[test]

@@ -17,6 +17,7 @@ use super::agent::{Agent, Place, Program, codex_folder};
 use super::entries::Entries;
 use super::toml;
 use crate::visible::{visible, visible_path};
+use crate::wording::counted;
 
 /// Maximum time that all commands of an agent may take together.
 const LONGEST: Duration = Duration::from_secs(5);
@@ -106,13 +107,15 @@ fn run_all(agent: Agent, entries: &Entries) -> anyhow::Result<String> {
     let scratch = Scratch::new(agent.name())?;
     let end = Instant::now() + LONGEST;
     let tools = scratch.ask_server(&entries.server, end).context("its server")?;
+    let tools = counted(tools as u64, "tool");
     for (event, command) in &entries.hooks {
         let asked = scratch.ask_hook(agent, event, command, end);
         asked.with_context(|| format!("its hook {event}"))?;
     }
     Ok(match entries.hooks.len() {
-        0 => format!("its server offers {tools} tools"),
-        count => format!("its server offers {tools} tools, and {count} hooks answer"),
+        0 => format!("its server offers {tools}"),
+        1 => format!("its server offers {tools}, and 1 hook answers"),
+        count => format!("its server offers {tools}, and {count} hooks answer"),
     })
 }
 

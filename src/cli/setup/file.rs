@@ -80,7 +80,7 @@ impl Found {
             (None, Err(error)) => error.kind() == ErrorKind::NotFound,
             _ => false,
         };
-        ensure!(is_same, "another program has changed it in the meantime; run this again");
+        ensure!(is_same, "another program has changed it in the meantime; run this command again");
         Ok(())
     }
 

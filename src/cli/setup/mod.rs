@@ -32,7 +32,8 @@ use crate::visible::{visible_lines, visible_path};
     after_help = "Examples:\n  contexture setup claude --dry-run\n  contexture setup codex\n  \
     contexture setup gemini --project\n  contexture setup opencode --remove\n\nShows what \
     changes, but no other part of the files, since they may hold keys. The other\nparts stay as \
-    they are. Agents start the program by the path you use; run this again if it changes."
+    they are. Agents start the program by the path you use; run this command again if the\npath \
+    changes."
 )]
 pub(super) struct SetUp {
     /// The agent
