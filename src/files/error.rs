@@ -152,6 +152,22 @@ impl FileError {
             Self::NotLocal { .. } => "not-local",
         }
     }
+
+    /// Returns the problem in words that call the file "it" and give no advice, for the errors of
+    /// files that the program itself reads.
+    pub(crate) fn problem(&self) -> String {
+        match self {
+            Self::Missing { .. } => "it does not exist".to_owned(),
+            Self::Unreadable { source, .. } => source.to_string(),
+            Self::Binary { .. } => "it is not UTF-8 text".to_owned(),
+            Self::TooLarge { limit, .. } => format!("it has more than {limit} bytes"),
+            Self::IsDirectory { .. } | Self::NotRegular { .. } => {
+                "it is not a regular file".to_owned()
+            }
+            Self::Outside { folder, .. } => format!("it leads outside {folder:?}"),
+            other => other.to_string(),
+        }
+    }
 }
 
 impl TreeError {
@@ -168,8 +184,8 @@ impl TreeError {
 impl std::fmt::Display for BinarySign {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Nul => "binary, with a NUL byte",
-            Self::NotUtf8 => "not UTF-8 text, with an invalid byte",
+            Self::Nul => "binary: it has a NUL byte",
+            Self::NotUtf8 => "not UTF-8 text: it has an invalid byte",
         })
     }
 }
@@ -210,7 +226,7 @@ mod tests {
         check(
             &FileError::Binary { path: path(), sign: BinarySign::NotUtf8, offset: 3 },
             "file-binary",
-            r#""/a\nb" is not UTF-8 text, with an invalid byte at offset 3; send text with add-item instead"#,
+            r#""/a\nb" is not UTF-8 text: it has an invalid byte at offset 3; send text with add-item instead"#,
         );
         check(
             &FileError::PastEnd { path: path(), start: 4, end: Some(9), total_lines: 5 },

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::{Beneath, FileError, Identity, Opened, Trust};
 
 use crate::template::{
-    BUILT_IN, MAX_TEMPLATE_BYTES, Source, Template, TemplateError, bare_name, built_in, is_name,
+    BUILT_IN, LONGEST_NAME, MAX_TEMPLATE_BYTES, Source, Template, TemplateError, bare_name,
+    built_in, is_name,
 };
 
 /// Folder in a project that holds its templates.
@@ -37,14 +38,22 @@ pub struct Listed {
     pub is_trusted: bool,
 }
 
+/// Says which names templates may have, as the rest of a sentence about the name.
+pub(crate) fn bad_name(name: &str) -> String {
+    format!(
+        "must have 1 to {LONGEST_NAME} letters, digits, spaces, dots, - and _, and not begin with \
+         a dot, got {name:?}"
+    )
+}
+
 /// Error from finding a template.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     /// The name is not valid for a template.
-    #[error("a template's name may have only letters, digits, spaces, dots, - and _, got {0:?}")]
+    #[error("the name of a template {}", bad_name(.0))]
     BadName(String),
     /// There is no template of this name.
-    #[error("no template {name:?}; the templates are: {}", .known.join(", "))]
+    #[error("no template {name:?}; the templates are {}", .known.join(", "))]
     Unknown {
         /// Requested name.
         name: String,
@@ -202,14 +211,10 @@ fn parsed(
     (path, opened): &Found,
 ) -> Result<Template, FindError> {
     let unreadable = |cause: String| FindError::Unreadable { path: path.clone(), cause };
-    let opened = opened.as_ref().map_err(|error| unreadable(error.to_string()))?;
+    let opened = opened.as_ref().map_err(|error| unreadable(error.problem()))?;
     let text = opened.text(MAX_TEMPLATE_BYTES as u64).map_err(|error| match error {
         FileError::TooLarge { .. } => FindError::TooLarge { path: path.clone() },
-        FileError::IsDirectory { .. } | FileError::NotRegular { .. } => {
-            unreadable("it is not a regular file".to_owned())
-        }
-        FileError::Binary { .. } => unreadable("it is not UTF-8 text".to_owned()),
-        error => unreadable(error.to_string()),
+        error => unreadable(error.problem()),
     })?;
     Ok(Template::parse(name, source(shown(path)), &text)?)
 }
@@ -352,7 +357,7 @@ mod tests {
     fn errors_list_what_exists() {
         let error = TemplateFolders::default().find("goal").unwrap_err().to_string();
         assert!(
-            error.starts_with("no template \"goal\"; the templates are: code-review, "),
+            error.starts_with("no template \"goal\"; the templates are code-review, "),
             "{error}"
         );
         let error = TemplateFolders::default().find("../x").unwrap_err().to_string();

@@ -75,7 +75,8 @@ pub enum TrustError {
     },
     /// Too many projects are trusted.
     #[error(
-        "at most {MAX_PROJECTS} projects can be trusted; revoke some with contexture trust --revoke DIR"
+        "{MAX_PROJECTS} projects are already trusted, the maximum; revoke some with contexture \
+         trust --revoke DIR"
     )]
     TooMany,
 }
@@ -101,7 +102,7 @@ impl Trust {
         let damaged = |cause: String| TrustError::Damaged { path: file.clone(), cause };
         let known = match Opened::at(&file).and_then(|opened| opened.text(MAX_BYTES)) {
             Err(FileError::Missing { .. }) => Vec::new(),
-            Err(error) => return Err(damaged(error.to_string())),
+            Err(error) => return Err(damaged(error.problem())),
             Ok(text) => serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?,
         };
         Ok(Self { file: Some(file), known: Mutex::new(known) })

@@ -86,8 +86,8 @@ pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> 
         }
         "user" | "assistant" | "attachment" => return conversation(text, &record, time, into),
         "system" => {
-            let subtype = record.subtype.as_deref().unwrap_or("record");
-            into.leave_out(&format!("system {subtype}"), "a notice from the agent itself");
+            let subtype = record.subtype.as_deref().unwrap_or("system");
+            into.leave_out(&format!("{subtype} notice"), "a notice from the agent itself");
         }
         "progress" => into.leave_out("progress", "shows the progress of a tool or subagent"),
         "" => into.leave_out("record", "the record has no type"),

@@ -124,7 +124,7 @@ fn item(text: &str, time: Option<i64>, into: &mut Gathered) -> serde_json::Resul
 fn message(item: &Item<'_>, time: Option<i64>, into: &mut Gathered) -> serde_json::Result<()> {
     let role = item.role.as_deref().unwrap_or_default();
     if !matches!(role, "user" | "assistant") {
-        into.leave_out(&format!("message {role}"), "instructions from the agent itself");
+        into.leave_out(&format!("{role} message"), "instructions from the agent itself");
         return Ok(());
     }
     let mut said = String::new();

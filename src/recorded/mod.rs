@@ -135,12 +135,12 @@ pub fn read(source: impl BufRead) -> Result<Recorded, ReadError> {
 pub enum ReadError {
     /// The text is in none of the known formats.
     #[error(
-        "is not a recorded session: expected JSON lines of Claude Code or `contexture acp`, a rollout \
-         of Codex, or Markdown of SpecStory"
+        "the file is not a recorded session: expected JSON lines of Claude Code or `contexture \
+         acp`, a rollout of Codex, or Markdown of SpecStory"
     )]
     Unknown,
     /// Reading the source failed.
-    #[error("cannot be read: {0}")]
+    #[error("the file cannot be read: {0}")]
     Io(#[from] io::Error),
 }
 

@@ -70,7 +70,7 @@ fn claude_code_is_read_with_its_pieces_calls_and_results() {
             "image x1 at 8",
             "repeated record x1 at 12",
             "sidechain x1 at 13",
-            "system compact_boundary x1 at 14",
+            "compact_boundary notice x1 at 14",
             "compaction x1 at 15",
             "hologram block x1 at 16",
             "tool call x1 at 17",
@@ -132,7 +132,7 @@ fn codex_is_read_with_its_calls_and_results() {
             "tool <line-14>: [no result was recorded]",
         ],
         &[
-            "message developer x1 at 2",
+            "developer message x1 at 2",
             "instructions x1 at 3",
             "event_msg x1 at 5",
             "reasoning x1 at 7",

@@ -94,7 +94,10 @@ fn what_cannot_be_imported_is_named() {
     };
     let failed = file(&mut client, &text);
     assert_eq!(failed["state"], "failed");
-    assert!(failed["error"].as_str().unwrap().starts_with("is not a recorded session"), "{failed}");
+    assert!(
+        failed["error"].as_str().unwrap().starts_with("the file is not a recorded session"),
+        "{failed}"
+    );
     home.write("meta.jsonl", "{\"type\":\"summary\",\"summary\":\"x\"}\n");
     let meta = home.file("meta.jsonl");
     assert_eq!(file(&mut client, meta.to_str().unwrap())["state"], "empty");

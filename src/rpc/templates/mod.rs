@@ -15,7 +15,7 @@ use super::error::{agent_error, application, engine_error, internal_error, param
 use super::error_data::{ErrorData, PlainKind};
 use super::shapes::TemplateSource;
 use crate::engine::Engine;
-use crate::files::templates::{FindError, Listed, TemplateFolders};
+use crate::files::templates::{FindError, Listed, TemplateFolders, bad_name};
 use crate::template::{Fields, Template, render};
 use crate::value::Keyword;
 use crate::wire::message::WireError;
@@ -197,7 +197,7 @@ pub(super) fn folders(
 pub(super) fn find_error(error: &FindError) -> WireError {
     let text = error.to_string();
     match error {
-        FindError::BadName(_) => param_error("name", &text),
+        FindError::BadName(name) => param_error("name", &bad_name(name)),
         FindError::Unknown { known, .. } => application(&ErrorData::NoSuchTemplate { known }, text),
         FindError::Untrusted { project, .. } => {
             let project = project.to_string_lossy().into_owned();

@@ -114,7 +114,9 @@ fn own_templates(call: &Call, trusted: &Trusted) -> Vec<String> {
 fn trust_error(error: &TrustError) -> WireError {
     match error {
         TrustError::Unknown(error) => file_error(error),
-        TrustError::TooMany => param_error("project", &error.to_string()),
+        TrustError::TooMany => {
+            param_error("project", &format!("cannot be trusted, because {error}"))
+        }
         TrustError::Unwritable { .. } | TrustError::Damaged { .. } => {
             refused(PlainKind::StoreFailed, error.to_string())
         }
