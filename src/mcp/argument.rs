@@ -53,7 +53,7 @@ pub(super) fn is_id(text: &str, beginning: &str) -> bool {
 /// Parses `LINE`, `FIRST-LAST` or `FIRST-`.
 pub(super) fn lines(text: &str) -> Result<Lines, Trouble> {
     let wrong = || {
-        let message = format!("lines {text:?} must look like \"10-20\", \"10-\" or \"10\"");
+        let message = format!("`lines` must look like \"10-20\", \"10-\" or \"10\", got {text:?}");
         Trouble::Wrong(message)
     };
     let number = |text: &str| text.trim().parse::<u64>().ok().filter(|line| *line > 0);

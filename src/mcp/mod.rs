@@ -233,6 +233,6 @@ async fn check_name(asked: &Asked<'_>, name: &str) -> Result<(), ErrorData> {
     }
     let known = Tool::ALL.iter().map(|tool| Cow::Borrowed(tool.name));
     let known: Vec<_> = known.chain(brought.into_iter().map(|tool| tool.name)).collect();
-    let message = format!("no tool {name:?}; the tools are: {}", known.join(", "));
+    let message = format!("no tool {name:?}; the tools are {}", known.join(", "));
     Err(ErrorData::invalid_params(Cow::Owned(message), None))
 }

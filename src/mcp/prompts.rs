@@ -33,7 +33,7 @@ pub(super) async fn get(
             handoff::answer(asked, handoff::Arguments { session }).await
         }
         other => {
-            Err(Trouble::Wrong(format!("no prompt {other:?}; the prompts are: context, handoff")))
+            Err(Trouble::Wrong(format!("no prompt {other:?}; the prompts are context and handoff")))
         }
     };
     let text = text.map_err(|trouble| ErrorData::invalid_params(trouble.to_string(), None))?;

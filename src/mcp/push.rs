@@ -360,7 +360,7 @@ impl Change {
         match (named.is_empty(), self.gone.len() - named.len()) {
             (true, _) => String::new(),
             (false, 0) => format!("\nNo longer marked: {}\n", named.join(", ")),
-            (false, more) => format!("\nNo longer marked: {}, {more} more\n", named.join(", ")),
+            (false, more) => format!("\nNo longer marked: {} and {more} more\n", named.join(", ")),
         }
     }
 }

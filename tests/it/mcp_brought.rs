@@ -30,7 +30,7 @@ fn an_agent_has_the_tools_that_are_offered_to_it_and_no_others() {
         assert_eq!(names(&mut agent), own);
         assert_eq!(
             agent.fails("tools/call", &json!({ "name": "look" })),
-            format!("no tool \"look\"; the tools are: {}", own.join(", "))
+            format!("no tool \"look\"; the tools are {}", own.join(", "))
         );
     }
     // A name of the bridge's own tools stays theirs.

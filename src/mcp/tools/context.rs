@@ -147,8 +147,8 @@ async fn whole(
     let left_out = left_out(&rendered.report);
     let items = counted(now.digests.len() as u64, "item");
     let text = format!(
-        "{head} · {items} · {} tokens\n\n{}{}",
-        rendered.tokens,
+        "{head} · {items} · {}\n\n{}{}",
+        counted(rendered.tokens, "token"),
         rendered.text,
         named(&left_out)
     );
@@ -190,9 +190,9 @@ async fn changes(
     let rendered = rendered(asked.link, &now.managers, Some(&changed), budget).await?;
     let left_out = left_out(&rendered.report);
     let text = format!(
-        "{head} · {} new or changed · {} tokens\n\n{}{}{removed}",
+        "{head} · {} new or changed · {}\n\n{}{}{removed}",
         counted(changed.len() as u64, "item"),
-        rendered.tokens,
+        counted(rendered.tokens, "token"),
         rendered.text,
         named(&left_out)
     );

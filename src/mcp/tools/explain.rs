@@ -51,7 +51,8 @@ async fn item(asked: &Asked<'_>, project: &Project, id: &str) -> Result<String, 
             format!("no item {id} is marked in this project; `context` lists the marked items");
         Trouble::Wrong(message)
     })?;
-    Ok(format!("{id} · {} · {} tokens: {}\n", found.fate, found.tokens, found.reason))
+    let tokens = counted(found.tokens, "token");
+    Ok(format!("{id} · {} · {tokens}: {}\n", found.fate, found.reason))
 }
 
 async fn items(asked: &Asked<'_>, project: &Project) -> Result<String, Trouble> {
@@ -59,7 +60,10 @@ async fn items(asked: &Asked<'_>, project: &Project) -> Result<String, Trouble> 
     let left_out: Vec<String> = all
         .iter()
         .filter(|it| it.fate != "kept")
-        .map(|it| format!("- {} · {} · {} tokens: {}", it.id, it.fate, it.tokens, it.reason))
+        .map(|it| {
+            let tokens = counted(it.tokens, "token");
+            format!("- {} · {} · {tokens}: {}", it.id, it.fate, it.reason)
+        })
         .collect();
     let items = counted(all.len() as u64, "item");
     if left_out.is_empty() {

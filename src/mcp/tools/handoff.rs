@@ -44,8 +44,8 @@ pub(in crate::mcp) async fn of(
         more => format!(" · {more} facts did not fit; `search` finds them"),
     };
     let messages = counted(ledger.messages as u64, "message");
-    let (id, name, tokens) = (session.id, session.session, ledger.tokens);
-    let head = format!("{id} {name:?} · {messages} · {tokens} tokens{left_out}");
+    let (id, name, tokens) = (session.id, session.session, counted(ledger.tokens, "token"));
+    let head = format!("{id} {name:?} · {messages} · {tokens}{left_out}");
     let facts = if ledger.ledger.is_empty() { "No facts to hand over." } else { &ledger.ledger };
     Ok(format!("{head}\n\n{facts}\n"))
 }

@@ -10,6 +10,7 @@ use super::{Asked, sessions};
 use crate::mcp::answer::{Trouble, beginning};
 use crate::mcp::argument::{Lines, Named, lines};
 use crate::mcp::project::Project;
+use crate::wording::counted;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -86,7 +87,8 @@ pub(in crate::mcp) async fn item(
     let first_line = item.metadata["start_line"].as_u64().unwrap_or(1);
     let place = name.map(|name| format!(" · {name}:{first_line}")).unwrap_or_default();
     let unsaved = if item.metadata["unsaved"] == true { " · unsaved text" } else { "" };
-    let head = format!("{id}{place} · {} tokens · {}{unsaved}", item.tokens, item.state);
+    let tokens = counted(item.tokens, "token");
+    let head = format!("{id}{place} · {tokens} · {}{unsaved}", item.state);
     Ok(Text { head, content: item.content, first_line })
 }
 
@@ -103,7 +105,8 @@ async fn message(
     let said = found.ok_or_else(|| {
         Trouble::Wrong(format!("there is no message {message} in {}", session.id))
     })?;
-    let head = format!("{}/{message} · {} · {} tokens", session.id, said.role, said.tokens);
+    let tokens = counted(said.tokens, "token");
+    let head = format!("{}/{message} · {} · {tokens}", session.id, said.role);
     Ok(Text { head, content: said.content, first_line: 1 })
 }
 
@@ -139,7 +142,8 @@ async fn file(
         (false, 0) => "on disk",
         (false, _) => "on disk; the editor did not answer, and may have newer text",
     };
-    let head = format!("{place} of {} lines · {} tokens · {source}", text.total_lines, text.tokens);
+    let (lines, tokens) = (counted(text.total_lines, "line"), counted(text.tokens, "token"));
+    let head = format!("{place} of {lines} · {tokens} · {source}");
     Ok(Text { head, content: text.content, first_line: text.start_line.unwrap_or(1) })
 }
 

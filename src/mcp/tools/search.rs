@@ -70,7 +70,7 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
         None => ["items", "session", "memory"].to_vec(),
         Some(one @ ("items" | "session" | "memory")) => vec![one],
         Some(other) => {
-            let message = format!("`in` must be items, session or memory, not {other:?}");
+            let message = format!("`in` must be items, session or memory, got {other:?}");
             return Err(Trouble::Wrong(message));
         }
     };
@@ -112,7 +112,8 @@ impl Search<'_> {
                 (Some(name), ..) => format!(" · {}", self.project.relative(name)),
                 _ => String::new(),
             };
-            format!("- {}{place} · {} tokens: {}", hit.id, hit.tokens, hit.excerpt)
+            let tokens = counted(hit.tokens, "token");
+            format!("- {}{place} · {tokens}: {}", hit.id, hit.excerpt)
         };
         Ok(hits.into_iter().flatten().map(line).collect())
     }
