@@ -173,7 +173,10 @@ impl Endpoint {
             if !goes_on || pause >= left {
                 return Err(error);
             }
-            on_wait.tell(&format!("{error}; trying again in {:.1} s", pause.as_secs_f64()));
+            // Leaves out the error's advice, which may be to try again.
+            let ProviderError { provider, what, .. } = &error;
+            let pause_s = pause.as_secs_f64();
+            on_wait.tell(&format!("{provider}: {what}; trying again in {pause_s:.1} s"));
             sleep(pause).await;
             wait = (wait * 2).min(LONGEST_WAIT);
         }

@@ -51,7 +51,7 @@ impl Chat {
                 return Err(self.failed(begun, whole, error).await);
             }
             fittings += 1;
-            let why = format!("{}; trying a smaller window", error.what);
+            let why = format!("{}: {}; trying a smaller window", error.provider, error.what);
             self.events.send(TurnEvent::Retry(why));
             self.learn_that_too_long(&window, &error).await;
             let max_tokens = self.fitted(window.tokens, error.overflow.as_deref());
