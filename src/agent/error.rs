@@ -80,7 +80,8 @@ pub enum AgentError {
 fn existing(known: &[String]) -> String {
     match known {
         [] => "no provider is configured".to_owned(),
-        known => format!("the providers are: {}", known.join(", ")),
+        [only] => format!("the only provider is {only}"),
+        known => format!("the providers are {}", known.join(", ")),
     }
 }
 

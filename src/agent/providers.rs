@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn what_is_not_there_is_said_with_what_is() {
         let error = registry().find(Some("m-1"), None).err().unwrap();
-        assert_eq!(error.to_string(), "there is no provider \"m-1\"; the providers are: one, two");
+        assert_eq!(error.to_string(), "there is no provider \"m-1\"; the providers are one, two");
         let error = Providers::default().find(None, Some("m-1")).err().unwrap().to_string();
         assert!(error.starts_with("no model is configured"), "{error}");
         let error = Providers::default().remove("m-1").err().unwrap().to_string();

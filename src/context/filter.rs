@@ -11,7 +11,7 @@ pub struct TypeName {
 
 /// The error for a name in the parameter `:types` that is neither a type nor an origin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name:?} is not a type or origin; valid names are {}", valid_names().join(", "))]
+#[error("{name:?} is not a type or origin; use one of {}", valid_names().join(", "))]
 pub struct UnknownType {
     /// The given name.
     pub name: String,

@@ -88,7 +88,8 @@ type Begin = dyn Fn(&str) -> Result<Later<'static, Result<String, String>>, Stri
 pub(super) fn unknown(name: &str, known: &[&str]) -> Error {
     let what = match known {
         [] => "does not exist; there are no tools".to_owned(),
-        known => format!("does not exist; the tools are: {}", known.join(", ")),
+        [only] => format!("does not exist; the only tool is {only}"),
+        known => format!("does not exist; the tools are {}", known.join(", ")),
     };
     Error::Tool { name: name.to_owned(), what }
 }

@@ -57,7 +57,7 @@ pub enum ConfigError {
         name: String,
     },
     /// The value has the wrong type or is out of range.
-    #[error("{name} is {value}, but must be {range}")]
+    #[error("{name} must be {range}, got {value}")]
     OutOfRange {
         /// Name of the setting.
         name: &'static str,
@@ -261,13 +261,13 @@ mod tests {
 
     #[test]
     fn a_value_out_of_range_is_refused_with_the_range() {
-        let error = "max-tokens is 0, but must be a whole number from 256 to 10000000";
+        let error = "max-tokens must be a whole number from 256 to 10000000, got 0";
         check("max-tokens", Value::Count(0), Err(error));
-        let error = "summarize-at-ratio is 1.5, but must be a number from 0.1 to 1";
+        let error = "summarize-at-ratio must be a number from 0.1 to 1, got 1.5";
         check("summarize-at-ratio", Value::Ratio(1.5), Err(error));
-        let error = "quality-threshold is NaN, but must be a number from 0 to 1";
+        let error = "quality-threshold must be a number from 0 to 1, got NaN";
         check("quality-threshold", Value::Ratio(f64::NAN), Err(error));
-        let error = "auto-summarize is 3, but must be on or off";
+        let error = "auto-summarize must be on or off, got 3";
         check("auto-summarize", Value::Count(3), Err(error));
         let error = TurnConfig::default().with("speed", Value::Count(1)).unwrap_err().to_string();
         assert!(

@@ -105,8 +105,8 @@ pub enum SummaryError {
     Nothing,
     /// The summary would not be smaller than the messages that it would replace.
     #[error(
-        "nothing was summarized: the summary would have {summary} tokens, but the messages and the \
-         earlier summary that it would replace have only {source_tokens}"
+        "nothing was summarized: the summary would have {summary} tokens, but what it would \
+         replace has only {source_tokens}"
     )]
     NoSmaller {
         /// Cost of the summary, in tokens.

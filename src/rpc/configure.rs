@@ -180,7 +180,7 @@ fn window_size(tokens: i64) -> Result<u64, WireError> {
     match u64::try_from(tokens) {
         Ok(size) if size == 0 || WINDOW.has(Figure::Count(size)) => Ok(size),
         _ => {
-            let message = format!("is {tokens}, but must be {WINDOW}, or 0 for the default");
+            let message = format!("must be {WINDOW}, or 0 for the default, got {tokens}");
             Err(param_error("window-tokens", &message))
         }
     }
@@ -193,7 +193,7 @@ fn number(name: &str, value: &Value) -> Result<Figure, WireError> {
         Value::Float(ratio) => Ok(Figure::Ratio(*ratio)),
         Value::Bool(on) => Ok(Figure::Switch(*on)),
         Value::Nil => Ok(Figure::Switch(false)),
-        _ => Err(param_error(name, "must be a number")),
+        _ => Err(param_error(name, &format!("must be a number, got {}", value.describe()))),
     }
 }
 

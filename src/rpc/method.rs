@@ -362,6 +362,7 @@ impl Method {
         let known: Vec<&str> = known.iter().map(|param| param.name).collect();
         let known = match &known[..] {
             [] => "there are no parameters".to_owned(),
+            [only] => format!("the only parameter is {only}"),
             names => format!("the parameters are {}", names.join(", ")),
         };
         Err(param_error(&unknown, &format!("is not a parameter here; {known}")))

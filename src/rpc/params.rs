@@ -273,7 +273,9 @@ pub(super) fn stored_count(
         Some(number) => match u64::try_from(number) {
             Ok(number) => Ok(Some(Some(number))),
             Err(_) => {
-                Err(param_error(name, "must be 0 or more, or -1 to use the template's value"))
+                let message =
+                    format!("must be 0 or more, or -1 to use the template's value, got {number}");
+                Err(param_error(name, &message))
             }
         },
     }

@@ -59,7 +59,9 @@ fn the_table_documents_exactly_the_parameters_that_methods_take() {
     for method in methods() {
         let error = refusal(method, "(:no-such-parameter 1)");
         assert_eq!(error.code, WireError::INVALID_PARAMS, "{}", method.name);
-        let (_, known) = error.message.split_once("the parameters are ").unwrap_or_default();
+        let (_, known) = error.message.split_once("; the ").unwrap_or_default();
+        let lists = ["parameters are ", "only parameter is "];
+        let known = lists.iter().find_map(|list| known.strip_prefix(list)).unwrap_or_default();
         let mut known: Vec<&str> = known.split(", ").filter(|name| !name.is_empty()).collect();
         let mut documented: Vec<&str> = method.params().iter().map(|param| param.name).collect();
         known.sort_unstable();

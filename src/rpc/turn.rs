@@ -30,8 +30,8 @@ pub(super) struct ProcessTurn {
 }
 
 pub(super) fn process_turn(call: Call, mut given: ProcessTurn) -> Result<Step, WireError> {
-    if given.coherence.is_some_and(|coherence| !(0.0..=1.0).contains(&coherence)) {
-        return Err(param_error("coherence", "must be from 0 to 1"));
+    if let Some(wrong) = given.coherence.filter(|coherence| !(0.0..=1.0).contains(coherence)) {
+        return Err(param_error("coherence", &format!("must be from 0 to 1, got {wrong}")));
     }
     let message = MessageParam::of_user(std::mem::take(&mut given.content), given.phase);
     let message = message.counted(&call.counter())?;

@@ -78,6 +78,7 @@ impl de::Error for Error {
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
         let known = match expected {
             [] => "there are no parameters".to_owned(),
+            [only] => format!("the only parameter is {}", kebab(only)),
             names => format!("the parameters are {}", kebab(&names.join(", "))),
         };
         Self {

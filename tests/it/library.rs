@@ -119,18 +119,15 @@ async fn settings_out_of_range_and_unknown_strategies_are_refused() {
     let config = TurnConfig { max_tokens: 1, ..TurnConfig::default() };
     let wrong = error(Conversation::builder("a").config(config)).await;
     assert!(matches!(wrong, Error::Setting(_)));
-    assert_eq!(
-        wrong.to_string(),
-        "max-tokens is 1, but must be a whole number from 256 to 10000000"
-    );
+    assert_eq!(wrong.to_string(), "max-tokens must be a whole number from 256 to 10000000, got 1");
     let wrong = error(Conversation::builder("a").strategy("best")).await.to_string();
-    assert!(wrong.starts_with("no strategy \"best\"; the strategies are: tiered, "), "{wrong}");
+    assert!(wrong.starts_with("no strategy \"best\"; the strategies are tiered, "), "{wrong}");
     let twice = Conversation::builder("a").tool(Add::default()).tool(Add::default());
     assert!(matches!(error(twice).await, Error::Tool { .. }));
     let script = Conversation::builder("a").provider(Provider::scripted("answer = 1"));
     assert!(matches!(error(script).await, Error::Setting(_)));
     let unknown = error(Conversation::builder("a").tool(Add::default()).allow(["sub"])).await;
-    assert_eq!(unknown.to_string(), "the tool \"sub\" does not exist; the tools are: add");
+    assert_eq!(unknown.to_string(), "the tool \"sub\" does not exist; the only tool is add");
     let nowhere = error(Conversation::builder("a").state_folder("")).await;
     assert!(matches!(nowhere, Error::Setting(_)), "{nowhere}");
 }

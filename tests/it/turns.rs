@@ -463,22 +463,22 @@ fn settings_are_shown_with_their_ranges_and_what_is_outside_is_refused_whole() {
         let error = client.fails("configure-session", &format!("({params} :grounding-memories 1)"));
         assert_eq!((error.code, error.param(), &*error.message), (-32602, name, message));
     };
-    let count = "max-tokens is 7, but must be a whole number from 256 to 10000000";
+    let count = "max-tokens must be a whole number from 256 to 10000000, got 7";
     check(":max-tokens 7", "max-tokens", count);
-    let ratio = "summarize-at-ratio is 1.5, but must be a number from 0.1 to 1";
+    let ratio = "summarize-at-ratio must be a number from 0.1 to 1, got 1.5";
     check(":summarize-at-ratio 1.5", "summarize-at-ratio", ratio);
-    let ratio = "quality-threshold is -1, but must be a number from 0 to 1";
+    let ratio = "quality-threshold must be a number from 0 to 1, got -1";
     check(":quality-threshold -1", "quality-threshold", ratio);
-    let count = "checkpoint-interval is 0, but must be a whole number from 1 to 10000";
+    let count = "checkpoint-interval must be a whole number from 1 to 10000, got 0";
     check(":checkpoint-interval 0", "checkpoint-interval", count);
-    let count = "grounding-memories is -1, but must be a whole number from 0 to 100";
+    let count = "grounding-memories must be a whole number from 0 to 100, got -1";
     check(":grounding-memories -1", "grounding-memories", count);
     let strategies = "strategy must be one of tiered, query, sliding, importance, got \"best\"";
     check(":strategy :best", "strategy", strategies);
-    let window = "window-tokens is 255, but must be a whole number from 256 to 10000000, or 0 for the \
-                  default";
+    let window = "window-tokens must be a whole number from 256 to 10000000, or 0 for the default, \
+                  got 255";
     check(":window-tokens 255", "window-tokens", window);
-    check(":max-tokens \"many\"", "max-tokens", "max-tokens must be a number");
+    check(":max-tokens \"many\"", "max-tokens", "max-tokens must be a number, got \"many\"");
     let error = client.fails("configure-session", "(:auto-summarise t)");
     assert!(error.message.contains("auto-summarize"), "{}", error.message);
     let after = client.ok("configure-session", "nil")["settings"].clone();

@@ -84,9 +84,12 @@ impl Chat {
         let offered = self.tools.iter().find(|tool| tool.name() == called.name);
         let Some(tool) = offered else {
             let names: Vec<&str> = self.tools.iter().map(|tool| tool.name()).collect();
-            let text =
-                format!("there is no tool {}; the tools are: {}", called.name, names.join(", "));
-            return (Outcome::Failed, text);
+            let known = match &names[..] {
+                [] => "no tools are offered".to_owned(),
+                [only] => format!("the only tool is {only}"),
+                names => format!("the tools are {}", names.join(", ")),
+            };
+            return (Outcome::Failed, format!("there is no tool {}; {known}", called.name));
         };
         let asked = match tool.understand(&called.arguments, &self.row).await {
             Ok(asked) => asked,

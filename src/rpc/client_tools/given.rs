@@ -132,7 +132,8 @@ pub(in crate::rpc) fn checked(given: Vec<Given>) -> Result<Vec<Description>, Wir
         }
         let seconds = tool.seconds.unwrap_or(DEFAULT_TOOL_SECONDS);
         if !(1..=MAX_TOOL_SECONDS).contains(&seconds) {
-            return Err(wrong("seconds", &format!("must be from 1 to {MAX_TOOL_SECONDS}")));
+            let what = format!("must be from 1 to {MAX_TOOL_SECONDS}, got {seconds}");
+            return Err(wrong("seconds", &what));
         }
         let places = |given: Option<Vec<Short>>, member| {
             let given = given.unwrap_or_default();

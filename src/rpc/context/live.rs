@@ -159,7 +159,7 @@ pub(super) fn freeze_items(_: Call, given: FreezeItems) -> Result<Step, WireErro
             let item = engine.view(&manager, *id)?.item;
             if !frozen && check_live(&item.metadata).is_err() {
                 let why = format!(
-                    "must be of items with an absolute metadata.filename to follow; {id} has none"
+                    "must be items with an absolute metadata.filename to follow; {id} has none"
                 );
                 return Ok(Finish::Refused(param_error("ids", &why)));
             }

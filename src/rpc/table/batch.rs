@@ -88,7 +88,8 @@ fn begin(
     let found = find(&name, &mut params);
     let method = found.map_err(|error| spelled(error, call.dialect, None))?;
     let refused = |why: &str| {
-        let message = format!("{} cannot be in a batch: it {why}; call it alone", method.name);
+        let name = method.name;
+        let message = format!("must not be {name} in a batch, because it {why}; call it alone");
         Err(param_error(&format!("calls[{at}].method"), &message))
     };
     if let Some(why) = why_alone(method) {

@@ -33,7 +33,8 @@ pub(super) fn decode(payload: &[u8]) -> Incoming {
             (head, rest) => {
                 let parts = counted(rest.len() as u64, "part");
                 let message = format!(
-                    "not a message: ({head} UID …) with {parts} after the UID; a message is {SHAPE}"
+                    "not a message: ({head} UID …) with {parts} after the UID; a message must be \
+                     {SHAPE}"
                 );
                 Incoming::Invalid(id, super::invalid(message))
             }

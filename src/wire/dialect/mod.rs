@@ -267,7 +267,7 @@ fn no_message(value: &Value) -> WireError {
 }
 
 fn no_message_of(shape: &str, value: &Value) -> WireError {
-    invalid(format!("a message is {shape}, got {}", value.describe()))
+    invalid(format!("a message must be {shape}, got {}", value.describe()))
 }
 
 fn id_of(id: Value) -> Result<Option<Id>, WireError> {

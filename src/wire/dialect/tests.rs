@@ -154,7 +154,7 @@ fn unreadable_lines_tell_the_column_and_what_to_do() {
 
 #[test]
 fn readable_lines_without_a_request_get_an_explanation() {
-    let example = "a message is a property list such as (:id 1 :method ping), got";
+    let example = "a message must be a property list such as (:id 1 :method ping), got";
     check(Native, "(ping)", &format!("- -32600 {example} a list nil"));
     check(Native, "nil", &format!("- -32600 {example} nil nil"));
     check(Native, "[1]", &format!("- -32600 {example} a vector nil"));
@@ -269,7 +269,7 @@ fn calls_in_epc() {
     let params = "params must be a property list or map, got";
     check(Epc, "(call 7 ping (3))", &format!("7 -32600 {params} 3 nil"));
     check(Epc, "(call 7 ping (1 2))", &format!("7 -32600 {params} another kind of list nil"));
-    let shape = "a message is a list such as (call 1 ping nil) or (methods 2)";
+    let shape = "a message must be a list such as (call 1 ping nil) or (methods 2)";
     for (payload, got) in [
         ("(call 7)", "(call UID …) with 0 parts"),
         ("(dance 7)", "(dance UID …) with 0 parts"),
@@ -348,8 +348,8 @@ fn messages_of_editors() {
     });
     check(Slynk, "(:emacs-dance)", "- -32600 unknown message (:emacs-dance …) nil");
     check(Slynk, "(call 1 ping nil)", {
-        "- -32600 a message is a list such as (:emacs-rex (swank:connection-info) nil t 1), got \
-         the symbol call nil"
+        "- -32600 a message must be a list such as (:emacs-rex (swank:connection-info) nil t 1), \
+         got the symbol call nil"
     });
     check(
         Slynk,
