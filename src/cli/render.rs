@@ -67,7 +67,11 @@ impl Render {
         for (verdict, piece) in fitted.report.iter().zip(&pieces) {
             if verdict.fate != ItemFate::Kept {
                 let name = piece.item.metadata.display_name().unwrap_or_default();
-                complain(&format!("contexture: {name}: {}", verdict.reason));
+                let fate = match verdict.fate {
+                    ItemFate::Cut { .. } => "cut",
+                    _ => "left out",
+                };
+                complain(&format!("contexture: {name}: {fate}: {}", verdict.reason));
             }
         }
         Ok(sound)

@@ -2,6 +2,7 @@
 
 use super::report::What;
 use super::section::Section;
+use crate::wording::counted;
 
 /// Default size of a model's context window, in tokens.
 pub(crate) const WINDOW: u64 = 200_000;
@@ -122,7 +123,7 @@ fn largest(parts: &[Irreducible]) -> String {
     by_size.sort_by_key(|part| std::cmp::Reverse(part.tokens));
     let name = |part: &&Irreducible| {
         let what = part.what.label(part.section);
-        format!("{what} ({}) {}", part.reason, part.tokens)
+        format!("{what} ({}, {})", part.reason, counted(part.tokens, "token"))
     };
     let mut named: Vec<String> = by_size.iter().take(NAMED).map(name).collect();
     if parts.len() > NAMED {
@@ -173,8 +174,9 @@ mod tests {
         parts.insert(0, system);
         let error = BudgetTooSmall { needed: 118, max_tokens: 9, parts };
         let expected = "a budget of 9 tokens is too small: the parts that cannot be left out need 118: \
-                        system-prompt (pinned) 90, msg-7 (pinned) 7, msg-6 (pinned) 6, \
-                        msg-5 (pinned) 5, msg-4 (pinned) 4, and 3 more";
+                        system-prompt (pinned, 90 tokens), msg-7 (pinned, 7 tokens), \
+                        msg-6 (pinned, 6 tokens), msg-5 (pinned, 5 tokens), \
+                        msg-4 (pinned, 4 tokens), and 3 more";
         assert_eq!(error.to_string(), expected);
     }
 }

@@ -104,7 +104,7 @@ fn rendering_within_a_budget_says_what_was_left_out() {
     let (text, said) =
         (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     assert!(text.contains("new\n") && !text.contains("old\n"), "{text}");
-    assert!(said.contains("old.txt"), "{said}");
+    assert!(said.contains("old.txt: left out: "), "{said}");
 }
 
 #[test]

@@ -157,9 +157,10 @@ fn a_budget_that_is_too_small_names_the_parts_that_must_stay() {
     let request = Request { phase, ..request(&sections, &history, 71) };
     let error = build(&request).unwrap_err();
     let expected = "a budget of 71 tokens is too small: the parts that cannot be left out need 72: \
-                    current-unit (always included) 40, design-document (always included) 20, \
-                    system-prompt (always included) 10, msg-1 (the first user message) 1, \
-                    msg-3 (pinned) 1";
+                    current-unit (always included, 40 tokens), \
+                    design-document (always included, 20 tokens), \
+                    system-prompt (always included, 10 tokens), \
+                    msg-1 (the first user message, 1 token), msg-3 (pinned, 1 token)";
     assert_eq!(error.to_string(), expected);
     assert_eq!(error.needed, 72);
     assert!(build(&Request { max_tokens: error.needed, ..request }).is_ok());
