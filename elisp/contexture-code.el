@@ -689,7 +689,7 @@ Each is called with a marker at the beginning of its lines.")
   "Signal an error unless this buffer can be changed."
   (barf-if-buffer-read-only)
   (when (buffer-base-buffer)
-    (contexture--user-error "%s shows a part of %s; ask for the change there"
+    (contexture--user-error "%1$s shows a part of %2$s; ask for the change in %2$s"
                             (buffer-name) (buffer-name (buffer-base-buffer)))))
 
 (cl-defun contexture-review--begin (beg end &key again cancel decided)

@@ -292,8 +292,8 @@ Without a known limit there is no bar."
 If nobody knows the model, name the limit that is assumed."
   (if (not (plist-get stats :needs-pruning)) ""
     (propertize (format (if (plist-get stats :model-known)
-                            "\n! More than 80 %% is used by the whole history (%s of %s \
-tokens): prune or\n  summarize before the model's window is full.\n"
+                            "\n! The history has %s tokens, more than 80 %% of the model's \
+%s: prune or\n  summarize it before the model's window is full.\n"
                           "\n! The history has %s tokens, more than 80 %% of %s, the \
 limit assumed because\n  the model is unknown: prune or summarize the history, or choose \
 the model (C).\n")
@@ -1079,7 +1079,7 @@ started; ask something first"))
                    (pcase back
                      (1 "The last window")
                      (2 "The window before the last")
-                     (_ (format "The window %d before the last" (1- back))))
+                     (_ (format "Window %d before the last" (1- back))))
                    (plist-get report :session)
                    (contexture-session--time (plist-get report :at)))))
     (contexture-dashboard--replace

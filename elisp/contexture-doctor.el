@@ -81,7 +81,7 @@ Cargo."
             (format "No release has a program of Contexture %s for %s.  "
                     contexture--version (or system system-configuration))))
           ((and (buffer-live-p contexture-install--download)
-                (not (y-or-n-p "The server is being downloaded; start again? "))))
+                (not (y-or-n-p "The server is already being downloaded; start the download again? "))))
           ((y-or-n-p (format "Download %s, check it, and install it as %s? "
                              (contexture-install--address system)
                              (abbreviate-file-name contexture-install--place)))
@@ -465,7 +465,7 @@ key, never for the key itself.  This adds SETTINGS to
                   (and url (not (equal url usual)) (list :base-url url))
                   (unless (member kind '("ollama" "scripted"))
                     (contexture-provider--read-key)))
-          (y-or-n-p "Save it for later sessions of Emacs? "))))
+          (y-or-n-p "Save this provider for later sessions of Emacs? "))))
 
 (defun contexture-provider--read-text (prompt default)
   "Ask with PROMPT; return the trimmed text, or DEFAULT.
@@ -550,8 +550,8 @@ reason, or with one that SUBJECT is checked later."
           ((eq outcome 'refused) (list 'warn said value))
           ((or (null models) (cl-some (lambda (it) (string-prefix-p model it)) models))
            (list 'ok said))
-          (t (list 'warn (format "%s; its list of models does not have this one" said)
-                   (format "It has %s." (string-join (seq-take models 8) ", ")))))))
+          (t (list 'warn (format "%s; the provider does not list this model" said)
+                   (format "It lists %s." (string-join (seq-take models 8) ", ")))))))
 
 (defun contexture-doctor--untold ()
   "Return findings on the `contexture-providers' that the server lacks."
@@ -729,10 +729,10 @@ are not used")))))))
       ("same"
        (list 'ok (format "%s is trusted; its templates are used" name) nil revoke))
       ("other"
-       (list 'note (format "%s was trusted, but something else is there now; \
-trust it again" name)
+       (list 'note (format "%s was trusted, but the Git remote of that folder has \
+changed; to trust it as it is, use M-x contexture-trust-project" name)
              nil revoke))
-      (_ (list 'note (format "%s was trusted, but is gone" name) nil revoke)))))
+      (_ (list 'note (format "%s was trusted, but the folder is gone" name) nil revoke)))))
 
 ;;; Find what is wrong with the set-up
 

@@ -1049,7 +1049,7 @@ FILE may also be the name of a buffer."
          (buffer (and (not (file-exists-p name)) (get-buffer file))))
     (cond ((null buffer) name)
           ((buffer-base-buffer buffer)
-           (error "%s shows a part of %s; propose the change there"
+           (error "%1$s shows a part of %2$s; propose the change to %2$s"
                   file (buffer-name (buffer-base-buffer buffer))))
           ((null (buffer-file-name buffer)) (error "%s visits no file" file))
           (t (contexture-tools-emacs--path (buffer-file-name buffer))))))

@@ -158,9 +158,9 @@ fn trusted(folder: &Path) -> Vec<Finding> {
         good(match trusted.standing() {
             Standing::Same => format!("{project}{remote} is trusted; its templates are used"),
             Standing::Other => format!(
-                "{project}{remote} was trusted, but another project is in that folder now; run \
-                 contexture trust {project:?} to trust it, or contexture trust --revoke {project:?} \
-                 to forget the old one"
+                "{project}{remote} was trusted, but the Git remote of that folder has changed; run \
+                 contexture trust {project:?} to trust it as it is, or contexture trust --revoke \
+                 {project:?} to forget it"
             ),
             Standing::Gone => format!(
                 "{project}{remote} was trusted, but the folder is gone; run contexture trust --revoke \

@@ -111,7 +111,7 @@ fn remote(answer: &Value) -> String {
 fn standing(answer: &Value) -> &'static str {
     match text(answer, "standing") {
         "gone" => ": the folder is gone",
-        "other" => ": the folder now holds another project, which is not trusted",
+        "other" => ": not trusted any more, since the Git remote of the folder has changed",
         _ => "",
     }
 }

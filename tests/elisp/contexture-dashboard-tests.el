@@ -147,7 +147,7 @@
                         (list :content (apply #'concat (make-list 108800 " word"))))
     (contexture-dashboard)
     (contexture-dashboard-tests--shows "Session work: warning")
-    (contexture-dashboard-tests--shows "! More than 80 % is used")
+    (contexture-dashboard-tests--shows "! The history has .* tokens, more than 80 % of the model")
     (contexture-dashboard-tests--shows "█\\{34\\}░\\{6\\} 85\\.[0-9] %")
     (with-current-buffer contexture-dashboard-buffer
       (goto-char (point-min))
@@ -158,7 +158,7 @@
   (let ((stats '(:needs-pruning t :tokens 84584 :limit 100000)))
     (should (string-search "84,584 tokens, more than 80 % of 100,000, the limit assumed"
                            (contexture-dashboard--warning stats)))
-    (should (string-search "! More than 80 % is used"
+    (should (string-search "84,584 tokens, more than 80 % of the model's 100,000: prune"
                            (contexture-dashboard--warning `(:model-known t ,@stats))))
     (should (equal (contexture-dashboard--warning '(:tokens 10 :limit 100000)) ""))))
 

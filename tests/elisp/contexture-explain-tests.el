@@ -106,7 +106,7 @@ messages")))
     (contexture-explain-tests--shows "The window before the last.*\nTokens.*of 700 allowed")
     (with-current-buffer contexture-explain-buffer
       (contexture-explain-older)
-      (contexture-explain-tests--shows "The window 2 before the last.*\nTokens.*of 600")
+      (contexture-explain-tests--shows "Window 2 before the last.*\nTokens.*of 600")
       (contexture-test-message "Only 3 windows are known" (contexture-explain-older))
       (contexture-explain-newer)
       (contexture-explain-tests--shows "of 700")
