@@ -265,12 +265,20 @@ fn read(path: &Path) -> Result<Settings, ConfigError> {
             // The error does not quote the line, since it may contain a key.
             let start = error.span().map_or(0, |span| span.start.min(text.len()));
             let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
-            let cause = format!("line {line}: {}", error.message());
+            let cause = format!("line {line}: {}", in_words(error.message()));
             ConfigError::Invalid { path: path.to_owned(), cause }
         }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Settings::default()),
         Err(cause) => Err(ConfigError::Unreadable { path: path.to_owned(), cause }),
     }
+}
+
+/// Names numbers in an error of the parser by words instead of Rust's types.
+fn in_words(message: &str) -> String {
+    ["usize", "u64", "f64"].iter().fold(message.to_owned(), |message, kind| {
+        let words = if *kind == "f64" { "a number" } else { "a whole number" };
+        message.replace(&format!("expected {kind}"), &format!("expected {words}"))
+    })
 }
 
 fn from_environment(get: impl Fn(&str) -> Option<String>) -> Result<Settings, ConfigError> {

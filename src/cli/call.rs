@@ -176,8 +176,8 @@ fn read_params(given: Option<&str>) -> anyhow::Result<Value> {
         Some(text) => text.to_owned(),
     };
     match text.trim_start().starts_with('{') {
-        true => Ok(from_json(text.as_bytes())?),
-        false => Ok(sexp::read(&text)?),
+        true => from_json(text.as_bytes()).context("cannot read the parameters"),
+        false => sexp::read(&text).context("cannot read the parameters"),
     }
 }
 

@@ -65,8 +65,8 @@ fn token(setup: &Setup) -> anyhow::Result<SecretHash> {
     let chosen = setup.config.secret_file.clone();
     let own = setup.state.as_ref().map(|folder| folder.join(TOKEN_FILE));
     let path = chosen.or(own).context(
-        "--http needs a token, and without a state folder there is none; name a file that \
-         contains a token with --secret-file",
+        "--http needs a token, and without a state folder there is none; use --secret-file to \
+         name a file that contains one",
     )?;
     if setup.config.secret_file.is_none() && !path.exists() {
         make_secret(&path).with_context(|| format!("cannot write {}", visible_path(&path)))?;

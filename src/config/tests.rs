@@ -40,6 +40,11 @@ fn bad_values_are_refused_with_their_source() {
     );
     let error = load("max-item = 3", ("", ""), Settings::default()).unwrap_err();
     assert!(error.contains("config.toml") && error.contains("max-item"), "{error}");
+    let error = load("max-items = \"x\"", ("", ""), Settings::default()).unwrap_err();
+    assert!(
+        error.ends_with("line 1: invalid type: string \"x\", expected a whole number"),
+        "{error}"
+    );
 }
 
 fn in_file(file: &str) -> Result<Config, String> {
