@@ -340,10 +340,13 @@ impl Change {
         room: usize,
     ) -> Result<(String, Shown), Trouble> {
         let gone = self.gone_text();
-        let head = format!("Marked by the user in the editor for {}", project.label());
+        let name = project.label();
         if self.changed.is_empty() {
-            return Ok((format!("{head}:\n{gone}"), Shown::default()));
+            let head =
+                format!("What the user marked in the editor for project {name} has changed:");
+            return Ok((format!("{head}\n{gone}"), Shown::default()));
         }
+        let head = format!("Marked by the user in the editor for project {name}");
         let ids: Vec<&String> = self.changed.iter().collect();
         let frame = |text: &str| format!("{head}, new or changed:\n\n{text}{gone}");
         let fitting = fitting(link, managers, &ids, room, frame).await;

@@ -94,7 +94,7 @@ pub enum StoreError {
     #[error("there is no session {0}")]
     NoSuchSession(u64),
     /// Another session, which is not deleted, has this name.
-    #[error("there is already a session named {0:?}; choose another name")]
+    #[error("a session {0:?} already exists; rename or delete it, or choose another name")]
     NameTaken(String),
     /// Stored data is damaged or contradictory.
     #[error("the stored state is damaged: {0}")]
