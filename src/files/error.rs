@@ -211,6 +211,14 @@ mod tests {
     }
 
     #[test]
+    fn a_problem_has_neither_the_path_nor_advice() {
+        let (path, folder) = (PathBuf::from("/p/a"), PathBuf::from("/p"));
+        let outside = FileError::Outside { path: path.clone(), folder };
+        assert_eq!(outside.problem(), r#"it leads outside "/p""#);
+        assert_eq!(FileError::IsDirectory { path }.problem(), "it is not a regular file");
+    }
+
+    #[test]
     fn messages_name_the_path_and_the_next_step() {
         let path = || PathBuf::from("/a\nb");
         check(
