@@ -271,6 +271,14 @@ fn a_backup_is_whole_while_the_server_runs_and_comes_back() {
         let said = home.fail(&["restore", bad.to_str().unwrap()]);
         assert!(said.contains("not what was written"), "{said}");
     }
+    for bytes in [Vec::new(), vec![0; 512]] {
+        let bad = home.write("bad.db", bytes);
+        let said = home.fail(&["restore", &bad]);
+        assert!(
+            said.contains("no state of Contexture") || said.contains("not a database"),
+            "{said}"
+        );
+    }
     assert_eq!(home.stdio(&[]).contents("*shared*"), ["one", "two"], "nothing was restored");
     let said = home.succeed(&["restore", name]);
     assert!(said.contains("damaged"), "{said}");

@@ -35,6 +35,9 @@ const SCHEMA: &[&str] = &[
 /// copy of this database, because the migrations would take up most of a server's start. A test
 /// checks that the migrations still create the same database.
 const EMPTY: &[u8] = include_bytes!("../schema/empty.db.zst");
+/// Counts the tables that each state has had since the first version of the format: 4.
+const FIRST_TABLES: &str = "SELECT count(*) FROM sqlite_schema
+    WHERE type = 'table' AND name IN ('counter', 'manager', 'version', 'request')";
 /// Size of the write-ahead log, in bytes, above which a checkpoint follows the commit: 1000 pages,
 /// SQLite's own default.
 const LONGEST_WAL: u64 = 1000 * 4096;
@@ -94,14 +97,24 @@ impl SqliteStore {
         check(&image_connection(image, path)?, path)
     }
 
-    /// Checks a database without changing it.
+    /// Checks without changing it that a database has a state, and that the state is whole.
     ///
     /// # Errors
-    /// The problem that SQLite finds, or [`StoreError::Newer`].
+    /// The problem that SQLite finds, [`StoreError::Newer`], or [`StoreError::Backup`] if the
+    /// database is empty or another program's.
     pub fn check(path: &Path) -> Result<(), StoreError> {
+        let error = |error: rusqlite::Error| open_error(path, &error);
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
-        let db = Connection::open_with_flags(path, flags).map_err(|e| open_error(path, &e))?;
-        check(&db, path)
+        let db = Connection::open_with_flags(path, flags).map_err(error)?;
+        check(&db, path)?;
+        let tables: usize = db.query_row(FIRST_TABLES, [], |row| row.get(0)).map_err(error)?;
+        match tables {
+            4 => Ok(()),
+            _ => Err(StoreError::Backup {
+                path: path.to_owned(),
+                cause: "it has no state of Contexture".to_owned(),
+            }),
+        }
     }
 
     /// Adds 1 to the number of times that the database was opened. This write also gives the
