@@ -27,6 +27,8 @@ pub(crate) const ROOM_OF_A_HOOK: usize = 9_700;
 const GIVEN_BACK: [u64; 2] = [450, 1_500];
 /// Number of attempts to fit the items or the facts into their room, each with a smaller budget.
 const TRIES: u32 = 4;
+/// Maximum number of items that are named when they are no longer marked.
+const GONE_NAMED: usize = 100;
 
 /// A session of an agent.
 pub(crate) struct AgentSession<'a> {
@@ -339,32 +341,42 @@ impl Change {
         managers: &[String],
         room: usize,
     ) -> Result<(String, Shown), Trouble> {
-        let gone = self.gone_text();
         let name = project.label();
         if self.changed.is_empty() {
             let head =
                 format!("What the user marked in the editor for project {name} has changed:");
-            return Ok((format!("{head}\n{gone}"), Shown::default()));
+            return Ok((self.with_gone(&head, room), Shown::default()));
         }
         let head = format!("Marked by the user in the editor for project {name}");
         let ids: Vec<&String> = self.changed.iter().collect();
+        let gone = self.gone_text(GONE_NAMED);
         let frame = |text: &str| format!("{head}, new or changed:\n\n{text}{gone}");
         let fitting = fitting(link, managers, &ids, room, frame).await;
         let (text, tokens) = fitting.unwrap_or_else(|| {
             let items = counted(ids.len() as u64, "item");
             let advice = "too long to show; call the tool `context`";
-            (format!("{head}: {items} new or changed, {advice}.\n"), 0)
+            (self.with_gone(&format!("{head}: {items} new or changed, {advice}."), room), 0)
         });
         Ok((text, Shown { ids: Vec::from_iter(self.changed.iter().cloned()), tokens }))
     }
 
-    fn gone_text(&self) -> String {
-        let named: Vec<&str> = self.gone.iter().take(100).map(String::as_str).collect();
-        match (named.is_empty(), self.gone.len() - named.len()) {
-            (true, _) => String::new(),
-            (false, 0) => format!("\nNo longer marked: {}\n", named.join(", ")),
-            (false, more) => format!("\nNo longer marked: {} and {more} more\n", named.join(", ")),
-        }
+    /// Returns a heading with the names of the items that are no longer marked, or with their number
+    /// if the names are longer than `room` bytes of JSON.
+    fn with_gone(&self, head: &str, room: usize) -> String {
+        let text = |names| format!("{head}\n{}", self.gone_text(names));
+        let named = text(GONE_NAMED);
+        if length(&named) <= room { named } else { text(0) }
+    }
+
+    fn gone_text(&self, names: usize) -> String {
+        let named: Vec<&str> = self.gone.iter().take(names).map(String::as_str).collect();
+        let gone = match (named.is_empty(), self.gone.len() - named.len()) {
+            (true, 0) => return String::new(),
+            (true, all) => counted(all as u64, "item"),
+            (false, 0) => named.join(", "),
+            (false, more) => format!("{} and {more} more", named.join(", ")),
+        };
+        format!("\nNo longer marked: {gone}\n")
     }
 }
 

@@ -57,6 +57,21 @@ fn prompted(home: &Home, session: &str) -> String {
 }
 
 #[test]
+fn what_is_no_longer_marked_is_told_beside_what_is_too_long() {
+    let home = Home::new();
+    let server = home.listening(&[]);
+    let mut emacs = server.unix(Dialect::Native);
+    let manager = layer(&mut emacs, &home);
+    let first = emacs.add(&manager, "the first mark");
+    assert!(prompted(&home, "one").contains("the first mark"));
+    emacs.ok("remove-items", &format!("(:ids ({first:?}) :manager {manager:?})"));
+    // A line of this length cannot be shown in part.
+    emacs.add(&manager, &"word ".repeat(20_000));
+    let text = prompted(&home, "one");
+    assert!(text.contains(&format!("No longer marked: {first}")), "{text}");
+}
+
+#[test]
 fn a_session_is_given_what_changed_and_nothing_twice() {
     let home = Home::new();
     let server = home.listening(&[]);
