@@ -354,3 +354,12 @@ impl PushRow {
             .unwrap_or_default()
     }
 }
+
+/// Returns a folder's name without the slash at its end, since both names are the same folder. The
+/// root keeps its slash.
+pub(crate) fn bare_folder(folder: &str) -> &str {
+    match folder.trim_end_matches('/') {
+        "" => folder,
+        bare => bare,
+    }
+}

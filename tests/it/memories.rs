@@ -193,6 +193,32 @@ fn what_was_pruned_comes_back_by_grounding_but_not_what_is_still_in_view() {
 }
 
 #[test]
+fn a_project_is_the_same_with_and_without_a_slash_at_its_end() {
+    let home = Home::new();
+    let mut client = home.ephemeral(&[]);
+    for (name, folder) in [("a", "/srv/p"), ("b", "/srv/p/"), ("c", "/srv/pp")] {
+        client.ok("open-session", &format!("(:name \"{name}\" :project \"{folder}\")"));
+        client.ok("add-message", "(:content \"where is the vault?\")");
+    }
+    client.ok("remember", "(:content \"the vault is below\" :scope :project :project \"/srv/p\")");
+    client
+        .ok("remember", "(:content \"the vault has a key\" :scope :project :project \"/srv/p/\")");
+    for folder in ["/srv/p", "/srv/p/"] {
+        let listed = client.ok("list-sessions", &format!("(:project \"{folder}\")"));
+        assert_eq!(listed.as_array().unwrap().len(), 2, "{folder}: {listed}");
+        let params = format!("(:query \"vault\" :project \"{folder}\")");
+        assert_eq!(client.ok("search-sessions", &params).as_array().unwrap().len(), 2, "{folder}");
+        let found = client.ok("ground-query", &params);
+        assert_eq!(found["memories"].as_array().unwrap().len(), 2, "{folder}: {found}");
+    }
+    for (session, count) in [("a", 2), ("b", 2), ("c", 0)] {
+        let params = format!("(:query \"vault\" :session \"{session}\")");
+        let found = client.ok("ground-query", &params)["memories"].clone();
+        assert_eq!(found.as_array().map_or(0, Vec::len), count, "{session}: {found}");
+    }
+}
+
+#[test]
 fn a_summary_is_remembered_and_grounds_other_sessions_of_the_project_only() {
     let home = Home::new();
     let mut client = home.ephemeral(&[]);

@@ -22,7 +22,7 @@ use crate::agent::found::Hit;
 use crate::engine::{Engine, EngineError, Opened, SessionSettings};
 use crate::ids::SessionId;
 use crate::session::state::Revision;
-use crate::store::session::{NewSession, SessionRow};
+use crate::store::session::{NewSession, SessionRow, bare_folder};
 use crate::wire::message::WireError;
 
 /// Stored settings of a session that was never configured.
@@ -151,7 +151,10 @@ pub(super) fn list_sessions(_: Call, given: ListSessions) -> Result<Step, WireEr
     Step::state(move |engine| {
         let current = engine.find_session(None).ok().map(|row| row.id);
         let rows = engine.read().sessions(given.deleted.unwrap_or(false))?;
-        let wanted = |row: &SessionRow| given.project.is_none() || row.project == given.project;
+        let wanted = |row: &SessionRow| match &given.project {
+            None => true,
+            Some(folder) => row.project.as_deref().map(bare_folder) == Some(bare_folder(folder)),
+        };
         let line = |row: SessionRow| {
             let is_current = current == Some(row.id);
             SessionShown::new(row, is_current)

@@ -17,6 +17,7 @@ use crate::rpc::call::Call;
 use crate::rpc::error::{cancelled, file_error, param_error};
 use crate::rpc::params::Short;
 use crate::rpc::shapes::CallId;
+use crate::store::session::bare_folder;
 use crate::value::Value;
 use crate::visible::visible;
 use crate::wire::message::WireError;
@@ -95,7 +96,7 @@ pub(in crate::rpc) fn import_after(call: &Call, recording: Short) -> bool {
 
 fn import_all(call: &Call, given: &ImportAll) -> Result<ImportedAll, WireError> {
     let paths = given.files()?;
-    let project = given.project.as_ref().map(|Short(path)| path.trim_end_matches('/'));
+    let project = given.project.as_ref().map(|Short(path)| bare_folder(path));
     let is_dry = given.dry_run.unwrap_or(false);
     let mut done = ImportedAll::default();
     for (at, (path, is_named)) in paths.iter().enumerate() {

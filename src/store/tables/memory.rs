@@ -5,6 +5,7 @@ use rusqlite::{Row, params};
 
 use super::super::StoreError;
 use super::super::memory::{MemoryFilter, MemoryOrigin, MemoryRow, MemoryScope, NewMemory};
+use super::super::session::bare_folder;
 use super::sql::{Statements, damaged, limit};
 use super::vector::{read_vector, write_vector};
 use super::{Reading, Writing, words};
@@ -213,7 +214,7 @@ struct Passed<'a> {
 impl<'a> Passed<'a> {
     fn by(filter: &'a MemoryFilter) -> Result<Self, StoreError> {
         let texts = filter.scopes.as_ref().map(|scopes| {
-            serde_json::to_string(&scopes.iter().map(scope_text).collect::<Vec<_>>())
+            serde_json::to_string(&scopes.iter().flat_map(scope_texts).collect::<Vec<_>>())
         });
         let scopes = texts.transpose().map_err(|error| StoreError::Damaged(error.to_string()))?;
         let within = match scopes {
@@ -259,6 +260,20 @@ fn memory_of(row: &Row<'_>) -> rusqlite::Result<MemoryRow> {
         accesses: row.get(8)?,
         forgotten: row.get(9)?,
     })
+}
+
+/// Returns the texts that the scope may be stored as.
+fn scope_texts(scope: &MemoryScope) -> Vec<String> {
+    match scope {
+        MemoryScope::Project(path) => {
+            let folder = bare_folder(path);
+            [folder.to_owned(), format!("{folder}/")]
+                .map(MemoryScope::Project)
+                .map(|it| scope_text(&it))
+                .into()
+        }
+        _ => vec![scope_text(scope)],
+    }
 }
 
 fn scope_text(scope: &MemoryScope) -> String {

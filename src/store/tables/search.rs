@@ -86,7 +86,7 @@ impl Search<'_> {
         let sql = "SELECT session.id, session.name, -bm25(session_words) AS score
                    FROM session_words CROSS JOIN session ON session.id = session_words.rowid
                    WHERE session_words MATCH ?1 AND (session.deleted IS NULL OR ?2)
-                         AND (?4 IS NULL OR session.project = ?4)
+                         AND (?4 IS NULL OR rtrim(session.project, '/') = rtrim(?4, '/'))
                    ORDER BY score DESC, session.updated DESC, session.id DESC LIMIT ?3";
         let values = params![query, self.with_deleted, limit(self.limit), self.project];
         self.rows.db.rows(sql, values, |row| {
@@ -112,7 +112,8 @@ impl Search<'_> {
                          WHERE message_words MATCH ?1 AND (?2 OR rowid >> {bits} NOT IN
                                    (SELECT id FROM session WHERE deleted IS NOT NULL))
                                AND (?4 IS NULL OR rowid >> {bits} IN
-                                   (SELECT id FROM session WHERE project = ?4))
+                                   (SELECT id FROM session
+                                    WHERE rtrim(project, '/') = rtrim(?4, '/')))
                          ORDER BY rowid DESC LIMIT {most_ranked})
                    ORDER BY score DESC, id DESC LIMIT ?3) AS best
                   CROSS JOIN message ON message.id = best.id

@@ -14,7 +14,7 @@ use crate::recorded::{LeftOut, Mark, ReadError, Reader, RecordedMessage, Usage};
 use crate::rpc::call::Call;
 use crate::rpc::error::{cancelled, engine_error};
 use crate::rpc::params::{Name, is_session_id};
-use crate::store::session::{NewSession, Spent, UsageRow};
+use crate::store::session::{NewSession, Spent, UsageRow, bare_folder};
 use crate::value::{Keyword, Value};
 use crate::visible::visible;
 use crate::wire::message::WireError;
@@ -289,10 +289,7 @@ impl Import<'_> {
         let of_history = || files::project_of_history(self.recording.path());
         let project = self.reader.about().project.clone();
         let project = project.or_else(|| Some(of_history()?.to_string_lossy().into_owned()));
-        project.map(|path| match path.trim_end_matches('/') {
-            "" => path,
-            trimmed => trimmed.to_owned(),
-        })
+        project.map(|path| bare_folder(&path).to_owned())
     }
 
     /// Returns the name of the session: its title, else its first question, else [`NAMELESS`].
