@@ -14,7 +14,7 @@ use super::params::{KEY, RequestKey};
 use super::{Finish, Operation, Step};
 use crate::engine::{Engine, EngineError, Handle, Reach};
 use crate::store::metadata::{print_value, read_value};
-use crate::value::{Keyword, Value, kebab, sexp};
+use crate::value::{Keyword, Value, sexp};
 use crate::wire::message::WireError;
 
 /// Parameters that name the place of a change. The same key counts separately for each place.
@@ -309,7 +309,7 @@ fn feed(hasher: &mut Hasher, value: &Value) {
 
 fn entry_of(pair: &[Value]) -> Option<(Cow<'_, str>, &Value)> {
     match pair {
-        [Value::Keyword(name), value] => Some((kebab(name), value)),
+        [key, value] => Some((key.plist_key()?, value)),
         _ => None,
     }
 }
@@ -363,6 +363,16 @@ mod tests {
         assert_ne!(other.hash, lisp.hash);
         let elsewhere = keyed(sexp::read("(:request-key k :manager m)").unwrap());
         assert_ne!(elsewhere.name, lisp.name);
+    }
+
+    #[test]
+    fn a_part_of_a_method_is_the_same_in_either_spelling() {
+        let name = |params: &str| {
+            let mut params = sexp::read(params).unwrap();
+            Keyed::take("prune-session", &mut params, true).unwrap().unwrap().earlier
+        };
+        let names = ["(:request-key k :if-needed t)", "(:request_key k :if_needed t)"].map(name);
+        assert_eq!(names, ["auto-manage-context k"; 2]);
     }
 
     #[test]

@@ -12,10 +12,21 @@ impl Value {
             Self::Map(entries) => {
                 entries.iter().find(|(key, _)| key.kebab() == name).map(|(_, value)| value)
             }
-            Self::List(items) => items.chunks_exact(2).find_map(|pair| match &pair[0] {
-                Self::Keyword(key) if &**key == name => Some(&pair[1]),
-                _ => None,
-            }),
+            Self::List(items) => {
+                let mut pairs = items.chunks_exact(2);
+                pairs
+                    .find(|pair| pair[0].plist_key().is_some_and(|key| key == name))
+                    .map(|it| &it[1])
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the name, in kebab-case, for which the datum stands as a key in a property list.
+    pub(crate) fn plist_key(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Keyword(name) => Some(kebab(name)),
+            Self::Symbol(name) => name.strip_prefix(':').map(kebab),
             _ => None,
         }
     }
@@ -27,10 +38,7 @@ impl Value {
             Self::List(items) => (&[], items),
             _ => (&[], &[]),
         };
-        let of_list = items.iter().step_by(2).filter_map(|item| match item {
-            Self::Keyword(name) => Some(kebab(name)),
-            _ => None,
-        });
+        let of_list = items.iter().step_by(2).filter_map(Self::plist_key);
         entries.iter().map(|(key, _)| key.kebab()).chain(of_list)
     }
 
@@ -46,8 +54,7 @@ impl Value {
                 is_kept
             }),
             Self::List(items) => {
-                let is_key =
-                    |item: &Self| matches!(item, Self::Keyword(name) if kebab(name) == wanted);
+                let is_key = |item: &Self| item.plist_key().is_some_and(|key| key == wanted);
                 while let Some(at) = items.iter().step_by(2).position(is_key) {
                     let value = items.drain(2 * at..(2 * at + 2).min(items.len())).nth(1);
                     taken = taken.or(value);

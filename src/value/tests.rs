@@ -94,6 +94,20 @@ fn structs_come_from_plists_maps_and_nil() {
 }
 
 #[test]
+fn names_are_found_in_each_spelling_that_structs_take() {
+    for text in ["(:a 1 :start-line 2)", "(:a 1 :start_line 2 :start-line 3)", "(\\:start_line 2)"]
+    {
+        let mut plist = read(text).unwrap();
+        assert_eq!(plist.get("start-line"), Some(&Value::Int(2)), "{text}");
+        assert!(plist.names().any(|name| name == "start-line"), "{text}");
+        assert_eq!(plist.take_named("start-line"), Some(Value::Int(2)), "{text}");
+        assert_eq!(plist.get("start-line"), None, "{text}");
+    }
+    // A value is no name.
+    assert_eq!(read("(:a :start-line :b 2)").unwrap().get("start-line"), None);
+}
+
+#[test]
 fn a_field_that_is_a_value_arrives_exactly() {
     for text in [
         "x",
