@@ -6,6 +6,10 @@ use crate::engine::SHARED_MANAGER;
 use crate::ids::SessionId;
 use crate::value::Value;
 
+/// Method that takes the texts in a client's buffers. These do not depend on earlier calls, so the
+/// method need not wait for any.
+const OF_BUFFERS: &str = "update-items";
+
 /// The part of the state that a call is about, and whether the call may change that part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Touched {
@@ -58,9 +62,7 @@ impl Method {
             // The calls of a batch may be about anything, and items may move between managers.
             return Subject::Everything;
         }
-        if takes("items") {
-            // The text in a client's buffers does not depend on earlier calls, so the call need not
-            // wait for any.
+        if self.name == OF_BUFFERS {
             return Subject::Nothing;
         }
         // Sets belong to no manager, and some methods read several managers.
@@ -74,5 +76,27 @@ impl Method {
             "session" => Subject::Session(None),
             _ => Subject::Nothing,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rpc::find;
+    use crate::value::sexp;
+
+    #[track_caller]
+    fn check(method: &str, params: &str, expected: Subject) {
+        let mut params = sexp::read(params).unwrap();
+        let method = find(method, &mut params).unwrap();
+        assert_eq!(method.touched(&params).subject, expected, "{}", method.name);
+    }
+
+    #[test]
+    fn only_the_texts_of_buffers_wait_for_nothing() {
+        check(OF_BUFFERS, "(:manager m :items nil)", Subject::Nothing);
+        let session = |name: &str| Subject::Session(Some(name.to_owned()));
+        check("build-window", "(:session s :items nil)", session("s"));
+        check("build-window", "(:session s)", session("s"));
     }
 }

@@ -123,7 +123,10 @@ fn a_change_behind_a_chat_comes_after_its_question() {
     let chat = client.send("chat", "(:content \"first\")");
     let added = client.send("add-message", "(:content \"second\")");
     let read = client.send("get-messages", "nil");
+    let built = client.send("build-window", "nil");
     client.reply(added).unwrap();
+    let window = client.reply(built).unwrap();
+    assert!(window["parts"].to_string().contains("second"), "{window}");
     let log = client.reply(read).unwrap();
     let said: Vec<&str> =
         log.as_array().unwrap().iter().map(|said| said["content"].as_str().unwrap()).collect();
