@@ -227,11 +227,7 @@ impl Metadata {
     /// Returns the text under `name`: a string, or the name of a symbol or keyword. Returns `None`
     /// for other values, or if there is no value.
     pub fn text(&self, name: &str) -> Option<&str> {
-        match self.get(name)? {
-            Value::Str(text) => Some(text),
-            Value::Symbol(text) | Value::Keyword(text) => Some(text),
-            _ => None,
-        }
+        self.get(name)?.as_text()
     }
 
     /// Returns the file's name as the client gave it. It is absolute if it came from Emacs or the

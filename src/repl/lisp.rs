@@ -32,11 +32,7 @@ pub(super) fn number(count: usize) -> Value {
 
 /// Returns the text of a string, or the name of a symbol or keyword.
 pub(super) fn name_of(value: &Value) -> Option<&str> {
-    match value {
-        Value::Str(text) | Value::Propertized(text, _) => Some(text),
-        Value::Symbol(name) | Value::Keyword(name) => Some(name),
-        _ => None,
-    }
+    value.as_text()
 }
 
 /// Returns the entry `name` of a method's answer, if the entry is a text or a name.

@@ -111,11 +111,7 @@ pub(super) fn lacks(params: &Value, name: &str) -> bool {
 
 /// Returns the name in a parameter of a call; `None` if the parameter has no name.
 pub(super) fn named(params: &Value, parameter: &str) -> Option<String> {
-    match params.get(parameter) {
-        Some(Value::Str(name)) => Some(name.clone()),
-        Some(Value::Symbol(name) | Value::Keyword(name)) => Some(name.to_string()),
-        _ => None,
-    }
+    params.get(parameter)?.as_text().map(str::to_owned)
 }
 
 /// Returns whether a text has the form of a session's id, `ses-N`.

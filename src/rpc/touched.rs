@@ -99,4 +99,12 @@ mod tests {
         check("build-window", "(:session s :items nil)", session("s"));
         check("build-window", "(:session s)", session("s"));
     }
+
+    #[test]
+    fn a_name_may_have_text_properties() {
+        let manager = Subject::Manager("m".to_owned());
+        check("clear-manager", "(:manager #(\"m\" 0 1 (face bold)))", manager);
+        let session = Subject::Session(Some("s".to_owned()));
+        check("add-message", "(:session #(\"s\" 0 1 (face bold)))", session);
+    }
 }

@@ -114,7 +114,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
 
     fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let character = match &self.value {
-            Value::Str(text) => {
+            Value::Str(text) | Value::Propertized(text, _) => {
                 let mut all = text.chars();
                 all.next().filter(|_| all.next().is_none())
             }
@@ -203,7 +203,9 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
         let got = self.value.describe();
         let variant = match self.value {
             Value::Symbol(name) | Value::Keyword(name) => Variant::named(name, variants),
-            Value::Str(name) => Variant::named(name.into_boxed_str(), variants),
+            Value::Str(name) | Value::Propertized(name, _) => {
+                Variant::named(name.into_boxed_str(), variants)
+            }
             Value::Map(_) | Value::List(_) => match <[_; 1]>::try_from(entries_of(self.value)?) {
                 Ok([(name, content)]) => Variant::named(name, variants).with(content, self.strict),
                 Err(_) => return Err(Error::misfit(one_of(variants), got)),

@@ -31,6 +31,15 @@ impl Value {
         }
     }
 
+    /// Returns the text of a string, or the name of a symbol or keyword.
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Str(text) | Self::Propertized(text, _) => Some(text),
+            Self::Symbol(name) | Self::Keyword(name) => Some(name),
+            _ => None,
+        }
+    }
+
     /// Returns the names in a map or property list, in kebab-case.
     pub(crate) fn names(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let (entries, items): (&[_], &[_]) = match self {

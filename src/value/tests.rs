@@ -177,6 +177,8 @@ fn texts_come_from_strings_and_names() {
     check("x", "x".to_owned());
     check(":x", "x".to_owned());
     check("#(\"x\" 0 1 (face bold))", "x".to_owned());
+    check("#(\"repl_history\" 0 4 (face bold))", Kind::ReplHistory);
+    check("#(\"λ\" 0 1 (face bold))", 'λ');
     check("\"λ\"", 'λ');
     check("?λ", 'λ');
     check_error::<String>("12", "must be a string, got 12");
