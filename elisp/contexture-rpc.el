@@ -1034,14 +1034,15 @@ ADDRESS is the path of a Unix socket, or HOST:PORT."
 
 (defun contexture--server-note (folder)
   "Return (PID . SOCKET) of the server that owns the state FOLDER, or nil.
-Both are in the file that the server writes in FOLDER.  SOCKET is nil if
-the server listens on none."
+Both are in the file that the server writes in FOLDER.  PID is nil if the
+file does not tell it; SOCKET is nil if the server listens on none."
   (let ((note (expand-file-name "server" folder)))
     (when (file-readable-p note)
       (with-temp-buffer
         (insert-file-contents note)
-        (let ((lines (split-string (buffer-string) "\n")))
-          (cons (string-to-number (car lines))
+        (let* ((lines (split-string (buffer-string) "\n"))
+               (pid (string-to-number (car lines))))
+          (cons (and (> pid 0) pid)
                 (unless (member (cadr lines) '(nil "")) (cadr lines))))))))
 
 (defun contexture--parse-address (address)

@@ -13,7 +13,7 @@ use crate::files::{Identity, Standing, TRUST_FILE, Trust, Trusted, project_root,
 use crate::provider::Origin;
 use crate::provider::settings::Configured;
 use crate::store::Store;
-use crate::store::ownership::{FolderError, Owned, make_private};
+use crate::store::ownership::{FolderError, Owned, Owner, make_private};
 use crate::store::recovery::{self, Files, Opened};
 use crate::visible::{visible_lines, visible_path};
 
@@ -142,7 +142,7 @@ fn state(folder: &Path) -> Vec<Finding> {
             findings
         }
         Err(FolderError::Taken { owner, .. }) => {
-            let mut findings = vec![kept, running(owner.pid, owner.socket.as_deref())];
+            let mut findings = vec![kept, running(&owner)];
             findings.extend(kept_beside(folder));
             findings
         }
@@ -267,19 +267,20 @@ fn database(folder: &Path) -> Vec<Finding> {
     }
 }
 
-fn running(pid: u32, socket: Option<&Path>) -> Finding {
-    match socket {
-        Some(path) if UnixStream::connect(path).is_ok() => good(format!(
-            "a server is running (process {pid}) and answers on {}",
-            visible_path(path)
-        )),
-        Some(path) => bad(format!(
-            "the server (process {pid}) does not answer on {}; end it with `kill {pid}`",
-            visible_path(path)
-        )),
-        None => bad(format!(
-            "the server (process {pid}) does not listen on a socket; end it with `kill {pid}`"
-        )),
+fn running(owner: &Owner) -> Finding {
+    // With the id 0, `kill` would end the caller's own processes.
+    let (process, end) = match owner.pid {
+        0 => (String::new(), "end it".to_owned()),
+        pid => (format!(" (process {pid})"), format!("end it with `kill {pid}`")),
+    };
+    match &owner.socket {
+        Some(path) if UnixStream::connect(path).is_ok() => {
+            good(format!("a server is running{process} and answers on {}", visible_path(path)))
+        }
+        Some(path) => {
+            bad(format!("the server{process} does not answer on {}; {end}", visible_path(path)))
+        }
+        None => bad(format!("the server{process} does not listen on a socket; {end}")),
     }
 }
 
@@ -294,4 +295,21 @@ fn bad(text: String) -> Finding {
 fn line(finding: &Finding) -> String {
     let mark = if finding.good { "ok " } else { "BAD" };
     format!("{mark} {}\n", finding.text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_process_that_is_known_is_to_be_killed() {
+        let socket = Some("/nowhere/s.sock".into());
+        let told = |pid, socket| running(&Owner { pid, socket }).text;
+        assert!(
+            told(7, None)
+                .ends_with("(process 7) does not listen on a socket; end it with `kill 7`")
+        );
+        assert_eq!(told(0, None), "the server does not listen on a socket; end it");
+        assert_eq!(told(0, socket), "the server does not answer on /nowhere/s.sock; end it");
+    }
 }

@@ -256,6 +256,15 @@
       (cdr (contexture--server-note (concat contexture-ert-directory "state"))))
      "ok    It answers; it is version" "This is the server that you named")))
 
+(ert-deftest contexture-doctor-names-no-process-that-a-note-does-not-tell ()
+  (let ((folder (make-temp-file "contexture-note" t)))
+    (unwind-protect
+        (dolist (note '("" "0\n/s.sock\n" "-1\n" "12\n"))
+          (write-region note nil (expand-file-name "server" folder) nil 'silent)
+          (should (equal (car (contexture--server-note folder))
+                         (and (equal note "12\n") 12))))
+      (delete-directory folder t))))
+
 ;;;; A server that does not answer
 
 (ert-deftest contexture-doctor-knows-a-stopped-server ()
