@@ -34,12 +34,14 @@ pub(super) fn fill(
         if !newest_last {
             items.reverse();
         }
-        while let Some(mut item) = items.pop() {
+        while most.is_none_or(|most| taken.len() < most)
+            && let Some(mut item) = items.pop()
+        {
             let mut bytes = dialect.length_of(&item) + 1;
             if bytes > room && may_shorten {
                 item = shortened(item, room, dialect);
                 bytes = dialect.length_of(&item) + 1;
-            } else if bytes > room || most.is_some_and(|most| taken.len() >= most) {
+            } else if bytes > room {
                 items.push(item);
                 break;
             }
@@ -168,6 +170,13 @@ mod tests {
         let mut lists = vec![("a", vec![entry()])];
         assert_eq!(fill(&mut lists, 50, false, None, false, Dialect::Json), [("a", vec![])]);
         assert_eq!(fill(&mut lists, 90, true, None, false, Dialect::Json), [("a", vec![entry()])]);
+    }
+
+    #[test]
+    fn an_empty_page_has_no_entry_however_long_the_first_is() {
+        let mut lists = vec![("a", vec![Value::Str("x".repeat(80))])];
+        assert_eq!(fill(&mut lists, 50, true, Some(0), false, Dialect::Native), [("a", vec![])]);
+        assert_eq!(lists[0].1.len(), 1);
     }
 
     #[test]
