@@ -1,5 +1,7 @@
 //! Sessions that other agents recorded, imported over the wire and from the command line.
 
+use std::io::{BufRead, BufReader};
+
 use crate::support::*;
 
 /// A recording of Claude Code.
@@ -179,6 +181,24 @@ fn a_recording_that_a_bridge_names_is_imported_when_the_bridge_has_left() {
     drop(client);
     let mut client = server.unix(Dialect::Native);
     until("the session is there", || client.ok("list-sessions", "nil")[0]["messages"] == 3);
+}
+
+#[test]
+fn the_log_says_why_a_recording_that_a_bridge_names_is_not_imported() {
+    let home = Home::new();
+    let text = quoted(&home.write("a.md", "# No recording\n"));
+    let mut server = home.listening(&[]);
+    let mut client = server.unix(Dialect::Native);
+    let asked = format!("(:agent \"claude\" :agent-session \"s\" :recording {text})");
+    assert_eq!(client.ok("pushed-context", &asked)["importing"], true);
+    drop(client);
+    let log = BufReader::new(server.process.child.stderr.take().unwrap());
+    let (sender, lines) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        log.lines().map_while(Result::ok).try_for_each(|it| sender.send(it))
+    });
+    let line = lines.recv_timeout(std::time::Duration::from_secs(30)).unwrap();
+    assert!(line.contains("cannot import the recording") && line.contains("a.md"), "{line}");
 }
 
 #[test]

@@ -85,8 +85,12 @@ pub(in crate::rpc) fn import_after(call: &Call, recording: Short) -> bool {
         let _ = tokio::time::timeout(PATIENCE, call.hung_up.cancelled()).await;
         tokio::task::spawn_blocking(move || {
             let given = ImportAll { paths: vec![recording], project: None, dry_run: None };
-            if let Err(error) = import_all(&call, &given) {
-                tracing::warn!("cannot import the recording {name}: {}", error.message);
+            let failed = match import_all(&call, &given) {
+                Ok(done) => done.files.into_iter().find_map(ImportedFile::into_error),
+                Err(error) => Some(error.message),
+            };
+            if let Some(why) = failed {
+                tracing::warn!("cannot import the recording {name}: {why}");
             }
             drop(room);
         });

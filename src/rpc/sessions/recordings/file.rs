@@ -70,6 +70,11 @@ impl ImportedFile {
         self.messages
     }
 
+    /// Returns the reason why the file cannot be read, if it cannot.
+    pub(super) fn into_error(self) -> Option<String> {
+        self.error
+    }
+
     fn of(path: &Path, state: &'static str) -> Self {
         Self {
             path: path.to_string_lossy().into_owned(),
