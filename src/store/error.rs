@@ -91,7 +91,7 @@ pub enum StoreError {
         cause: String,
     },
     /// The session to be changed does not exist.
-    #[error("there is no session {0}")]
+    #[error("there is no session ses-{0}")]
     NoSuchSession(u64),
     /// Another session, which is not deleted, has this name.
     #[error("a session {0:?} already exists; rename or delete it, or choose another name")]
@@ -114,5 +114,15 @@ impl From<rusqlite::Error> for StoreError {
             },
             error => Self::Write(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_named_by_its_id() {
+        assert_eq!(StoreError::NoSuchSession(7).to_string(), "there is no session ses-7");
     }
 }
