@@ -11,6 +11,8 @@ use futures_util::StreamExt;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::support::Home;
+
 #[path = "../../examples/agent.rs"]
 #[allow(
     dead_code,
@@ -440,6 +442,20 @@ async fn conversations_share_a_state_and_functions_are_tools() {
         .beside(&one)
         .function("a b", "x", json!({}), |_: ()| async { Ok::<_, &str>(String::new()) });
     assert!(matches!(twice.open().await, Err(Error::Tool { .. })));
+}
+
+#[tokio::test]
+async fn a_server_undoes_what_the_library_pruned() {
+    let home = Home::new();
+    let builder = Conversation::builder("a").state_folder(home.state());
+    let conversation = builder.open().await.unwrap();
+    for number in 0..30 {
+        conversation.say(format!("The number {number} is even or odd.")).await.unwrap();
+    }
+    assert!(!conversation.prune(Some(200)).await.unwrap().removed.is_empty());
+    conversation.close().await;
+    let undone = home.stdio(&[]).ok("undo-session", "(:session \"a\")");
+    assert_eq!(undone["undone"], "prune-context");
 }
 
 #[tokio::test]

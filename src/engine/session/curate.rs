@@ -96,7 +96,7 @@ impl Engine {
     ) -> Result<PrunedView, EngineError> {
         let HistoryStats { needs_pruning, tokens, items, .. } = self.session_stats(id, costs)?;
         if needs_pruning {
-            return self.prune_session(id, max_tokens, costs, "auto-manage-context");
+            return self.pruned_by("auto-manage-context", id, max_tokens, costs);
         }
         let (original, remaining, kept) = (tokens, tokens, items);
         Ok(PrunedView { original, remaining, kept, removed: Vec::new(), archived: 0 })
@@ -112,7 +112,17 @@ impl Engine {
         id: u64,
         max_tokens: Option<u64>,
         costs: &Costs,
+    ) -> Result<PrunedView, EngineError> {
+        self.pruned_by("prune-context", id, max_tokens, costs)
+    }
+
+    /// Prunes a session's view. `method` is the name of the step, as `undo-session` knows it.
+    fn pruned_by(
+        &mut self,
         method: &'static str,
+        id: u64,
+        max_tokens: Option<u64>,
+        costs: &Costs,
     ) -> Result<PrunedView, EngineError> {
         let (messages, summary) = self.in_view(id)?;
         let summary = summary.map_or(0, |summary| costs.measure.message(summary.tokens));
