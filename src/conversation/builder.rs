@@ -251,9 +251,10 @@ impl Builder {
         }
         check_allowed(&self.allowed, &tools)?;
         let project = self.project.as_deref().map(absolute_project).transpose()?;
-        let (counter, state) = match self.beside {
+        let (counter, state, max_items) = match self.beside {
             Some(beside) => {
-                (Arc::clone(&beside.inner.services.counter), beside.inner.state.clone())
+                let Inner { services, state, .. } = &*beside.inner;
+                (Arc::clone(&services.counter), state.clone(), services.limits.max_items)
             }
             None => {
                 let counter = self.tokenizer.counter();
@@ -264,7 +265,7 @@ impl Builder {
                 let engine =
                     move |store| Ok(Engine::new(store, clock, defaults)?.with_models(models));
                 let folder = self.folder.as_deref().map(|folder| absolute("state folder", folder));
-                (counter, State::open(folder.transpose()?, engine).await?)
+                (counter, State::open(folder.transpose()?, engine).await?, self.max_items)
             }
         };
         let settings = SessionSettings {
@@ -279,7 +280,7 @@ impl Builder {
         let row = state.engine.ask(move |engine| open_session(engine, new, settings)).await?;
         let system_prompt = self.system_prompt.map(|prompt| Counted::new(prompt, &*counter));
         Ok(Conversation::new(Inner {
-            services: Arc::new(services(&state, counter, providers, self.max_items)),
+            services: Arc::new(services(&state, counter, providers, max_items)),
             state,
             runtime: tokio::runtime::Handle::current(),
             turns: tokio::sync::Mutex::default(),
@@ -359,4 +360,16 @@ fn open_session(
     let settings = SessionSettings { model, strategy, max_tokens, versioning, turn, ..before };
     engine.set_session_settings(opened.id, &settings.print()?)?;
     engine.row(opened.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn conversations_that_share_a_state_have_one_maximum_of_items() {
+        let one = Conversation::builder("one").max_items(3).open().await.unwrap();
+        let two = Conversation::builder("two").max_items(9).beside(&one).open().await.unwrap();
+        assert_eq!(two.inner.services.limits.max_items, 3);
+    }
 }
