@@ -1165,7 +1165,8 @@ This undoes prunings and summaries.  Newer messages stay in view."
     (:strategy :values ("tiered" "query" "sliding" "importance")
                :doc "the strategy that chooses what is in a window" :default :tiered)
     (:window-tokens :type integer :doc "maximum tokens of a window")
-    (:archive-pruned :type boolean :doc "pruned messages become memories" :default t)
+    (:archive-pruned :type boolean :doc "pruned and summarized messages become memories"
+                     :default t)
     (:versioning :type boolean :doc "checkpoints are taken" :default t)
     (:manage :type boolean :doc "a template takes notes on the history")
     (:template :type string :doc "the template that takes notes")

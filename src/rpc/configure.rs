@@ -29,7 +29,7 @@ pub(super) struct Configure {
     strategy: Option<String>,
     /// Maximum number of tokens in a window, from 256 to 10,000,000; 0 for the default.
     window_tokens: Option<i64>,
-    /// Turn pruned messages into memories; defaults to `t`.
+    /// Turn pruned and summarized messages into memories; defaults to `t`.
     #[serde(default)]
     archive_pruned: Switch,
     /// Allow checkpoints and rollbacks; defaults to `t`.
@@ -214,7 +214,7 @@ pub(super) struct SettingsResult<'a> {
     strategy: Keyword<&'a str>,
     /// Maximum number of tokens in a window; `nil` for the default.
     window_tokens: Option<u64>,
-    /// True if pruned messages become memories.
+    /// True if pruned and summarized messages become memories.
     archive_pruned: bool,
     /// True if checkpoints and rollbacks are possible.
     versioning: bool,
