@@ -240,6 +240,7 @@ impl<'a> NotesRun<'a> {
 
     /// Finds earlier notes from the same prompt, if there are any.
     async fn made_before(&mut self) -> Result<Option<String>, Stopped> {
+        // Reads stored notes, as `prior` does, so it is the same step.
         self.step = NotesStep::PriorSummary;
         let view = self.view.clone();
         let Some(row) = self.ask(move |engine| Ok(engine.read().notes_like(&view)?)).await? else {
