@@ -234,7 +234,8 @@ struct Doors {
 }
 
 impl Doors {
-    /// Prints the port that was picked, once clients can connect.
+    /// Prints the port that was picked, once clients can connect. With `--stdio`, this is the first
+    /// line that the client reads, as the documentation of the protocol says.
     fn say_port(&mut self) -> anyhow::Result<()> {
         self.unsaid.take().map_or(Ok(()), |port| say(&format!("{port}\n")))
     }
