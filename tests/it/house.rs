@@ -88,7 +88,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("provider", &["names", "session", "tokens", "visible"]),
     ("wire", &["value", "visible", "wording"]),
     ("context", &["ids", "names", "tokens", "value", "visible", "wording"]),
-    ("curation", &["ids", "names", "retrieval", "session", "tokens", "visible"]),
+    ("curation", &["ids", "names", "retrieval", "session", "tokens", "visible", "wording"]),
     ("memory", &["names", "retrieval"]),
     ("recorded", &["names", "session"]),
     ("session", &["names"]),
