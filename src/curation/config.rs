@@ -280,7 +280,7 @@ mod tests {
     fn values_of_fields_are_checked() {
         let config = TurnConfig { checkpoint_interval: 0, ..TurnConfig::default() };
         let error = config.check().unwrap_err().to_string();
-        assert_eq!(error, "checkpoint-interval is 0, but must be a whole number from 1 to 10000");
+        assert_eq!(error, "checkpoint-interval must be a whole number from 1 to 10000, got 0");
     }
 
     #[test]

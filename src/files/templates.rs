@@ -361,7 +361,7 @@ mod tests {
             "{error}"
         );
         let error = TemplateFolders::default().find("../x").unwrap_err().to_string();
-        assert!(error.starts_with("a template's name may have"), "{error}");
+        assert!(error.starts_with("the name of a template must have 1 to 128 "), "{error}");
     }
 
     #[test]

@@ -39,7 +39,7 @@ fn what_a_tool_is_called_and_takes_is_checked() {
     }
     for wrong in [0, 3601] {
         let refused = refusal(&format!(r#","seconds":{wrong}"#));
-        assert_eq!(refused, "tools[0].seconds must be from 1 to 3600");
+        assert_eq!(refused, format!("tools[0].seconds must be from 1 to 3600, got {wrong}"));
     }
     let twice = checked(vec![given(""), given("")]).map(|_| ()).unwrap_err();
     assert_eq!(twice.message, "tools[1].name must be unique; \"look\" is used twice");

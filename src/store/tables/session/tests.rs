@@ -109,7 +109,7 @@ fn names_are_unique_among_the_living() {
         store.change().unwrap().set_session_deleted(first, None).unwrap();
         assert_eq!(names(&mut *store, false), ["a", "b"], "the newest message first");
         let nobody = store.change().unwrap().rename_session(99, "c").unwrap_err();
-        assert_eq!(nobody.to_string(), "there is no session 99");
+        assert_eq!(nobody.to_string(), "there is no session ses-99");
     }
 }
 
