@@ -87,7 +87,7 @@ ids! {
     /// Id of a memory.
     MemoryId: "mem-", "a memory's", "mem-4", 0..;
     /// Id of stored notes, which were once called views.
-    ViewId: "view-", "a view's", "view-12", 0..;
+    ViewId: "view-", "a note's", "view-12", 0..;
 }
 
 /// Returns the number after `prefix`; `None` if the text has another form.

@@ -45,7 +45,7 @@ pub fn curate(messages: &[Message]) -> Curate<'_> {
     }
 }
 
-/// The options for choosing from a history.
+/// The options for choosing messages from a history.
 #[derive(Debug, Clone)]
 #[must_use = "nothing is chosen until `window` or `summarized` is called"]
 pub struct Curate<'a> {

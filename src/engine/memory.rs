@@ -11,11 +11,12 @@ use crate::session::spans::Spans;
 use crate::store::memory::{MemoryFilter, MemoryRow, MemoryScope, NewMemory};
 use crate::store::session::SessionRow;
 
-/// Number of matches to consider first.
+/// Number of matches that a search considers first.
 const LOOKED_AT: u64 = 100;
-/// Factor by which a search widens if too few of the matches say more than the query.
+/// Factor by which a search considers more matches if too few of the first ones say anything beyond
+/// the query itself.
 const MORE_LOOKED_AT: u64 = 4;
-/// Number of matches at which a search stops widening.
+/// Maximum number of matches that a search considers.
 const MOST_LOOKED_AT: u64 = 1600;
 /// Number of top hits of each search whose neighbours are considered too.
 const NEIGHBOURS_OF: usize = 10;

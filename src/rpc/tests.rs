@@ -127,7 +127,7 @@ fn bad_parameters_are_refused_by_name() {
     check(
         "add-context",
         "(:content \"x\" :live t)",
-        "live needs an absolute metadata.filename to follow",
+        "live needs metadata.filename, the absolute name of the file to follow",
     );
     check("remove-context", "nil", "id is required, or ids for more than one");
     check(

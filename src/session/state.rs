@@ -139,7 +139,7 @@ impl State {
         number > self.base || self.active.contains(number)
     }
 
-    /// Returns whether the message itself is in view.
+    /// Returns whether the message itself, and not only a summary of it, is in view.
     pub fn is_in_view(&self, number: u64) -> bool {
         self.is_active(number) && !self.is_hidden(number)
     }

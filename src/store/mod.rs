@@ -55,7 +55,7 @@ impl Counters {
 const SEQUENCES: [&str; 6] =
     ["item_set", "session", "checkpoint", "usage", "managed_view", "memory"];
 
-/// Progress of a store's tables and files.
+/// Last ids that a store's tables gave, and the state of the database's files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extent {
     /// Last id given in each table whose ids never repeat.

@@ -212,7 +212,7 @@ fn truth_options_and_sequences() {
     check("(1 \"a\")", (1, "a".to_owned()));
     check("nil", ());
     check_error::<Vec<u8>>("x", "must be a list, got the symbol x");
-    check_error::<(u8, u8)>("(1 2 3)", "must be a list of length 2, got length 3");
+    check_error::<(u8, u8)>("(1 2 3)", "must be a list of length 2, got one of length 3");
     check_error::<(u8, u8)>("(1)", "must be a tuple of size 2, got 1 elements");
     check_error::<()>("1", "must be nil, got 1");
 }

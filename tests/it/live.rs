@@ -185,7 +185,7 @@ fn a_frozen_item_stays_as_it_is_and_says_of_when() {
     assert!(text.contains("b * 3") && !text.contains("as of"), "{text}");
     client.add("*shared*", "no file");
     let error = client.fails("freeze-items", "(:id \"ctx-2\" :frozen nil)");
-    assert!(error.message.contains("metadata.filename to follow; ctx-2 has none"), "{error:?}");
+    assert!(error.message.contains("ctx-2 has no absolute metadata.filename"), "{error:?}");
 }
 
 #[test]

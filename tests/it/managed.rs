@@ -413,7 +413,7 @@ fn one_view_can_be_asked_for() {
     assert_eq!((&brief[0]["view"], &brief[0]["output"]), (&rows[0]["view"], &Json::Null));
     assert_eq!(client.ok("list-views", "(:view \"view-99\")"), Json::Null);
     let error = client.call("list-views", "(:view \"3\")").unwrap_err();
-    assert!(error.message.contains("a view's id such as view-12"), "{}", error.message);
+    assert!(error.message.contains("a note's id such as view-12"), "{}", error.message);
 }
 
 #[test]

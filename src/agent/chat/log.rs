@@ -49,7 +49,7 @@ impl Chat {
     }
 
     /// Logs the part of an answer that arrived before `error`. Returns the error with the number of
-    /// the logged message, or if none was logged, with that of the turn's previous answer.
+    /// the logged message, or, if none was logged, with that of the turn's previous answer.
     pub(super) async fn failed(
         &self,
         begun: &mut Begun,

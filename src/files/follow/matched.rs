@@ -25,7 +25,7 @@ const RUNS: [usize; 2] = [2, 3];
 /// A line of the text, and its place in the new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pair {
-    /// Line of the text.
+    /// Line of the text, counted from 0.
     pub(super) line: usize,
     /// Line of the new file.
     pub(super) at: usize,

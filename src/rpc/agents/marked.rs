@@ -55,8 +55,8 @@ impl Found {
         Ok(Self { views: engine.select(&chosen)?, managers })
     }
 
-    /// Brings live items up to date with their files, which may change the revision. Reads the
-    /// disk.
+    /// Brings live items up to date with their files, which may give their managers newer versions.
+    /// Reads the disk. The result has `late_editors` as it is.
     pub(super) fn up_to_date(self, call: &Call, late_editors: usize) -> Result<Marked, WireError> {
         let Self { managers, views } = self;
         let views = refresh::current(&call.tools, &*call.tools.counter, call.caller, views);

@@ -38,7 +38,7 @@ struct PushedItem {
 pub(super) struct RecordedItem {
     /// Id of the item.
     pub(super) id: String,
-    /// Digest of the item as the agent was shown it.
+    /// Digest of the item in the form that was shown to the agent.
     digest: String,
     /// Time at which the agent was last shown the item, in Unix seconds; 0 if unknown.
     #[serde(default)]

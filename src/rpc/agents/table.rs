@@ -21,7 +21,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("agents", "record-push", record::record_push => record::Recorded)
         .changes()
         .doc(
-            "Records the items that a session of an agent is given, before they are given. The record of the previous push is kept too: if the agent does not receive this push, the next call of `pushed-context` names the previous one, and nothing is lost. If \
+            "Records the items for an agent's session before the session gets them. The record of the previous push is kept too: if the agent does not receive this push, the next call of `pushed-context` names the previous one, and nothing is lost. If \
               `:next` names an item that another push took meanwhile, the call fails and records \
               nothing. The records of the latest 1,000 sessions are kept.",
         )

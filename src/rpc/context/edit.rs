@@ -59,7 +59,10 @@ pub(super) fn add_item(call: Call, given: AddContext) -> Result<Step, WireError>
 pub(super) fn check_live(metadata: &Metadata) -> Result<(), WireError> {
     match metadata.filename().is_some_and(|name| name.starts_with('/')) {
         true => Ok(()),
-        false => Err(param_error("live", "needs an absolute metadata.filename to follow")),
+        false => Err(param_error(
+            "live",
+            "needs metadata.filename, the absolute name of the file to follow",
+        )),
     }
 }
 

@@ -158,9 +158,8 @@ pub(super) fn freeze_items(_: Call, given: FreezeItems) -> Result<Step, WireErro
         for id in &ids {
             let item = engine.view(&manager, *id)?.item;
             if !frozen && check_live(&item.metadata).is_err() {
-                let why = format!(
-                    "must be items with an absolute metadata.filename to follow; {id} has none"
-                );
+                let why =
+                    format!("must be items of files, but {id} has no absolute metadata.filename");
                 return Ok(Finish::Refused(param_error("ids", &why)));
             }
             revisions.insert(*id, freeze(&item, frozen));

@@ -143,7 +143,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .pace(Pace::InOrder),
     method!("context", "ask-editors", unsaved::ask_editors => unsaved::EditorsAsked)
         .doc(
-            "Asks the editors, the clients that subscribed to `text-wanted`, for what is not saved. \
+            "Asks the editors (the clients that subscribed to `text-wanted`) for text that is not saved. \
               They send what changed in live items. Waits for their answers, but at most 200 ms. \
               Later calls of the connection wait, too.",
         )

@@ -23,7 +23,7 @@ const BYTES: usize = 8 * (FIELDS + 1);
 pub(crate) struct Mark {
     /// Counters after the last burst (the requests that one commit stores).
     pub(crate) counters: Counters,
-    /// Progress of tables and files after the last burst.
+    /// Last ids of the tables and state of the database's files after the last burst.
     pub(crate) extent: Extent,
     /// Set while a server starts, when the write-ahead log may be a new one.
     pub(crate) opening: bool,

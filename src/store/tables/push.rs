@@ -114,7 +114,8 @@ impl Writing<'_> {
         Ok(self.db.change(sql, [number])? > 0)
     }
 
-    /// Records that this push fulfils a wish, and forgets the oldest fulfilled wishes.
+    /// Records that the push `by` fulfils the wish with this number. Deletes the oldest fulfilled
+    /// wishes.
     pub fn take_next_push(&self, number: u64, by: &PushRow) -> Result<(), StoreError> {
         let sql = "UPDATE next_push SET taker = ?2, taker_session = ?3, taken = ?4, taken_at = ?5
                    WHERE number = ?1";

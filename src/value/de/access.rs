@@ -32,7 +32,7 @@ impl Items {
                 let (taken, length) = (self.length - left, self.length);
                 Err(Error::misfit(
                     format_args!("a list of length {taken}"),
-                    format_args!("length {length}"),
+                    format_args!("one of length {length}"),
                 ))
             }
         }
