@@ -1143,8 +1143,10 @@ If another session has that name, try the next number."
       (contexture-repl--draw-header))))
 
 (defun contexture-repl--buffer-name (name)
-  "Return the name of the buffer of the session NAME."
-  (contexture--format "*contexture: %s*" name))
+  "Return the name of the buffer of the session NAME.
+It is short, so that the mode line has room for the count."
+  (contexture--format "*contexture: %s*"
+                      (truncate-string-to-width (or name "") 20 nil nil "…")))
 
 (defun contexture-repl--take-checkpoint (turn)
   "Take a checkpoint before TURN, then go on.

@@ -407,6 +407,15 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
         (equal " 0/?" (mapconcat (lambda (part) (eval (cadr part) t)) mode-line-process "")))
     (should (equal mode-name "Chat"))))
 
+(ert-deftest contexture-repl-buffer-names-leave-room-in-the-mode-line ()
+  (let ((name "How does this function compute the mean of n"))
+    (contexture-repl-test-with '(("A"))
+      (contexture-repl-test-open (plist-get (contexture-request 'open-session) :session))
+      (contexture-repl-test-send name)
+      (contexture-ert-wait-for (equal (plist-get contexture-repl--session :session) name))
+      (should (equal (buffer-name) "*contexture: How does this funct…*"))
+      (should (string-search "How does this function" (contexture-repl-test-header))))))
+
 (ert-deftest contexture-repl-context-line-follows-the-context ()
   (contexture-repl-test-with nil
     (should (equal (contexture-repl-test-context)
