@@ -1094,8 +1094,19 @@ Above the prompt, move point to the prompt."
      (replace-regexp-in-string contexture-repl--own-template "" text)
      contexture-repl--items)))
 
+(defvar contexture-repl--recent nil
+  "Buffers of sessions, the one that was opened or asked in last first.")
+
+(defun contexture-repl--note-used (buffer)
+  "Record that BUFFER, of a session, is the one used last; return BUFFER."
+  (setq contexture-repl--recent
+        (cons buffer (cl-remove-if-not #'buffer-live-p
+                                       (remq buffer contexture-repl--recent))))
+  buffer)
+
 (defun contexture-repl--ask (text &optional origin)
   "Ask TEXT, with code from ORIGIN, in the session of this buffer."
+  (contexture-repl--note-used (current-buffer))
   (contexture-repl--remember text)
   (contexture-repl--show-end)
   (let ((turn (contexture-repl--make-turn

@@ -879,14 +879,17 @@ SLOTS are more slots of the message."
       (set-marker contexture-repl--tail start))))
 
 (defun contexture-repl--context-text ()
-  "Return the items of the context and their tokens, as one line."
+  "Return the project, and the items of the context with their tokens, as one line."
   (let* ((tokens (cl-loop for item in contexture-repl--items
                           sum (or (plist-get item :tokens) 0)))
          (total (if contexture-repl--items
                     (contexture--size (length contexture-repl--items) tokens)
                   "empty; @ or /add adds something"))
-         (chips (contexture-repl--chips (- (contexture-repl--width) (length total) 14))))
-    (propertize (concat "Context: " chips (if (string-empty-p chips) "" "  ") total)
+         (project (plist-get contexture-repl--session :project))
+         (label (if project (concat (contexture--project-label project) "  ") ""))
+         (chips (contexture-repl--chips (- (contexture-repl--width) (length total)
+                                           (string-width label) 12))))
+    (propertize (concat "Context: " label chips (if (string-empty-p chips) "" "  ") total)
                 'face 'contexture-repl-context
                 'mouse-face 'highlight
                 'help-echo "mouse-1, RET: list the items"
@@ -916,25 +919,31 @@ what is drawn above the prompt would not be visible in them."
           (set-window-start window start t))))))
 
 (defun contexture-repl--chips (width)
-  "Return the items as text of at most WIDTH columns, with the number left out."
+  "Return the items as text of at most WIDTH columns, with the number left out.
+Return an empty string if not even the first one fits."
   (let ((items contexture-repl--items) (chips nil) (used 0) (more t))
     (while (and items more)
-      (let ((chip (contexture-repl--chip (car items))))
-        (if (or (null chips) (<= (+ used (length chip) 3) (- width 5)))
+      (let ((chip (contexture-repl--chip (car items) (- width 4))))
+        (if (if chips (<= (+ used (length chip) 3) (- width 5))
+              (<= (length chip) (- width 4)))
             (setq used (+ used (length chip) 3) items (cdr items)
                   chips (cons chip chips))
           (setq more nil))))
-    (concat (mapconcat #'identity (nreverse chips) " ")
-            (if items (format " +%d" (length items)) ""))))
+    (concat (mapconcat #'identity (reverse chips) " ")
+            (if (and chips items) (format " +%d" (length items)) ""))))
 
-(defun contexture-repl--chip (item)
-  "Return a short description of ITEM with its tokens."
-  (format "[%s%s %d]"
-          (truncate-string-to-width
-           (contexture--visible (contexture-repl--item-name item)) 30 nil nil "...")
-          (pcase (plist-get item :state)
-            (:stale " stale") (:missing " missing") (_ ""))
-          (or (plist-get item :tokens) 0)))
+(defun contexture-repl--chip (item width)
+  "Return a short description of ITEM with its tokens.
+Its name is cut to 30 columns, or to 8 at least, so that WIDTH is enough."
+  (let ((rest (format "%s %d]"
+                      (pcase (plist-get item :state)
+                        (:stale " stale") (:missing " missing") (_ ""))
+                      (or (plist-get item :tokens) 0))))
+    (concat "["
+            (truncate-string-to-width
+             (contexture--visible (contexture-repl--item-name item))
+             (max 8 (min 30 (- width (length rest) 1))) nil nil "...")
+            rest)))
 
 (defun contexture-repl--item-name (item)
   "Return a short name for ITEM."

@@ -911,9 +911,6 @@ shows or hides the markup in the current one."
   :type 'natnum
   :group 'contexture-repl)
 
-(defvar contexture-repl--last-buffer nil
-  "Buffer of the session that was opened or asked in last.")
-
 (defvar-local contexture-repl--items-timer nil
   "Timer that fetches the items of the context.")
 
@@ -1011,25 +1008,69 @@ and \\[contexture-repl-apply] applies it to the code that you asked about.
 
 ;;;###autoload
 (defun contexture-repl (&optional session)
-  "Talk with a model, in the most recent session.
-If none was used since Emacs started, use the last one of this project,
-or else a new one.  A prefix argument asks for another SESSION; one that
-does not exist is started."
+  "Talk with a model, in the session of this project that was used last.
+If the project has none yet, start one.  A buffer without a project has
+the last session without a project.  A prefix argument asks for another
+SESSION, which may belong to another project; one that does not exist is
+started for this project."
   (interactive
    (list (and current-prefix-arg (contexture-repl--read-session))))
-  (pop-to-buffer (cond (session (contexture-repl--open
-                                 (contexture-repl--make-session session)))
-                       ((buffer-live-p contexture-repl--last-buffer)
-                        contexture-repl--last-buffer)
-                       (t (contexture-repl--open (contexture-repl--usual-session)))))
-  (when (< (point) contexture-repl--input) (goto-char (point-max))))
+  (let ((project (contexture-repl--project-here)))
+    (pop-to-buffer (contexture-repl--buffer session))
+    (when (< (point) contexture-repl--input) (goto-char (point-max)))
+    (contexture-repl--tell-project (current-buffer) project "This is")))
+
+(defun contexture-repl--buffer (&optional session)
+  "Return the buffer of SESSION, a name; start the session if needed.
+Nil means the one for this buffer: itself if it is of a session, else the
+last one of its project."
+  (contexture-repl--note-used
+   (cond (session (contexture-repl--open (contexture-repl--make-session session)))
+         ((contexture--in-asking-buffer
+            (and (derived-mode-p 'contexture-repl-mode) (current-buffer))))
+         ((contexture-repl--last-of (contexture-repl--project-here)))
+         (t (contexture-repl--open (contexture-repl--usual-session))))))
+
+(defun contexture-repl--project-here ()
+  "Return the root of this buffer's project, or nil.
+That of a session's buffer is the session's."
+  (contexture--in-asking-buffer
+    (if (derived-mode-p 'contexture-repl-mode)
+        (plist-get contexture-repl--session :project)
+      (contexture--project-root))))
+
+(defun contexture-repl--project-of (buffer)
+  "Return the project of the session that BUFFER shows, or nil."
+  (plist-get (buffer-local-value 'contexture-repl--session buffer) :project))
+
+(defun contexture-repl--last-of (project)
+  "Return the buffer of the session of PROJECT used last, or nil.
+If PROJECT is nil, return that of the last session without a project."
+  (cl-find-if (lambda (buffer)
+                (and (buffer-live-p buffer)
+                     (contexture--same-project-p
+                      project (contexture-repl--project-of buffer))))
+              contexture-repl--recent))
 
 (defun contexture-repl--usual-session ()
-  "Return the last session of this project, or a new one."
-  (let ((root (contexture--project-root)))
-    (or (car (contexture--ask 'list-sessions
-                              (append (contexture--plist :project root) '(:limit 1))))
+  "Return the last session of this buffer's project, or a new one.
+Without a project, return the last session that has none."
+  (let ((project (contexture-repl--project-here)))
+    (or (if project
+            (car (contexture--ask 'list-sessions (list :project project :limit 1)))
+          (cl-find-if-not (lambda (session) (plist-get session :project))
+                          (contexture--ask 'list-sessions nil)))
         (contexture-repl--make-session nil))))
+
+(defun contexture-repl--tell-project (buffer project beginning)
+  "Say so if the session of BUFFER is not one of PROJECT, a root or nil.
+BEGINNING is that of the message."
+  (let ((own (contexture-repl--project-of buffer)))
+    (unless (contexture--same-project-p own project)
+      (contexture--message
+       "%s session %s, which belongs to %s" beginning
+       (plist-get (buffer-local-value 'contexture-repl--session buffer) :session)
+       (if own (contexture--project-label own) "no project")))))
 
 (defun contexture-repl--make-session (name)
   "Return the session called NAME, starting it if needed; nil means a new one."
@@ -1046,28 +1087,37 @@ does not exist is started."
      'open-session
      (contexture--plist :name name
                         (if (listp context) :managers :manager) context
-                        :project (contexture--project-root)
+                        :project (contexture-repl--project-here)
                         :request-key (contexture--make-request-key)))))
 
 (defun contexture-repl--read-session ()
-  "Ask for the name of a session, which need not exist."
+  "Ask for the name of a session, which need not exist.
+The default is the last one of this buffer's project."
   (let* ((sessions (contexture--ask 'list-sessions nil))
          (names (mapcar (lambda (it) (plist-get it :session)) sessions))
+         (project (contexture-repl--project-here))
+         (default (plist-get (cl-find-if (lambda (it)
+                                           (contexture--same-project-p
+                                            project (plist-get it :project)))
+                                         sessions)
+                             :session))
          (name (completing-read
-                (format-prompt "Session" (contexture--visible (car names)))
+                (format-prompt "Session" (contexture--visible default))
                 (contexture--table names 'contexture-session
                                    (lambda (name)
                                      (contexture-repl--session-note name sessions)))
-                nil nil nil 'contexture-session-history (car names))))
+                nil nil nil 'contexture-session-history default)))
     (and name (not (string-blank-p name)) (string-trim name))))
 
 (defun contexture-repl--session-note (name sessions)
   "Return the annotation of NAME, the name of one of SESSIONS."
   (if-let* ((session (cl-find name sessions :test #'equal
                               :key (lambda (it) (plist-get it :session)))))
-      (format "  %s, %s"
-              (contexture--count (plist-get session :messages) "message")
-              (contexture--count (plist-get session :tokens) "token"))
+      (let ((project (plist-get session :project)))
+        (format "  %s%s, %s"
+                (if project (concat (contexture--project-label project) ", ") "")
+                (contexture--count (plist-get session :messages) "message")
+                (contexture--count (plist-get session :tokens) "token")))
     ""))
 
 (defun contexture-repl--open (session)
@@ -1090,7 +1140,7 @@ does not exist is started."
         (contexture-repl-redraw)
         (contexture-repl--fetch-settings)
         (contexture-repl--ask-templates)))
-    (setq contexture-repl--last-buffer buffer)))
+    (contexture-repl--note-used buffer)))
 
 (defun contexture-repl--context (session)
   "Return the context that SESSION shows: one name, or the list of its layers."
@@ -1355,7 +1405,9 @@ Changes made here are already shown."
 (defun contexture-repl-switch-session (session)
   "Show SESSION in this window; start it if it does not exist."
   (interactive (list (contexture-repl--read-session)))
-  (switch-to-buffer (contexture-repl--open (contexture-repl--make-session session))))
+  (let ((project (contexture-repl--project-here)))
+    (switch-to-buffer (contexture-repl--open (contexture-repl--make-session session)))
+    (contexture-repl--tell-project (current-buffer) project "This is")))
 
 ;;; Ask about code from its buffer
 
@@ -1370,20 +1422,21 @@ Changes made here are already shown."
 
 (defun contexture-repl-code--bounds ()
   "Return the bounds of the region, or else of the definition around point."
-  (cond ((use-region-p) (cons (region-beginning) (region-end)))
-        ((contexture--defun-bounds))
-        (t (user-error "Mark a region, or put point in a definition"))))
+  (let ((bounds (cond ((use-region-p) (cons (region-beginning) (region-end)))
+                      ((contexture--defun-bounds))
+                      (t (user-error "Mark a region, or put point in a definition")))))
+    (when (string-blank-p (buffer-substring-no-properties (car bounds) (cdr bounds)))
+      (user-error "There is no text to ask about"))
+    bounds))
 
-(defun contexture-repl-code--take (bounds)
-  "Return (TEXT . ORIGIN) for the code between BOUNDS.
+(defun contexture-repl-code--take (bounds session)
+  "Return (TEXT . ORIGIN) for the code between BOUNDS, to ask in SESSION, a buffer.
 TEXT is the code between fences, below a line that names its source."
   (let* ((beg (car bounds)) (end (cdr bounds))
          (code (buffer-substring-no-properties beg end))
-         (place (contexture--description
-                 (plist-get (contexture--capture beg end :region) :metadata)))
+         (place (contexture-repl-code--place
+                 (plist-get (contexture--capture beg end :region) :metadata) session))
          (fence (contexture-repl-code--fence code)))
-    (when (string-blank-p code)
-      (user-error "There is no text to ask about"))
     (cons (format "From %s:\n%s%s\n%s%s%s"
                   place fence (contexture-repl-code--language) code
                   (if (string-suffix-p "\n" code) "" "\n") fence)
@@ -1391,6 +1444,15 @@ TEXT is the code between fences, below a line that names its source."
            :buffer (contexture--base-buffer)
            :beg (copy-marker beg) :end (copy-marker end t)
            :file (buffer-file-name (contexture--base-buffer)) :text code :name place))))
+
+(defun contexture-repl-code--place (metadata session)
+  "Return the place of a text with METADATA, named for SESSION, a buffer.
+A path is relative to the project only if it is the session's, too."
+  (contexture--description
+   (if (contexture--same-project-p (plist-get metadata :project)
+                                   (contexture-repl--project-of session))
+       metadata
+     (plist-put (copy-sequence metadata) :project nil))))
 
 (defun contexture-repl-code--fence (code)
   "Return a fence that is longer than any in CODE."
@@ -1410,10 +1472,11 @@ TEXT is the code between fences, below a line that names its source."
       ("c++" "cpp")
       (_ name))))
 
-(defun contexture-repl-code--ask (template taken &rest fields)
-  "Ask the question that TEMPLATE makes of TAKEN and FIELDS.
-TAKEN is a value of `contexture-repl-code--take'."
-  (let* ((buffer (contexture-repl-code--session))
+(defun contexture-repl-code--ask (template bounds session &rest fields)
+  "Ask in SESSION what TEMPLATE makes of the code between BOUNDS and FIELDS.
+SESSION is a name, or nil for the usual one."
+  (let* ((buffer (contexture-repl-code--session session))
+         (taken (contexture-repl-code--take bounds buffer))
          (language (contexture-repl-code--language))
          (fields (apply #'contexture--plist
                         :code (car taken)
@@ -1437,13 +1500,23 @@ TAKEN is a value of `contexture-repl-code--take'."
             (contexture-repl-code--submit
              (string-trim (or (plist-get resolved :text) "")) (cdr taken)))))))
     (setq deactivate-mark t)
-    (display-buffer buffer)))
+    (display-buffer buffer)
+    (contexture-repl-code--tell-project buffer)))
 
-(defun contexture-repl-code--session ()
-  "Return the buffer of the session to ask in; signal an error if it is busy."
-  (let ((buffer (save-window-excursion (contexture-repl) (current-buffer))))
+(defun contexture-repl-code--session (&optional session)
+  "Return the buffer of SESSION, a name, or nil for the usual one.
+Signal an error if it is busy."
+  (let ((buffer (contexture-repl--buffer session)))
     (with-current-buffer buffer (contexture-repl--check-idle))
     buffer))
+
+(defun contexture-repl-code--read-session (prefix)
+  "If PREFIX, a prefix argument, is non-nil, ask for the session to ask in."
+  (and prefix (contexture-repl--read-session)))
+
+(defun contexture-repl-code--tell-project (buffer)
+  "Say so if BUFFER, asked in, is of a session of another project than this one."
+  (contexture-repl--tell-project buffer (contexture-repl--project-here) "Asked in"))
 
 (defun contexture-repl-code--submit (text origin)
   "Ask TEXT, with code from ORIGIN, in this session's buffer.
@@ -1455,50 +1528,55 @@ If something else was asked meanwhile, put TEXT at the prompt."
 ;;;; Commands
 
 ;;;###autoload
-(defun contexture-explain-code (&optional question)
+(defun contexture-explain-code (&optional question session)
   "Have a model explain the region or the definition around point.
-With a prefix argument, ask QUESTION about it instead."
+With a prefix argument, ask QUESTION about it instead; with two, also
+choose the SESSION, by default the last one of this project."
   (interactive
    (list (and current-prefix-arg (read-string "Question about this code: " nil
-                                                'contexture-question-history))))
+                                                'contexture-question-history))
+         (contexture-repl-code--read-session (equal current-prefix-arg '(16)))))
   (contexture-repl-code--ask
-   "explain" (contexture-repl-code--take (contexture-repl-code--bounds))
+   "explain" (contexture-repl-code--bounds) session
    :question (and question (not (string-blank-p question)) question)))
 
 ;;;###autoload
-(defun contexture-document-defun ()
+(defun contexture-document-defun (&optional session)
   "Have a model document the region or the definition around point.
-`contexture-repl-apply' in the session then proposes the change."
-  (interactive)
-  (contexture-repl-code--ask
-   "document" (contexture-repl-code--take (contexture-repl-code--bounds))))
+`contexture-repl-apply' in the session then proposes the change.  A
+prefix argument asks for the SESSION, by default the last one of this
+project."
+  (interactive (list (contexture-repl-code--read-session current-prefix-arg)))
+  (contexture-repl-code--ask "document" (contexture-repl-code--bounds) session))
 
 ;;;###autoload
-(defun contexture-review-code ()
-  "Have a model review the region or the definition around point."
-  (interactive)
-  (contexture-repl-code--ask
-   "review" (contexture-repl-code--take (contexture-repl-code--bounds))))
+(defun contexture-review-code (&optional session)
+  "Have a model review the region or the definition around point.
+A prefix argument asks for the SESSION, by default the last one of this
+project."
+  (interactive (list (contexture-repl-code--read-session current-prefix-arg)))
+  (contexture-repl-code--ask "review" (contexture-repl-code--bounds) session))
 
 ;;;###autoload
-(defun contexture-write-tests ()
-  "Have a model write tests for the region or the definition around point."
-  (interactive)
-  (contexture-repl-code--ask
-   "write-tests" (contexture-repl-code--take (contexture-repl-code--bounds))))
+(defun contexture-write-tests (&optional session)
+  "Have a model write tests for the region or the definition around point.
+A prefix argument asks for the SESSION, by default the last one of this
+project."
+  (interactive (list (contexture-repl-code--read-session current-prefix-arg)))
+  (contexture-repl-code--ask "write-tests" (contexture-repl-code--bounds) session))
 
 ;;;###autoload
-(defun contexture-fix-error (error)
+(defun contexture-fix-error (error &optional session)
   "Have a model fix the region or the definition around point.
 ERROR says what is wrong with the code.  Interactively, ERROR is Flymake's
 diagnostic at point, or what you type.  In a compilation, the model fixes
-the code that the error at point names."
-  (interactive (list nil))
+the code that the error at point names.  A prefix argument asks for the
+SESSION, by default the last one of the project of the code."
+  (interactive (list nil (contexture-repl-code--read-session current-prefix-arg)))
   (if (and (null error) (derived-mode-p 'compilation-mode))
-      (contexture-repl-code--fix-compilation)
+      (contexture-repl-code--fix-compilation session)
     (contexture-repl-code--ask
-     "fix-error"
-     (contexture-repl-code--take (contexture-repl-code--bounds))
+     "fix-error" (contexture-repl-code--bounds) session
      :error (or error (contexture-repl-code--error-here)))))
 
 (defun contexture-repl-code--error-here ()
@@ -1512,8 +1590,8 @@ the code that the error at point names."
         (if (string-blank-p text) (user-error "Say what is wrong")
           text)))))
 
-(defun contexture-repl-code--fix-compilation ()
-  "Have a model fix the error at point of this compilation."
+(defun contexture-repl-code--fix-compilation (session)
+  "Have a model fix the error at point of this compilation, in SESSION."
   (let* ((position (or (contexture-sources--error-position)
                        (user-error "There is no error here")))
          (text (string-trim-right (contexture-sources--error-text position)))
@@ -1527,28 +1605,46 @@ the code that the error at point names."
           (contexture--line-position (or (cdr place) 1))
           (contexture-repl-code--ask
            "fix-error"
-           (contexture-repl-code--take
-            (or (contexture--defun-bounds)
-                (cons (line-beginning-position -9) (line-beginning-position 11))))
+           (or (contexture--defun-bounds)
+               (cons (line-beginning-position -9) (line-beginning-position 11)))
+           session
            :error text))))))
 
 ;;;###autoload
-(defun contexture-send-region (question)
+(defun contexture-send-region (question &optional session)
   "Ask QUESTION about the region or the definition around point.
 If QUESTION is empty, the text goes to the prompt of the session, where
-you can write more."
-  (interactive (list (read-string "Ask about this code: " nil 'contexture-question-history)))
-  (let ((taken (contexture-repl-code--take (contexture-repl-code--bounds))))
+you can write more.  A prefix argument asks for the SESSION, by default
+the last one of this project."
+  (interactive (list (read-string "Ask about this code: " nil 'contexture-question-history)
+                     (contexture-repl-code--read-session current-prefix-arg)))
+  (let ((bounds (contexture-repl-code--bounds)))
     (if (string-blank-p question)
-        (let ((buffer (save-window-excursion (contexture-repl) (current-buffer))))
-          (with-current-buffer buffer
-            (contexture-repl--set-text
-             (concat (contexture-repl--text) (car taken) "\n\n")))
-          (pop-to-buffer buffer)
-          (goto-char (point-max)))
-      (setf (contexture-repl--origin-name (cdr taken)) question)
-      (contexture-repl-code--ask-plainly
-       (concat (string-trim question) "\n\n" (car taken)) (cdr taken)))))
+        (contexture-repl-code--put-at-prompt bounds session)
+      (contexture-repl-code--ask-plainly question bounds session))))
+
+(defun contexture-repl-code--put-at-prompt (bounds session)
+  "Put the code between BOUNDS at the prompt of SESSION, a name or nil."
+  (let* ((buffer (contexture-repl--buffer session))
+         (taken (contexture-repl-code--take bounds buffer))
+         (project (contexture-repl--project-here)))
+    (with-current-buffer buffer
+      (contexture-repl--set-text
+       (concat (contexture-repl--text) (car taken) "\n\n")))
+    (pop-to-buffer buffer)
+    (goto-char (point-max))
+    (contexture-repl--tell-project buffer project "This is")))
+
+(defun contexture-repl-code--ask-plainly (question bounds session)
+  "Ask QUESTION about the code between BOUNDS in SESSION, a name or nil."
+  (let* ((buffer (contexture-repl-code--session session))
+         (taken (contexture-repl-code--take bounds buffer)))
+    (setf (contexture-repl--origin-name (cdr taken)) question)
+    (setq deactivate-mark t)
+    (with-current-buffer buffer
+      (contexture-repl--ask (concat (string-trim question) "\n\n" (car taken)) (cdr taken)))
+    (display-buffer buffer)
+    (contexture-repl-code--tell-project buffer)))
 
 ;;;; Rewriting
 
@@ -1556,26 +1652,31 @@ you can write more."
   "Questions that this session asks when it is idle, each (TEXT . ORIGIN).")
 
 ;;;###autoload
-(defun contexture-rewrite (instruction)
+(defun contexture-rewrite (instruction &optional session)
   "Have a model rewrite the region or the definition around point.
 INSTRUCTION says how.  The change is shown at its place while it comes;
 \\<contexture-review-map>there, \\[contexture-review-accept] accepts it and \\[contexture-review-reject] rejects it.  You can ask for
-several changes, one after the other."
+several changes, one after the other.  A prefix argument asks for the
+SESSION, by default the last one of this project."
   (interactive (progn (contexture-review--check)
                       (contexture-repl-code--bounds)
                       (list (read-string "Rewrite this code how? " nil
-                                        'contexture-rewrite-history))))
+                                        'contexture-rewrite-history)
+                            (contexture-repl-code--read-session current-prefix-arg))))
   (when (string-blank-p instruction)
     (user-error "Say how to rewrite it"))
   (contexture-review--check)
-  (let ((taken (contexture-repl-code--take (contexture-repl-code--bounds))))
+  (let* ((bounds (contexture-repl-code--bounds))
+         (buffer (contexture-repl--buffer session))
+         (taken (contexture-repl-code--take bounds buffer)))
     (setf (contexture-repl--origin-name (cdr taken)) instruction)
     (contexture-repl-code--rewrite
-     (save-window-excursion (contexture-repl) (current-buffer))
+     buffer
      (format "Rewrite the code below: %s\nChange nothing else, and answer with all of \
 the rewritten code, and nothing but it, in one fenced block.\n\n%s"
              (contexture-repl-code--sentence instruction) (car taken))
-     (cdr taken))))
+     (cdr taken))
+    (contexture-repl-code--tell-project buffer)))
 
 ;;;###autoload
 (defalias 'contexture-rewrite-region #'contexture-rewrite)
@@ -1615,7 +1716,7 @@ the rewritten code, and nothing but it, in one fenced block.\n\n%s"
   (let ((bounds (contexture-repl--locate origin)))
     (with-current-buffer (contexture-repl--origin-buffer origin)
       (contexture-review--drop-in (car bounds) (cdr bounds))
-      (let ((taken (contexture-repl-code--take bounds)))
+      (let ((taken (contexture-repl-code--take bounds session)))
         (contexture-repl-code--rewrite
          session
          (format "Once more: %s\nAnswer with all of the rewritten code, and nothing but it, \
@@ -1672,22 +1773,19 @@ STATE is `more', `done' or `failed'."
   (let ((text (string-trim text)))
     (if (string-match-p "[.!?]\\'" text) text (concat text "."))))
 
-(defun contexture-repl-code--ask-plainly (text origin)
-  "Ask TEXT, with code from ORIGIN, in the most recent session."
-  (let ((buffer (contexture-repl-code--session)))
-    (setq deactivate-mark t)
-    (with-current-buffer buffer
-      (contexture-repl--ask text origin))
-    (display-buffer buffer)))
-
 ;;;###autoload
 (defun contexture-insert-last-response (&optional code-only)
-  "Insert at point the last answer of the most recent session.
+  "Insert at point the last answer of this project's session.
+That is the session in which `contexture-repl' would ask, if it is open.
 With CODE-ONLY, the prefix argument, insert only its last block of code."
   (interactive "*P")
-  (unless (buffer-live-p contexture-repl--last-buffer)
-    (user-error "No session is open; M-x contexture-repl opens one"))
-  (let ((text (with-current-buffer contexture-repl--last-buffer
+  (let* ((project (contexture-repl--project-here))
+         (text (with-current-buffer
+                   (or (contexture-repl--last-of project)
+                       (user-error "No session %s is open; M-x contexture-repl opens one"
+                                   (if project
+                                       (concat "of " (contexture--project-label project))
+                                     "without a project")))
                 (if code-only
                     (contexture-repl-markdown--block-text
                      (or (contexture-repl--last-block)

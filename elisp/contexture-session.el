@@ -164,7 +164,10 @@ the new name."
    names 'contexture-session
    (lambda (name)
      (if-let* ((session (gethash name known)))
-         (concat (propertize " " 'display '(space :align-to 32))
+         (concat "  " (propertize " " 'display '(space :align-to 32))
+                 (if-let* ((project (plist-get session :project)))
+                     (concat (contexture--project-label project) ", ")
+                   "")
                  (format "%s, %s%s" (contexture-session--size session)
                          (contexture-sets--age
                           (or (plist-get session :deleted)

@@ -1052,6 +1052,20 @@ Remote directories are not searched: that may take long."
 
 ;;;; Labels
 
+(defun contexture--project-label (project)
+  "Return a short label of PROJECT, a folder, such as \"project gptel\"."
+  (let ((folder (directory-file-name project)))
+    (concat "project "
+            (truncate-string-to-width
+             (contexture--visible (if (equal folder "/") folder
+                                    (file-name-nondirectory folder)))
+             20 nil nil "…"))))
+
+(defun contexture--same-project-p (one other)
+  "Return non-nil if ONE and OTHER, folders or nil, are the same project."
+  (equal (and one (directory-file-name one))
+         (and other (directory-file-name other))))
+
 (defun contexture--label (context)
   "Return the name of CONTEXT, one name or a list of layers, for messages."
   (cond ((null context) "this buffer")

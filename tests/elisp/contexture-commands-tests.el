@@ -208,9 +208,7 @@ KEYS are strings; each is a line."
                 (progn
                   (contexture-commands-tests--type
                    '("Why twice?")
-                   '(cl-letf (((symbol-function 'contexture-repl-code--take)
-                               (lambda (_) (cons "" (contexture-repl--make-origin))))
-                              ((symbol-function 'contexture-repl-code--bounds) #'ignore)
+                   '(cl-letf (((symbol-function 'contexture-repl-code--bounds) #'ignore)
                               ((symbol-function 'contexture-repl-code--ask-plainly) #'ignore))
                       (call-interactively #'contexture-send-region)))
                   (should (equal contexture-question-history '("Why twice?")))

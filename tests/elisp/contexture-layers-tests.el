@@ -125,7 +125,7 @@
   (contexture-layers-test
     (let ((root (contexture-layers-test-project
                  "app" '("one.el" . "(one)\n") '("two.el" . "(two)\n")))
-          (contexture-repl--last-buffer nil))
+          (contexture-repl--recent nil))
       (dolist (file '("one.el" "two.el"))
         (contexture-layers-test-visiting root file (contexture-layers-test-mark)))
       (contexture-layers-test-visiting root "one.el"

@@ -10,6 +10,7 @@
 
 (require 'ediff)
 (require 'contexture-repl-test-helper)
+(require 'contexture-session)
 
 (defmacro contexture-repl-code-tests--with (answers &rest body)
   "Run BODY in a buffer of Lisp with a model that says ANSWERS.
@@ -29,8 +30,8 @@ SESSION is the buffer of the session, and point is in the definition."
 
 (defun contexture-repl-code-tests--asked ()
   "Wait until something was asked and answered, and return what it was."
-  (contexture-ert-wait-for (buffer-live-p contexture-repl--last-buffer))
-  (with-current-buffer contexture-repl--last-buffer
+  (contexture-ert-wait-for (buffer-live-p (car contexture-repl--recent)))
+  (with-current-buffer (car contexture-repl--recent)
     (contexture-ert-wait-for (not (memq (contexture-repl--last :user)
                                         (list nil contexture-repl-code-tests--seen))))
     (contexture-repl-test-wait)
@@ -179,8 +180,213 @@ SESSION is the buffer of the session, and point is in the definition."
 
 (ert-deftest contexture-repl-code-without-a-session-inserts-nothing ()
   (with-temp-buffer
-    (let ((contexture-repl--last-buffer nil))
-      (contexture-test-user-error "No session is open" (contexture-insert-last-response)))))
+    (let ((contexture-repl--recent nil))
+      (contexture-test-user-error "No session .* is open" (contexture-insert-last-response)))))
+
+;;;; Conversations of projects
+
+(defmacro contexture-repl-code-tests--in-projects (answers &rest body)
+  "Run BODY with a model that says ANSWERS; ONE and TWO are files of projects.
+Both are called a.el, and the session \"talk\", without a project, is the
+one that was used last."
+  (declare (indent 1) (debug t))
+  `(contexture-repl-test-with ,answers
+     (let ((contexture-scope 'project)
+           (contexture-repl-code-tests--seen nil)
+           (one (contexture-repl-test-project "one"))
+           (two (contexture-repl-test-project "two")))
+       ,@body)))
+
+(defmacro contexture-repl-code-tests--at (file &rest body)
+  "Run BODY in the definition of FILE."
+  (declare (indent 1) (debug t))
+  `(contexture-test-visiting ,file
+     (goto-char (point-min))
+     ,@body))
+
+(defun contexture-repl-code-tests--talk ()
+  "Return the names of the folder of the project and the session used last."
+  (with-current-buffer (car contexture-repl--recent)
+    (let ((project (plist-get contexture-repl--session :project)))
+      (list (and project (file-name-nondirectory (directory-file-name project)))
+            (plist-get contexture-repl--session :session)))))
+
+(defun contexture-repl-code-tests--ask-in (file ask &rest arguments)
+  "Call ASK with ARGUMENTS in the definition of FILE.
+Return the folder of the project and the name of the session that was
+asked, and the question."
+  (contexture-repl-code-tests--at file
+    (apply ask arguments)
+    (let ((asked (contexture-repl-code-tests--asked)))
+      (append (contexture-repl-code-tests--talk) (list asked)))))
+
+(ert-deftest contexture-repl-code-asks-in-the-conversation-of-the-project ()
+  (contexture-repl-code-tests--in-projects '(("A") ("B") ("C") ("D") ("E") ("F"))
+    (should (equal (car (contexture-repl-code-tests--ask-in
+                         one #'contexture-send-region "Is it slow?"))
+                   "one"))
+    (should (equal (car (contexture-repl-code-tests--ask-in
+                         two #'contexture-send-region "Is it fast?"))
+                   "two"))
+    ;; Those of "one", though "two" was used last, and the other way round.
+    (dolist (ask `((,#'contexture-rewrite "use cdr") (,#'contexture-explain-code)))
+      (should (equal (cl-subseq (apply #'contexture-repl-code-tests--ask-in one ask) 0 2)
+                     '("one" "Is it slow?")))
+      (should (equal (cl-subseq (apply #'contexture-repl-code-tests--ask-in two ask) 0 2)
+                     '("two" "Is it fast?"))))
+    (let ((asked (lambda (name)
+                   (cl-loop for message in (contexture-request 'get-messages
+                                                               (list :session name))
+                            when (eq (plist-get message :role) :user)
+                            collect (plist-get message :content)))))
+      (should (= (length (funcall asked "Is it slow?")) 3))
+      (should (cl-notany (lambda (text) (string-search "defun two" text))
+                         (funcall asked "Is it slow?")))
+      (should-not (funcall asked "talk")))))
+
+(ert-deftest contexture-repl-code-sends-the-items-of-the-project ()
+  (contexture-repl-code-tests--in-projects '(("A") ("B"))
+    (dolist (file (list one two))
+      (contexture-repl-code-tests--at file
+        (contexture-test-message "^Added " (contexture-add-defun))))
+    (dolist (file (list one two))
+      (contexture-repl-code-tests--ask-in file #'contexture-send-region "What?")
+      (with-current-buffer (car contexture-repl--recent)
+        (should (equal (mapcar (lambda (it)
+                                 (plist-get (plist-get it :metadata) :filename))
+                               (contexture-request
+                                'list-items (contexture--context-params contexture-manager)))
+                       (list file)))))))
+
+(ert-deftest contexture-repl-opens-the-conversation-of-the-project ()
+  (contexture-repl-code-tests--in-projects nil
+    (let ((talk (current-buffer))
+          (open (lambda ()
+                  (save-window-excursion
+                    (contexture-repl)
+                    (car (contexture-repl-code-tests--talk)))))
+          conversation)
+      (contexture-repl-code-tests--at one
+        (should (equal (funcall open) "one"))
+        (setq conversation (car contexture-repl--recent)))
+      (contexture-repl-code-tests--at two
+        (should (equal (funcall open) "two")))
+      (contexture-repl-code-tests--at one
+        (should (equal (save-window-excursion (contexture-repl) (current-buffer))
+                       conversation)))
+      ;; A conversation is its own, whatever was used last.
+      (with-current-buffer talk
+        (should (eq (save-window-excursion (contexture-repl) (current-buffer)) talk)))
+      ;; A buffer without a project.
+      (with-temp-buffer
+        (setq default-directory contexture-ert-directory)
+        (should (eq (save-window-excursion (contexture-repl) (current-buffer)) talk))))))
+
+(ert-deftest contexture-repl-finds-the-conversation-of-the-project-on-the-server ()
+  (contexture-repl-code-tests--in-projects nil
+    (dolist (file (list one two))
+      (contexture-request 'open-session
+                          (list :name (concat "of " file) ; with no slash at the end
+                                :project (directory-file-name (file-name-directory file)))))
+    (kill-buffer "*contexture: talk*")
+    (contexture-repl-code-tests--at one
+      (contexture-repl)
+      (should (equal (contexture-repl-code-tests--talk) (list "one" (concat "of " one)))))
+    (with-temp-buffer
+      (setq default-directory contexture-ert-directory)
+      (contexture-repl)
+      (should (equal (contexture-repl-code-tests--talk) '(nil "talk"))))
+    ;; The root in Emacs ends in a slash.
+    (contexture-repl-code-tests--at one
+      (contexture-repl)
+      (should (equal (contexture-repl-code-tests--talk) (list "one" (concat "of " one)))))
+    (should (= (length (contexture-request 'list-sessions)) 3))))
+
+(ert-deftest contexture-repl-says-when-a-conversation-is-of-another-project ()
+  (contexture-repl-code-tests--in-projects '(("A") ("B") ("C"))
+    (should (string-prefix-p "Slow?\n\nFrom a.el:1-2:\n"
+                             (nth 2 (contexture-repl-code-tests--ask-in
+                                     one #'contexture-send-region "Slow?"))))
+    (contexture-test-message "^Asked in session Slow\\?, which belongs to project one$"
+      (let ((asked (contexture-repl-code-tests--ask-in
+                    two #'contexture-send-region "Fast?" "Slow?")))
+        (should (equal (car asked) "one"))
+        (should (string-prefix-p (format "Fast?\n\nFrom %s:1-2:\n" (abbreviate-file-name two))
+                                 (nth 2 asked)))))
+    (contexture-test-message "^Asked in session talk, which belongs to no project$"
+      (contexture-repl-code-tests--ask-in two #'contexture-rewrite "use cdr" "talk"))
+    (contexture-repl-code-tests--at two
+      (contexture-test-message "^This is session Slow\\?, which belongs to project one$"
+        (contexture-repl "Slow?")))))
+
+(ert-deftest contexture-repl-inserts-the-last-response-of-the-project ()
+  (contexture-repl-code-tests--in-projects '(("From one.") ("From two."))
+    (contexture-repl-code-tests--at one
+      (contexture-test-user-error "No session of project one is open"
+        (contexture-insert-last-response)))
+    (contexture-repl-code-tests--ask-in one #'contexture-send-region "Slow?")
+    (contexture-repl-code-tests--ask-in two #'contexture-send-region "Fast?")
+    (contexture-repl-code-tests--at one
+      (contexture-insert-last-response)
+      (should (looking-back "From one\\." (point-min))))))
+
+(ert-deftest contexture-repl-names-its-project-above-the-prompt ()
+  (contexture-repl-code-tests--in-projects nil
+    (should-not (string-search "project" (contexture-repl-test-context)))
+    (contexture-repl-code-tests--at one
+      (contexture-repl-test-open "of one")
+      (should (equal (contexture-repl-test-context)
+                     "Context: project one  empty; @ or /add adds something"))
+      (setq contexture-repl--session
+            (plist-put (copy-sequence contexture-repl--session)
+                       :project (concat "/" (make-string 40 ?p) "/"))
+            contexture-repl--items
+            (cl-loop repeat 40 collect
+                     (list :id "ctx-1" :tokens 12345 :state :stale
+                           :metadata (list :symbol (make-string 60 ?s)))))
+      (contexture-repl--draw-context)
+      (should (equal (contexture-repl-test-context)
+                     "Context: project ppppppppppppppppppp…  40 items, 493800 tokens"))
+      (setq contexture-repl--items
+            (list (list :id "ctx-1" :tokens 45 :metadata (list :symbol (make-string 60 ?s)))))
+      (contexture-repl--draw-context)
+      (should (string-match-p "…  \\[s+\\.\\.\\. 45\\]  1 item, 45 tokens\\'"
+                              (contexture-repl-test-context)))
+      (should (< (string-width (contexture-repl-test-context)) 80)))))
+
+(ert-deftest contexture-repl-names-projects-where-a-conversation-is-chosen ()
+  (contexture-repl-code-tests--in-projects nil
+    (dolist (file (list one two))
+      (contexture-request 'open-session
+                          (list :name (concat "in " (file-name-nondirectory
+                                                     (directory-file-name
+                                                      (file-name-directory file))))
+                                :project (file-name-directory file))))
+    (dolist (read (list #'contexture-repl--read-session
+                        (lambda () (contexture-session--read "Session" t))))
+      (let (note)
+        (cl-letf (((symbol-function 'completing-read)
+                   (lambda (_ table &rest _)
+                     (setq note (completion-metadata-get (completion-metadata "" table nil)
+                                                         'annotation-function))
+                     "talk")))
+          (funcall read))
+        (should (string-match-p "project one, 0 messages" (funcall note "in one")))
+        (should (string-match-p "project two, 0 messages" (funcall note "in two")))
+        (should (string-match-p "\\` *0 messages" (funcall note "talk")))))))
+
+(ert-deftest contexture-repl-reads-the-name-of-a-conversation ()
+  (contexture-repl-code-tests--in-projects nil
+    (contexture-request 'open-session (list :name "in one" :project (file-name-directory one)))
+    (contexture-request 'add-message '(:session "talk" :content "The last"))
+    (let ((read (lambda (keys)
+                  (let (name (executing-kbd-macro t) (unread-command-events
+                              (listify-key-sequence (kbd keys))))
+                    (setq name (contexture-repl--read-session))
+                    name))))
+      (contexture-repl-code-tests--at one
+        (should (equal (funcall read "RET") "in one")))
+      (should (equal (funcall read "RET") "talk")))))
 
 ;;;; Using code
 
@@ -201,7 +407,7 @@ SESSION is the buffer of the session, and point is in the definition."
     (contexture-test-user-error "no other block of code" (contexture-repl-previous-block))
     (with-temp-buffer
       (let ((target (current-buffer)))
-        (with-current-buffer contexture-repl--last-buffer
+        (with-current-buffer (car contexture-repl--recent)
           (contexture-repl-insert-block target))
         (should (equal (buffer-string) "a\n"))))))
 
@@ -306,7 +512,7 @@ SESSION is the buffer of the session, and point is in the definition."
     (contexture-rewrite "rename x")
     (contexture-ert-await-step 'middle)
     (contexture-review-reject)
-    (with-current-buffer contexture-repl--last-buffer
+    (with-current-buffer (car contexture-repl--recent)
       (contexture-ert-wait-for (not contexture-repl--turn))
       (should (equal (contexture-repl--text) "")))
     (should-not (contexture-review--open))))
@@ -392,7 +598,7 @@ SESSION is the buffer of the session, and point is in the definition."
                    ";; top\n\n(defun f (x)\n  (nth 1 x))\n\n;; end\n\n\
 (defun g (x)\n  (list x))\n"))
     (should (string-search "Once more: no cdr.\n"
-                           (with-current-buffer contexture-repl--last-buffer
+                           (with-current-buffer (car contexture-repl--recent)
                              (contexture-repl--message-text
                               (contexture-repl--last :user)))))))
 

@@ -80,7 +80,7 @@ MORE, a property list, replaces parts of the result."
          (contexture-repl--read nil)
          (contexture-repl--turns nil)
          (contexture-repl--unknown nil)
-         (contexture-repl--last-buffer nil)
+         (contexture-repl--recent nil)
          (kill-emacs-hook kill-emacs-hook))
     (save-window-excursion
       (funcall function))))
@@ -92,6 +92,11 @@ MORE, a property list, replaces parts of the result."
   (contexture-ert-wait-for (and contexture-repl--stats
                                 (or contexture-repl--messages
                                     (string-match-p "Write a question" (buffer-string))))))
+
+(defun contexture-repl-test-project (name)
+  "Make a project called NAME with the file a.el; return the file."
+  (make-directory (concat contexture-ert-directory name "/.git") t)
+  (contexture-test-file (concat name "/a.el") (format "(defun %s (x)" name) "  (car x))"))
 
 (defun contexture-repl-test-type (text)
   "Write TEXT behind the prompt."

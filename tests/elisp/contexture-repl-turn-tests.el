@@ -27,7 +27,7 @@
 
 (ert-deftest contexture-repl-says-so-when-the-server-has-no-chat ()
   (contexture-test-with-state
-    (let ((contexture-repl-history-file nil) (contexture-repl--last-buffer nil))
+    (let ((contexture-repl-history-file nil) (contexture-repl--recent nil))
       (save-window-excursion
         (contexture-repl-test-open "talk")
         (contexture-repl-test-send "Anybody?")
