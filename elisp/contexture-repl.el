@@ -1101,12 +1101,13 @@ The default is the last one of this buffer's project."
                                             project (plist-get it :project)))
                                          sessions)
                              :session))
-         (name (completing-read
-                (format-prompt "Session" (contexture--visible default))
-                (contexture--table names 'contexture-session
-                                   (lambda (name)
-                                     (contexture-repl--session-note name sessions)))
-                nil nil nil 'contexture-session-history default)))
+         (name (minibuffer-with-setup-hook #'contexture-sets--allow-spaces
+                 (completing-read
+                  (format-prompt "Session" (contexture--visible default))
+                  (contexture--table names 'contexture-session
+                                     (lambda (name)
+                                       (contexture-repl--session-note name sessions)))
+                  nil nil nil 'contexture-session-history default))))
     (and name (not (string-blank-p name)) (string-trim name))))
 
 (defun contexture-repl--session-note (name sessions)

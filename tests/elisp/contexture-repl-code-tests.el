@@ -385,7 +385,8 @@ asked, and the question."
                     (setq name (contexture-repl--read-session))
                     name))))
       (contexture-repl-code-tests--at one
-        (should (equal (funcall read "RET") "in one")))
+        (should (equal (funcall read "RET") "in one"))
+        (should (equal (funcall read "a SPC new SPC one RET") "a new one")))
       (should (equal (funcall read "RET") "talk")))))
 
 ;;;; Using code
