@@ -614,7 +614,7 @@ asked, and the question."
     (let ((indirect (make-indirect-buffer (current-buffer) "indirect" t)))
       (unwind-protect
           (with-current-buffer indirect
-            (contexture-test-user-error "ask for the change there"
+            (contexture-test-user-error "ask for the change in a\\.el"
               (contexture-rewrite "use cdr")))
         (kill-buffer indirect)))
     (setq buffer-read-only t)
