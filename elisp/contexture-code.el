@@ -966,10 +966,13 @@ at most two thirds of the frame, and begins above it."
       (goto-char (overlay-start part))
       (user-error "You have edited these lines since the change was proposed; undo your edits, or reject the change")))
   (undo-boundary)
-  (atomic-change-group
-    (dolist (part (reverse parts))
-      (contexture-review--replace (overlay-start part) (overlay-end part)
-                                 (overlay-get part 'contexture-new))))
+  (let ((group (prepare-change-group)))
+    (atomic-change-group
+      (dolist (part (reverse parts))
+        (contexture-review--replace (overlay-start part) (overlay-end part)
+                                   (overlay-get part 'contexture-new))))
+    ;; `replace-buffer-contents' begins with a boundary.
+    (undo-amalgamate-change-group group))
   (undo-boundary))
 
 (defun contexture-review--replace (beg end text)

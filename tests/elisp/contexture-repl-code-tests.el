@@ -643,6 +643,23 @@ asked, and the question."
       (contexture-review--show (contexture-review--begin 7 8) "1" t))
     (should-not (contexture-review--open))))
 
+(ert-deftest contexture-review-is-accepted-and-undone-in-one-step ()
+  (let ((old "(defun f (x)\n  (car x)\n  t)\n")
+        (new "(defun f (y)\n  (car x)\n  nil)\n"))
+    (save-window-excursion
+      (with-temp-buffer
+        (switch-to-buffer (current-buffer))
+        (insert old)
+        (buffer-enable-undo)
+        (goto-char (point-min))
+        (contexture-review--show (contexture-review--begin (point-min) (point-max)) new t)
+        (execute-kbd-macro (kbd "C-c C-c"))
+        (should (equal (buffer-string) new))
+        (execute-kbd-macro (kbd "C-/"))
+        (should (equal (buffer-string) old))
+        (execute-kbd-macro (kbd "C-f C-/"))
+        (should (equal (buffer-string) new))))))
+
 ;;;; Code of an answer
 
 (ert-deftest contexture-repl-block-applies-where-the-code-is-by-now ()
