@@ -250,7 +250,7 @@ automatically, run BODY to its end."
 
 (defun contexture-mention--asked-p ()
   "Return non-nil if the user, and no package, asks for completion."
-  (memq this-command '(completion-at-point indent-for-tab-command)))
+  (memq this-command '(completion-at-point indent-for-tab-command minibuffer-complete)))
 
 ;;;; The modes
 
@@ -397,7 +397,7 @@ This is the last of `completion-at-point-functions'."
      :manager manager
      :items (contexture-mention--name-items
              root (cddr (gethash manager contexture-mention--items)))
-     :symbols (contexture-mention--symbols))))
+     :symbols (contexture-mention--as-symbols (contexture-mention--symbols)))))
 
 (defun contexture-mention--old-p (time)
   "Return non-nil if TIME is more than a second ago.
@@ -618,12 +618,11 @@ ROOT, or its buffer.  An item without another name is named by its id."
   "Return the symbols of this buffer, of open files of the project, and of tags.
 If there are so many files that this takes long, leave some to the next time."
   (let ((end (+ (float-time) contexture-mention--symbols-patience)))
-    (contexture-mention--as-symbols
-     (append (cl-loop for buffer in (cl-adjoin (current-buffer)
-                                               (contexture-symbol--code-buffers))
-                      append (contexture-mention--symbols-of buffer)
-                      while (< (float-time) end))
-             (contexture-mention--tags)))))
+    (append (cl-loop for buffer in (cl-adjoin (current-buffer)
+                                              (contexture-symbol--code-buffers))
+                     append (contexture-mention--symbols-of buffer)
+                     while (< (float-time) end))
+            (contexture-mention--tags))))
 
 (defun contexture-mention--symbols-of (buffer)
   "Return the names of the symbols of BUFFER, as cached."

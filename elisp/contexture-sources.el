@@ -31,6 +31,7 @@
 (declare-function contexture-defun--heads "contexture-code" ())
 (declare-function contexture-defun--named "contexture-code" (name))
 (declare-function contexture-defun--skip-preamble "contexture-code" ())
+(declare-function contexture-mention--symbols "contexture-mention" ())
 (declare-function dired-get-marked-files "dired"
                   (&optional localp arg filter distinguish-one-marked error))
 (declare-function extract-rectangle-line "rect" (startcol endcol lines))
@@ -791,11 +792,23 @@ Interactively, that is the symbol at point, or one that you type."
   "Read a symbol's name, the one at point by default."
   (let ((default (thing-at-point 'symbol t)))
     (completing-read (format-prompt "Add symbol" (contexture--visible default))
-                     (or (when-let* ((backend (contexture-symbol--backend)))
-                           (ignore-errors (xref-backend-identifier-completion-table backend)))
-                         (mapcar #'car (contexture-symbol--imenu))
-                         obarray)
+                     (contexture-symbol--table)
                      nil nil nil 'contexture-symbol-history default)))
+
+(defun contexture-symbol--table ()
+  "Return a completion table of symbols to add.
+It has those of xref, if that asks no questions, and those that `@'
+offers: of this buffer and of the open files of its project."
+  (require 'contexture-mention)
+  (let ((buffer (current-buffer))
+        (known (when-let* ((backend (contexture-symbol--backend)))
+                 (ignore-errors (xref-backend-identifier-completion-table backend)))))
+    (completion-table-merge
+     (completion-table-dynamic
+      (lambda (string)
+        (or (contexture--with-live-buffer buffer (contexture-mention--symbols))
+            (unless known (all-completions string obarray)))))
+     known)))
 
 (defun contexture-symbol--capture (name marker)
   "Return parameters that add the definition of NAME at MARKER."

@@ -460,6 +460,21 @@
     (should (equal (plist-get (contexture-test-only-item) :content)
                    "(defvar my-second 2)\n"))))
 
+(ert-deftest contexture-add-symbol-completes-what-open-files-define ()
+  (contexture-test-with-server
+    (let ((loaded (contexture-test-file "open.el" "(defun my-open--trim-prefix (x)" "  x)"))
+          (here (contexture-test-file "here.el" "(defun my-here () nil)"))
+          (python (contexture-test-file "code.py" "def my_total(x):" "    return x")))
+      (contexture-test-visiting loaded)
+      (dolist (file (list here python))
+        (contexture-test-visiting file
+          (switch-to-buffer (current-buffer))
+          (local-set-key [f5] #'contexture-add-symbol)
+          (contexture-test-message "^Added my-open--trim-prefix\\|^Added .*open\\.el"
+            (execute-kbd-macro (vconcat [f5] (kbd "my-open--trim-pre TAB RET"))))))
+      (contexture-test-visiting here
+        (should (test-completion "contexture-add-symbol" (contexture-symbol--table)))))))
+
 (ert-deftest contexture-add-symbol-tells-why-it-found-nothing ()
   (contexture-tests--with-elisp
     (contexture-test-user-error "No definition of no-such-symbol"
