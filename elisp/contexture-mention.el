@@ -844,8 +844,14 @@ Each is named once in this buffer."
   (when-let* ((new (cl-set-difference (reverse mentions) contexture-mention--told
                                       :test #'equal)))
     (setq contexture-mention--told (append new contexture-mention--told))
-    (list (format "no file and no symbol known here matches %s; it is only text"
-                  (string-join new ", ")))))
+    (list (format "no file and no symbol known here matches %s; %s only text"
+                  (contexture-mention--any-of new)
+                  (if (cdr new) "they are" "it is")))))
+
+(defun contexture-mention--any-of (names)
+  "Return a phrase for one of NAMES, a list."
+  (concat (and (cdr names) (concat (string-join (butlast names) ", ") " or "))
+          (car (last names))))
 
 (defun contexture-mention--send (calls remarks)
   "Make CALLS, pairs (METHOD . PARAMS), then say what they added, and REMARKS.

@@ -322,9 +322,14 @@
     (should-not (contexture-mention-tests--said "Is @ctx-99 stale, me@nowhere.de?"))
     (should (equal (contexture-mention-tests--said
                     "What do @no-such-name and @\"not there\" do, @no-such-name?")
-                   (list (concat "Contexture: no file and no symbol known here matches @no-such-name, "
-                                 "@\"not there\"; it is only text"))))
+                   (list (concat "Contexture: no file and no symbol known here matches @no-such-name "
+                                 "or @\"not there\"; they are only text"))))
     (should-not (contexture-mention-tests--said "And @no-such-name again?"))
+    (should (equal (contexture-mention-tests--said "Set @gamma.")
+                   '("Contexture: no file and no symbol known here matches @gamma; it is only text")))
+    (should (equal (contexture-mention-tests--said "Set @delta, @eta and @iota.")
+                   (list (concat "Contexture: no file and no symbol known here matches "
+                                 "@delta, @eta or @iota; they are only text"))))
     (should (contexture-mention-tests--said "see @/api:v1:/x please"))))
 
 (ert-deftest contexture-mention-tells-what-it-does-not-add ()
