@@ -27,6 +27,7 @@
 (require 'contexture-sources)
 (eval-when-compile (require 'subr-x))
 
+(autoload 'contexture-session--report-rolled-back "contexture-session")
 (declare-function contexture-trust--ask "contexture-doctor" (project templates then))
 (declare-function compilation-buffer-p "compile" (buffer))
 (defvar contexture-mention-mode)
@@ -494,8 +495,7 @@ a name lists the checkpoints" name))))))))))
    'rollback (list :session (contexture-repl--session-id) :checkpoint id
                    :request-key (contexture--make-request-key))
    (lambda (result)
-     (contexture--message "Back at %s: %s left the conversation" id
-              (contexture--count (or (plist-get result :messages-lost) 0) "message"))
+     (contexture-session--report-rolled-back result)
      (let ((contexture-repl--running nil)) (contexture-repl-redraw)))))
 
 (defun contexture-repl--checkpoints ()

@@ -88,7 +88,7 @@
 
 (defun contexture-session--params (&rest plist)
   "Return PLIST without empty entries, for the session of this buffer."
-  (append (contexture--plist :session contexture-session--shown)
+  (append (contexture--plist :session (contexture-session--here))
           (apply #'contexture--plist plist)))
 
 (defun contexture-session--call (method params success)
@@ -187,7 +187,7 @@ With NEW, allow the name of a new one."
     (contexture-session--choose
      prompt sessions
      (unless new
-       (or contexture-session--shown
+       (or (contexture-session--here)
            (plist-get (cl-find-if (lambda (it) (plist-get it :current)) sessions)
                       :id)))
      new)))
@@ -968,12 +968,15 @@ Later messages leave the conversation and stay in the log;
   (interactive (list (contexture-session--read-checkpoint "Go back to")))
   (contexture-session--call
    'rollback (contexture-session--params :checkpoint checkpoint)
-   (lambda (result)
-     (contexture--message "Session %s is back at %s: %s, %s lost; %s undoes this"
-              (plist-get result :session) (plist-get result :commit-restored)
-              (contexture--count (plist-get result :turns-lost) "turn")
-              (contexture--count (plist-get result :messages-lost) "message")
-              (contexture-session--key 'contexture-session-undo-rollback)))))
+   #'contexture-session--report-rolled-back))
+
+(defun contexture-session--report-rolled-back (result)
+  "Report that a session was rolled back, from RESULT."
+  (contexture--message "Session %s is back at %s: %s, %s lost; %s undoes this"
+           (plist-get result :session) (plist-get result :commit-restored)
+           (contexture--count (plist-get result :turns-lost) "turn")
+           (contexture--count (plist-get result :messages-lost) "message")
+           (contexture-session--key 'contexture-session-undo-rollback)))
 
 ;;;###autoload
 (defun contexture-session-undo-rollback ()

@@ -249,6 +249,21 @@
       (contexture-ert-wait-for (not (string-search "Q2" (contexture-repl-test-shown))))
       (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("Q1" "A1"))))))
 
+(ert-deftest contexture-repl-command-rollback-says-how-to-undo-it ()
+  (contexture-repl-test-with '(("A1") ("A2"))
+    (contexture-repl-test-send "Q1")
+    (contexture-repl-test-send "/checkpoint before two")
+    (contexture-repl-test-send "Q2")
+    (contexture-test-message "Session talk is back at chk-[0-9]+: 1 turn, 2 messages lost; \\(?:C-c x n B\
+\\|M-x contexture-session-undo-rollback\\) undoes this"
+      (contexture-repl-test-type "/rollback before two")
+      (contexture-repl-send))
+    ;; What it names undoes that, even if another session is current.
+    (contexture-request 'open-session '(:name "other"))
+    (contexture-test-message "The rollback of session talk is undone: 1 turn restored"
+      (contexture-session-undo-rollback))
+    (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("Q1" "A1" "Q2" "A2")))))
+
 (ert-deftest contexture-repl-command-rollback-takes-a-message ()
   (contexture-repl-test-with '(("A1") ("A2"))
     (contexture-repl-test-send "Q1")
