@@ -650,12 +650,13 @@ BEFORE and AFTER are the texts of these lines around the part that would
 be replaced; TEXT is the new text of that part, as far as it has come.
 KEYS is the overlay with the keymap, which also holds directly below PLACE.
 PARTS are overlays of the parts that are neither accepted nor rejected.
-STATE is `coming', `ready' or `ended'.  SHOWN is the time when it was
-drawn last, ACCEPTED the number of parts that were accepted.  AGAIN is a
-function to ask once more with a remark; CANCEL stops what comes.  DECIDED
-is a function to call once the user has decided about all parts."
-  place keys before after (text "") parts (state 'coming) (shown 0) (accepted 0) again cancel
-  decided)
+STATE is `coming', `ready' or `ended', and HEADING says so above PLACE.
+SHOWN is the time when it was drawn last, ACCEPTED the number of parts
+that were accepted.  AGAIN is a function to ask once more with a remark;
+CANCEL stops what comes.  DECIDED is a function to call once the user has
+decided about all parts."
+  place keys before after (text "") parts (state 'coming) (heading "") (shown 0) (accepted 0)
+  again cancel decided)
 
 (defconst contexture-review--draw-seconds 0.2
   "Minimum number of seconds between two drawings of a change that comes.")
@@ -682,6 +683,32 @@ Each is called with a marker at the beginning of its lines.")
     (define-key map (kbd "C-c C-r") #'contexture-review-again)
     map)
   "Keymap of the lines for which a change is proposed.")
+
+(defvar contexture-review--elsewhere-map
+  (let ((map (make-sparse-keymap)))
+    (map-keymap
+     (lambda (event command)
+       (let ((key (vector ?\C-c event)))
+         (define-key map key
+           `(menu-item "" ,command
+                       :filter ,(apply-partially #'contexture-review--unless-used key)))))
+     (lookup-key contexture-review-map (kbd "C-c")))
+    map)
+  "Keymap of a buffer in which a change is proposed, outside of its lines.
+It has those keys of `contexture-review-map' that the buffer does not use.")
+
+(defvar-local contexture-review--in-buffer nil
+  "Non-nil if a change is proposed in this buffer.")
+
+(put 'contexture-review--in-buffer 'permanent-local t)
+
+(add-to-list 'minor-mode-map-alist
+             (cons 'contexture-review--in-buffer contexture-review--elsewhere-map))
+
+(defun contexture-review--unless-used (key command)
+  "Return COMMAND, or nil if this buffer uses KEY for something else."
+  (let ((contexture-review--in-buffer nil))
+    (unless (key-binding key) command)))
 
 ;;;; Beginning and ending
 
@@ -721,14 +748,21 @@ stops what comes; DECIDED one to call once the user has decided.
         ;; of lines in our strings as ^J.
         (unless (get-text-property from 'line-prefix)
           (overlay-put place 'line-prefix ""))
-        (setq contexture-review--all (append contexture-review--all (list review)))
+        (setq contexture-review--all (append contexture-review--all (list review))
+              contexture-review--in-buffer t)
         (contexture-review--title review "Waiting for the change")
+        (contexture-review--retitle)
         review))))
 
 (defun contexture-review--open ()
   "Return the changes that are proposed, in buffers that live."
   (setq contexture-review--all
         (cl-remove-if-not #'contexture-review--buffer contexture-review--all)))
+
+(defun contexture-review--open-here ()
+  "Return the changes that are proposed in this buffer."
+  (cl-remove-if-not (lambda (review) (eq (contexture-review--buffer review) (current-buffer)))
+                    (contexture-review--open)))
 
 (defun contexture-review--buffer (review)
   "Return the buffer of REVIEW, or nil if it was killed."
@@ -738,9 +772,12 @@ stops what comes; DECIDED one to call once the user has decided.
   "End REVIEW, and stop showing it."
   (setf (contexture-review--state review) 'ended)
   (setq contexture-review--all (delq review contexture-review--all))
+  (contexture--with-live-buffer (contexture-review--buffer review)
+    (setq contexture-review--in-buffer (and (contexture-review--open-here) t)))
   (mapc #'delete-overlay (contexture-review--parts review))
   (delete-overlay (contexture-review--keys review))
-  (delete-overlay (contexture-review--place review)))
+  (delete-overlay (contexture-review--place review))
+  (contexture-review--retitle))
 
 (defun contexture-review--tell (review)
   "Call, once, the function of REVIEW for when the user has decided."
@@ -786,7 +823,9 @@ Return non-nil if anything would change."
       (setf (contexture-review--state review) 'ready))
     (contexture-review--title
      review (concat (contexture--count (length parts) "change")
-                    (if complete " proposed" " so far")))
+                    (cond ((not complete) " so far")
+                          ((cdr parts) "") ; the keys need the room
+                          (t " proposed"))))
     (when (and complete (null parts))
       (contexture-review--end review)
       (contexture--message "%s already has the proposed text" (buffer-name)))
@@ -927,27 +966,55 @@ at most two thirds of the frame, and begins above it."
 
 (defun contexture-review--title (review text)
   "Show TEXT and the keys above REVIEW, in a line of 80 columns."
+  (setf (contexture-review--heading review) text)
   (let ((keys (cond ((not (eq (contexture-review--state review) 'ready))
                      "C-c C-k stops it")
                     ((cdr (contexture-review--parts review))
-                     "C-c C-c accept, C-c C-k reject, C-c C-a/C-c C-d one of them")
+                     "C-c C-c accept, C-c C-k reject, C-c C-a/C-d one, C-c C-n next")
+                    ((cdr (contexture-review--open))
+                     "C-c C-c accept, C-c C-k reject, C-c C-r again, C-c C-n next")
                     (t "C-c C-c accept, C-c C-k reject, C-c C-r ask again"))))
     (overlay-put (contexture-review--place review) 'before-string
                  (propertize (format "%s  %s\n" text keys) 'face 'shadow))))
 
+(defun contexture-review--retitle ()
+  "Show the keys above all proposed changes, as their number changed."
+  (dolist (review (contexture-review--open))
+    (contexture-review--title review (contexture-review--heading review))))
+
 ;;;; Commands
 
 (defun contexture-review--here ()
-  "Return the proposed change at point, or the only one of this buffer."
-  (let ((here (cl-remove-if-not
-               (lambda (review) (eq (contexture-review--buffer review) (current-buffer)))
-               (contexture-review--open))))
+  "Return the proposed change at point, or the only one of this buffer.
+The latter has to be in view, if the buffer is."
+  (let* ((all (or (contexture-review--open-here)
+                  (user-error "No change is proposed here")))
+         (only (and (null (cdr all)) (car all))))
     (or (cl-find-if (lambda (review)
                       (let ((place (contexture-review--place review)))
                         (<= (overlay-start place) (point) (overlay-end place))))
-                    here)
-        (and (null (cdr here)) (car here))
-        (user-error "No change is proposed here"))))
+                    all)
+        (and only (contexture-review--in-view-p only) only)
+        (contexture--user-error
+         "%s; %s goes there"
+         (if only (concat "The change is proposed in " (contexture-review--where only))
+           (format "%d changes are proposed, in %s" (length all)
+                   (mapconcat #'contexture-review--where all " and ")))
+         (contexture--key 'contexture-review-next)))))
+
+(defun contexture-review--in-view-p (review)
+  "Return non-nil if REVIEW is in the selected window, or its buffer is not."
+  (or (not (eq (window-buffer) (contexture-review--buffer review)))
+      (let ((place (contexture-review--place review)))
+        (and (<= (window-start) (overlay-end place))
+             (>= (window-end nil t) (overlay-start place))))))
+
+(defun contexture-review--where (review)
+  "Return a phrase for the lines of REVIEW."
+  (let* ((place (contexture-review--place review))
+         (first (line-number-at-pos (overlay-start place) t))
+         (last (line-number-at-pos (max (overlay-start place) (1- (overlay-end place))) t)))
+    (if (= first last) (format "line %d" first) (format "lines %d-%d" first last))))
 
 (defun contexture-review--part (review)
   "Return the part of REVIEW at point, or the next one."

@@ -470,8 +470,8 @@ asked, and the question."
       (contexture-repl-code-tests--proposed))
     (should (looking-at-p "$"))
     (should (eq (key-binding (kbd "C-c C-c")) #'contexture-review-accept))
-    (should-not (eq (save-excursion (forward-char) (key-binding (kbd "C-c C-c")))
-                    #'contexture-review-accept))
+    (should (eq (get-pos-property (point) 'keymap) contexture-review-map))
+    (should-not (get-pos-property (1+ (point)) 'keymap))
     (insert "new\n")
     (contexture-review-accept)
     (should-not (overlays-in (point-min) (point-max)))
@@ -528,14 +528,14 @@ asked, and the question."
     (let* ((review (contexture-repl-code-tests--proposed))
            (title (lambda () (overlay-get (contexture-review--place review) 'before-string))))
       (should (= (length (contexture-review--parts review)) 2))
-      (should (string-search "C-c C-a/C-c C-d one of them" (funcall title)))
+      (should (string-search "C-c C-a/C-d one, C-c C-n next" (funcall title)))
       (should (< (string-width (funcall title)) 80))
       (goto-char (point-min))
       (contexture-review-next)
       (should (looking-at "  t)"))
       (contexture-review-accept-part)
       (should (string-prefix-p "1 change left  C-c C-c accept" (funcall title)))
-      (should-not (string-search "one of them" (funcall title))))
+      (should-not (string-search "C-c C-a/C-d" (funcall title))))
     (should (equal (buffer-string) "(defun f (x)\n  (car x)\n  nil)\n"))
     (contexture-test-message "Accepted 1 change in"
       (contexture-review-reject-part))
@@ -659,6 +659,67 @@ asked, and the question."
         (should (equal (buffer-string) old))
         (execute-kbd-macro (kbd "C-f C-/"))
         (should (equal (buffer-string) new))))))
+
+(defun contexture-repl-code-tests--propose (new)
+  "Propose NEW for the line after point, in this buffer; return the change."
+  (let ((review (contexture-review--begin (point) (line-beginning-position 2))))
+    (contexture-review--show review new t)
+    review))
+
+(defmacro contexture-repl-code-tests--with-lines (count &rest body)
+  "Run BODY in a window with a buffer of COUNT lines."
+  (declare (indent 1) (debug t))
+  `(save-window-excursion
+     (with-temp-buffer
+       (switch-to-buffer (current-buffer))
+       (dotimes (line ,count) (insert (format "line %d\n" (1+ line))))
+       (goto-char (point-min))
+       ,@body)))
+
+(ert-deftest contexture-review-has-keys-elsewhere-in-its-buffer ()
+  (contexture-repl-code-tests--with-lines 9
+    (forward-line 3)
+    (contexture-repl-code-tests--propose "new\n")
+    (dolist (place (list (point-min) (point-max)))
+      (goto-char place)
+      (pcase-dolist (`(,key . ,command) '(("C-c C-a" . contexture-review-accept-part)
+                                          ("C-c C-d" . contexture-review-reject-part)
+                                          ("C-c C-n" . contexture-review-next)))
+        (should (eq (key-binding (kbd key)) command))))
+    ;; What the buffer uses itself stays, also as a prefix.
+    (local-set-key (kbd "C-c C-d") (make-sparse-keymap))
+    (local-set-key (kbd "C-c C-d d") #'describe-function)
+    (should (eq (key-binding (kbd "C-c C-d d")) #'describe-function))
+    (execute-kbd-macro (kbd "C-c C-a"))
+    (should (string-search "line 3\nnew\nline 5\n" (buffer-string)))
+    (should-not (key-binding (kbd "C-c C-a")))))
+
+(ert-deftest contexture-review-says-where-it-is ()
+  (contexture-repl-code-tests--with-lines 900
+    (forward-line 399)
+    (let ((review (contexture-repl-code-tests--propose "new\n")))
+      (goto-char (point-max))
+      (insert "last\n")
+      (forward-line -1)
+      (set-window-start nil (point))
+      (contexture-test-user-error
+          "\\`The change is proposed in line 400; C-c C-n goes there\\'"
+        (contexture-review-accept-part))
+      (contexture-repl-code-tests--propose "end\n")
+      (goto-char (point-min))
+      (contexture-review-next)
+      (should (= (line-number-at-pos) 400))
+      (should (string-search "C-c C-r again, C-c C-n next"
+                             (overlay-get (contexture-review--place review) 'before-string)))
+      (forward-line -9)
+      (contexture-test-user-error
+          "\\`2 changes are proposed, in line 400 and line 901; C-c C-n goes there\\'"
+        (contexture-review-reject-part))
+      (contexture-review-previous)
+      (should (= (line-number-at-pos) 901))
+      (contexture-review-reject-part)
+      (should (string-search "C-c C-r ask again"
+                             (overlay-get (contexture-review--place review) 'before-string))))))
 
 ;;;; Code of an answer
 
