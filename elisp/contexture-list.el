@@ -1980,17 +1980,21 @@ report; REVERSES says what the opposite command does."
      method (list :manager manager :describe t)
      :success
      (lambda (result)
-       (contexture--message
-        "%s %s in %s (%s)%s" did
-        (contexture-sets--change-name (plist-get result what)
-                                      (plist-get result :change))
-        (contexture--label manager)
-        (contexture--size (plist-get result :count)
-                          (plist-get result :total-tokens))
-        (if (equal (plist-get result what) "push-next") ""
-          (format "; %s %s it"
-                  (contexture--key (if (eq method 'undo) 'contexture-redo 'contexture-undo))
-                  reverses)))))))
+       (contexture--with-size
+        ;; The change may have brought back what covers others.
+        manager (append result '(:covers t))
+        (lambda (size)
+          (contexture--message
+           "%s %s in %s (%s)%s" did
+           (contexture-sets--change-name (plist-get result what)
+                                         (plist-get result :change))
+           (contexture--label manager)
+           size
+           (if (equal (plist-get result what) "push-next") ""
+             (format "; %s %s it"
+                     (contexture--key (if (eq method 'undo) 'contexture-redo
+                                        'contexture-undo))
+                     reverses)))))))))
 
 (defun contexture-sets--change-name (method change)
   "Return a phrase for the change by METHOD.
@@ -2229,7 +2233,7 @@ or a prefix argument, `contexture-scope' decides again."
 (defun contexture-sets--managers ()
   "Return the entries of all contexts, as plists.
 Contexts of sessions, which may be empty, have the session's name too."
-  (let ((managers (contexture--note-labels (contexture--ask 'list-managers nil))))
+  (let ((managers (contexture--all-contexts)))
     (dolist (session (contexture--ask 'list-sessions nil) managers)
       (let ((name (plist-get session :manager))
             (label (list :session (plist-get session :session))))

@@ -874,22 +874,25 @@ Whatever is sent to the server after this finds it there."
 (defun contexture-mention--tell-added (manager outcomes remarks)
   "Say what OUTCOMES, of a batch, added to MANAGER, and REMARKS."
   (let* ((items (delq nil (contexture--pluck :result outcomes)))
-         (newest (car (last items)))
-         (problems (delq nil (contexture--pluck :error outcomes))))
-    (when newest (contexture--note-totals manager newest))
-    (contexture--message
-     "%s" (string-join
-           `(,(if (null newest) (concat "Nothing added to " (contexture--label manager))
-                (format "Added %s to %s (%s)"
-                        (mapconcat (lambda (item)
-                                     (contexture--description (plist-get item :metadata)))
-                                   items ", ")
-                        (contexture--label manager)
-                        (contexture--size (plist-get newest :count)
-                                          (plist-get newest :total-tokens))))
-             ,@(mapcar #'contexture--error-text problems)
-             ,@remarks)
-           "; "))))
+         (say (lambda (what)
+                (contexture--message
+                 "%s" (string-join
+                       `(,what
+                         ,@(mapcar #'contexture--error-text
+                                   (delq nil (contexture--pluck :error outcomes)))
+                         ,@remarks)
+                       "; ")))))
+    (if (null items)
+        (funcall say (concat "Nothing added to " (contexture--label manager)))
+      (contexture--with-size
+       manager (contexture-sources--last-of (reverse items))
+       (lambda (size)
+         (funcall say (format "Added %s to %s (%s)"
+                              (mapconcat (lambda (item)
+                                           (contexture--description
+                                            (plist-get item :metadata)))
+                                         items ", ")
+                              (contexture--label manager) size)))))))
 
 ;;;; What a mention means
 

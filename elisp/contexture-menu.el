@@ -327,13 +327,17 @@ A menu comes up even if the server is slow: it then shows what is known."
   (setq contexture-menu--changes nil)
   (contexture-menu--ask
    (lambda ()
-     (let ((managers (ensure-list (contexture-current-context))))
-       (pcase-let ((`(,changes . ,sizes)
+     (let* ((context (contexture-current-context))
+            (managers (ensure-list context)))
+       (pcase-let ((`(,changes ,items . ,sizes)
                     (contexture-request-batch
                      `((next-changes :manager ,(contexture-sets--manager-to-undo))
+                       (list-items ,@(contexture--context-params context) :brief t)
                        ,@(mapcar (lambda (manager) `(count-items :manager ,manager))
                                  managers)))))
          (setq contexture-menu--changes (plist-get changes :result))
+         (unless (plist-get items :error)
+           (contexture--note-items context (plist-get items :result)))
          (cl-loop for manager in managers
                   for size in sizes
                   for summary = (plist-get size :result)

@@ -880,10 +880,9 @@ SLOTS are more slots of the message."
 
 (defun contexture-repl--context-text ()
   "Return the project, and the items of the context with their tokens, as one line."
-  (let* ((tokens (cl-loop for item in contexture-repl--items
-                          sum (or (plist-get item :tokens) 0)))
-         (total (if contexture-repl--items
-                    (contexture--size (length contexture-repl--items) tokens)
+  (let* ((total (if contexture-repl--items
+                    (contexture--size (length contexture-repl--items)
+                                      (contexture--tokens-to-send contexture-repl--items))
                   "empty; @ or /add adds something"))
          (project (plist-get contexture-repl--session :project))
          (label (if project (concat (contexture--project-label project) "  ") ""))

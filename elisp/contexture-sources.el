@@ -203,14 +203,22 @@ REFUSALS are the error messages for items that were not added."
                    (format "; %d refused: %s" (length refusals) (car refusals)))))
     (if (null items)
         (contexture--message "Nothing added to %s%s" (contexture--label manager) refused)
-      (let ((count (plist-get (car items) :count))
-            (tokens (plist-get (car items) :total-tokens)))
-        (contexture--note-totals manager (car items))
-        (contexture--message "Added %s to %s (%s)%s%s"
-                 (contexture--count (length items) noun)
-                 (contexture--label manager)
-                 (contexture--size count tokens)
-                 (contexture--evicted-text evicted) refused)))))
+      (contexture--with-size
+       manager (contexture-sources--last-of items)
+       (lambda (size)
+         (contexture--message "Added %s to %s (%s)%s%s"
+                  (contexture--count (length items) noun)
+                  (contexture--label manager)
+                  size
+                  (contexture--evicted-text evicted) refused))))))
+
+(defun contexture-sources--last-of (items)
+  "Return the first of ITEMS, the newest, with what any of them covers."
+  (append (list :covers (cl-mapcan (lambda (item)
+                                     (append (plist-get item :covers)
+                                             (ensure-list (plist-get item :covered-by))))
+                                   items))
+          (car items)))
 
 ;;;; Kills
 
@@ -683,12 +691,15 @@ The unanswered calls were just repeated."
      'count-items (list :manager manager)
      :success
      (lambda (summary)
-       (contexture--note-totals manager summary)
-       (contexture--message "%s" (contexture-tree--added-text walk result summary))))))
+       ;; The server does not say which items the files cover.
+       (contexture--with-size
+        manager (append summary '(:covers t))
+        (lambda (size)
+          (contexture--message "%s" (contexture-tree--added-text walk result size))))))))
 
-(defun contexture-tree--added-text (walk result summary)
+(defun contexture-tree--added-text (walk result size)
   "Return the message for WALK, which ended with RESULT.
-SUMMARY says what the context holds now."
+SIZE is a phrase for what the context holds now."
   (let ((files (or (plist-get result :files) 0))
         (evicted (length (plist-get result :evicted)))
         (unsaved (contexture-tree--walk-unsaved walk)))
@@ -699,8 +710,7 @@ SUMMARY says what the context holds now."
              (abbreviate-file-name (contexture-tree--walk-root walk))
              (contexture--count (or (plist-get result :tokens) 0) "token")
              (contexture--label (contexture-tree--walk-manager walk))
-             (contexture--size (plist-get summary :count)
-                               (plist-get summary :tokens)))
+             size)
      (contexture--evicted-text evicted)
      (contexture-tree--skipped-text (plist-get result :skipped))
      (when (> unsaved 0)

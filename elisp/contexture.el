@@ -1306,16 +1306,17 @@ the name of the context and the item."
 
 (defun contexture--tell-added (manager item replaced)
   "Say that ITEM was added to MANAGER, with REPLACED characters lost."
-  (contexture--note-totals manager item)
-  (contexture--message "Added %s to %s (%s)%s%s%s"
-           (contexture--description (plist-get item :metadata))
-           (contexture--label manager)
-           (contexture--size (plist-get item :count)
-                             (plist-get item :total-tokens))
-           (contexture--repeat-text item)
-           (contexture--evicted-text (length (plist-get item :evicted)))
-           (when (> replaced 0)
-             (concat "; " (contexture--replaced-text replaced)))))
+  (contexture--with-size
+   manager item
+   (lambda (size)
+     (contexture--message "Added %s to %s (%s)%s%s%s"
+              (contexture--description (plist-get item :metadata))
+              (contexture--label manager)
+              size
+              (contexture--repeat-text item)
+              (contexture--evicted-text (length (plist-get item :evicted)))
+              (when (> replaced 0)
+                (concat "; " (contexture--replaced-text replaced)))))))
 
 (defun contexture--evicted-text (evicted)
   "Return a phrase for the number of EVICTED items, or nil if that is 0."
@@ -1363,6 +1364,50 @@ the one recorded changes nothing."
                      version)
                contexture--totals)
       (force-mode-line-update t))))
+
+(defun contexture--with-size (manager answer function)
+  "Call FUNCTION with a phrase for the size of MANAGER, which ANSWER reports.
+What the server reports includes covered items, which are not sent: if
+there may be some, ask for the items first."
+  (contexture--note-totals manager answer)
+  (let* ((context (contexture--known-context))
+         (context (if (contexture--of-context-p manager context) context manager))
+         (size (contexture--size (plist-get answer :count)
+                                 (or (plist-get answer :total-tokens)
+                                     (plist-get answer :tokens)))))
+    (if (contexture--nothing-covered-p manager answer)
+        (funcall function size)
+      (contexture-request-async
+       'list-items (append (contexture--context-params context) '(:brief t))
+       :success
+       (lambda (items)
+         (contexture--note-items context items)
+         (let ((own (if (stringp context) items
+                      (cl-remove manager items :test-not #'equal
+                                 :key (lambda (item) (plist-get item :manager))))))
+           (funcall function (contexture--size (length own)
+                                               (contexture--tokens-to-send own)))))
+       :error (lambda (_) (funcall function size))))))
+
+(defun contexture--nothing-covered-p (manager answer)
+  "Return non-nil if MANAGER, which ANSWER is about, has no covered items."
+  (or (<= (or (plist-get answer :count) 0) 1)
+      (and (null (plist-get answer :covers))
+           (null (plist-get answer :covered-by))
+           (let ((known (cl-loop for context being the hash-keys
+                                 of contexture--stale-and-covered using (hash-values entry)
+                                 when (contexture--of-context-p manager context)
+                                 collect (cdr entry))))
+             (and known (cl-every #'zerop known))))))
+
+(defun contexture--note-items (context items)
+  "Record how many of ITEMS, all those of CONTEXT, are stale or covered."
+  (puthash context
+           (cons (cl-count-if (lambda (item) (plist-get (plist-get item :metadata) :stale))
+                              items)
+                 (- (contexture--sum :tokens items) (contexture--tokens-to-send items)))
+           contexture--stale-and-covered)
+  (force-mode-line-update t))
 
 ;;;###autoload
 (defun contexture-add-region (beg end &optional rectangle)
@@ -1529,8 +1574,28 @@ If no context has items, return OWN."
 
 (defun contexture--filled-contexts ()
   "Return the entries of all contexts that have items."
-  (cl-remove 0 (contexture--note-labels (contexture--ask 'list-managers nil))
+  (cl-remove 0 (contexture--all-contexts)
              :key (lambda (entry) (plist-get entry :count))))
+
+(defun contexture--all-contexts ()
+  "Return the entries of all contexts, without the tokens of covered items."
+  (let* ((entries (contexture--note-labels (contexture--ask 'list-managers nil)))
+         ;; One item covers no other; a batch has at most 1,000 calls.
+         (several (seq-take (cl-remove-if-not (lambda (it) (> (plist-get it :count) 1)) entries)
+                            1000))
+         (outcomes (and several
+                        (ignore-error contexture-error
+                          (contexture-request-batch
+                           (mapcar (lambda (entry)
+                                     `(list-items :manager ,(plist-get entry :manager)
+                                                  :fields ("tokens" "covered-by")))
+                                   several))))))
+    (cl-loop for entry in several
+             for outcome in outcomes
+             unless (plist-get outcome :error)
+             do (plist-put entry :tokens
+                           (contexture--tokens-to-send (plist-get outcome :result))))
+    entries))
 
 (defun contexture--holds-anything-p (context)
   "Return non-nil if CONTEXT, a name or a list of layers, has items.
@@ -1554,9 +1619,13 @@ Covered items are not sent, so their tokens do not count."
            finally return
            (and (> known 0)
                 (cons items
-                      (max 0 (- tokens
-                                (or (cdr (gethash context contexture--stale-and-covered))
-                                    0)))))))
+                      (max 0 (- tokens (contexture--covered-tokens context)))))))
+
+(defun contexture--covered-tokens (context)
+  "Return the number of tokens of covered items in CONTEXT, as last reported."
+  (or (cdr (gethash context contexture--stale-and-covered))
+      (cl-loop for manager in (ensure-list context)
+               sum (or (cdr (gethash manager contexture--stale-and-covered)) 0))))
 
 (defun contexture--choose-manager (all own)
   "Ask the user for one of the contexts ALL, entries of the server.

@@ -12,6 +12,8 @@
 (require 'contexture-test-helper)
 (require 'contexture-marks)
 (require 'contexture-list)
+(require 'contexture-gptel)
+(require 'contexture-menu)
 
 (defvar contexture-live-tests--lines
   '("first" "second" "third" "fourth" "fifth" "sixth" "seventh" "eighth")
@@ -517,6 +519,37 @@
       (should (string-search (format "2 items, %d tokens" whole)
                              (contexture-list--header "a.txt" items nil 2 nil)))
       (contexture-ert-wait-for (equal (contexture--lighter) (format " ctx:2/%d" whole))))))
+
+(ert-deftest contexture-live-covered-parts-count-in-no-message ()
+  (dolist (scope '(buffer project))
+    (contexture-live-tests--with-file
+      (let* ((contexture-scope scope)
+             (name (contexture--label (contexture-current-manager)))
+             (size (lambda (items)
+                     (format "(%d items, %d tokens)" items
+                             (plist-get (cl-find-if-not
+                                         (lambda (item) (plist-get item :covered-by))
+                                         (contexture-test-items))
+                                        :tokens)))))
+        (should (stringp name))
+        (contexture-live-tests--add 3 4)
+        (contexture-test-message "(2 items, [0-9]+ tokens); 1 item"
+          (contexture-add-buffer))
+        (let ((whole (funcall size 2)))
+          (contexture-test-message (regexp-quote whole) (contexture-add-buffer))
+          (contexture-menu--fetch)
+          (should (string-suffix-p (substring whole 1 -1) (contexture-menu--heading)))
+          (should (string-search (substring whole 1 -1) (contexture-gptel--describe)))
+          (contexture-test-message (regexp-quote (funcall size 3))
+            (contexture-live-tests--add 6 6))
+          (contexture-test-message (regexp-quote whole) (contexture-undo))
+          (contexture-test-message (regexp-quote (funcall size 3)) (contexture-redo))
+          (contexture-undo)
+          (contexture-test-settle)
+          (should (string-search (substring whole 1 -1)
+                                 (contexture-sets--manager-text
+                                  (contexture--entry :manager (contexture-current-manager)
+                                                     (contexture--filled-contexts))))))))))
 
 ;;;; What is shown
 
