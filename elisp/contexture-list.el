@@ -1954,8 +1954,9 @@ several, choose one."
 ;;;###autoload
 (defun contexture-undo ()
   "Undo the last change to this buffer's context.
-With layers, that is the one that was changed last in this Emacs, or else
-the one to which this buffer adds.  Repeat it to go further back.
+What one command of this Emacs added is one change.  With layers, the
+context is the one that was changed last in this Emacs, or else the one
+to which this buffer adds.  Repeat it to go further back.
 `contexture-redo' brings back what was undone.  `contexture-menu' shows
 beforehand what this would undo."
   (interactive)
@@ -1976,9 +1977,8 @@ WHAT is the member of its result that names the change.  DID begins the
 report; REVERSES says what the opposite command does."
   (let ((manager (contexture-sets--manager-to-undo)))
     (setq contexture--last-changed manager)
-    (contexture--request-patiently
-     method (list :manager manager :describe t)
-     :success
+    (contexture-sets--make-steps
+     method manager
      (lambda (result)
        (contexture--with-size
         ;; The change may have brought back what covers others.
@@ -1995,6 +1995,77 @@ report; REVERSES says what the opposite command does."
                      (contexture--key (if (eq method 'undo) 'contexture-redo
                                         'contexture-undo))
                      reverses)))))))))
+
+(defvar contexture-sets--steps nil
+  "Functions that undo or redo, in order; the first is at work.
+It has to ask first what it would undo, so later ones wait for it.")
+
+(defvar contexture-sets--steps-connection nil
+  "Connection that the steps use; once it is closed, they never end.")
+
+(defun contexture-sets--make-steps (method manager success)
+  "Call METHOD, `undo' or `redo', for what one command changed in MANAGER.
+SUCCESS gets the last result, whose `:change' has the `:count' of all."
+  (let ((step (if (assoc manager contexture--groups)
+                  (apply-partially #'contexture-sets--step-of-group method manager success)
+                (lambda () (contexture-sets--make-step method manager 1 success)))))
+    (unless (eq contexture-sets--steps-connection (contexture-current-connection))
+      (setq contexture-sets--steps-connection (contexture-current-connection)
+            contexture-sets--steps nil))
+    (setq contexture-sets--steps (append contexture-sets--steps (list step)))
+    (unless (cdr contexture-sets--steps)
+      (funcall step))))
+
+(defun contexture-sets--step-of-group (method manager success)
+  "Ask what METHOD would change in MANAGER, and do that; then call SUCCESS."
+  (let ((redo (eq method 'redo)))
+    (contexture--request-patiently
+     'next-changes (list :manager manager)
+     :success
+     (lambda (next)
+       (contexture-sets--make-step
+        method manager
+        (contexture--group-size manager (plist-get next (if redo :next-redo :next-undo)) redo)
+        success))
+     :error #'contexture-sets--step-failed)))
+
+(defun contexture-sets--make-step (method manager count success)
+  "Call METHOD COUNT times for MANAGER, then SUCCESS with the last result."
+  (let ((params (list :manager manager :describe t))
+        (done (lambda (result)
+                (contexture-sets--next-step)
+                (funcall success result))))
+    (if (= count 1)
+        (contexture--request-patiently method params
+                                       :success done :error #'contexture-sets--step-failed)
+      (contexture-request-batch-async
+       (make-list count (cons method params))
+       :atomic t
+       :success (lambda (outcomes)
+                  (let ((result (plist-get (car (last outcomes)) :result)))
+                    (plist-put (plist-get result :change) :count count)
+                    (funcall done result)))
+       :error #'contexture-sets--step-failed))))
+
+(defun contexture-sets--step-failed (problem)
+  "Show PROBLEM, and go on with the next step."
+  (contexture-sets--next-step)
+  (contexture-show-error problem))
+
+(defun contexture-sets--next-step ()
+  "Begin the step after the one that has just ended."
+  (pop contexture-sets--steps)
+  (when contexture-sets--steps
+    (funcall (car contexture-sets--steps))))
+
+(defun contexture-sets--whole-changes (manager changes)
+  "Return CHANGES, an answer of `next-changes' for MANAGER, counted by commands."
+  (pcase-dolist (`(,member . ,redo) '((:next-undo . nil) (:next-redo . t)))
+    (let* ((change (plist-get changes member))
+           (count (contexture--group-size manager change redo)))
+      (when (> count 1)
+        (plist-put change :count count))))
+  changes)
 
 (defun contexture-sets--change-name (method change)
   "Return a phrase for the change by METHOD.

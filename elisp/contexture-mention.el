@@ -864,6 +864,7 @@ Whatever is sent to the server after this finds it there."
               collect `(,method :manager ,manager ,@params :brief t))
      :success
      (lambda (outcomes)
+       (contexture--note-group manager (delq nil (contexture--pluck :result outcomes)))
        (cl-loop for (_ . params) in calls
                 for outcome in outcomes
                 for item = (plist-get outcome :result)

@@ -25,6 +25,7 @@
 (autoload 'contexture-session--params "contexture-session")
 (autoload 'contexture-sets--change-name "contexture-list")
 (autoload 'contexture-sets--manager-to-undo "contexture-list")
+(autoload 'contexture-sets--whole-changes "contexture-list")
 (defvar contexture-tree--walks)
 
 ;;;; Options
@@ -328,14 +329,16 @@ A menu comes up even if the server is slow: it then shows what is known."
   (contexture-menu--ask
    (lambda ()
      (let* ((context (contexture-current-context))
-            (managers (ensure-list context)))
+            (managers (ensure-list context))
+            (changing (contexture-sets--manager-to-undo)))
        (pcase-let ((`(,changes ,items . ,sizes)
                     (contexture-request-batch
-                     `((next-changes :manager ,(contexture-sets--manager-to-undo))
+                     `((next-changes :manager ,changing)
                        (list-items ,@(contexture--context-params context) :brief t)
                        ,@(mapcar (lambda (manager) `(count-items :manager ,manager))
                                  managers)))))
-         (setq contexture-menu--changes (plist-get changes :result))
+         (setq contexture-menu--changes
+               (contexture-sets--whole-changes changing (plist-get changes :result)))
          (unless (plist-get items :error)
            (contexture--note-items context (plist-get items :result)))
          (cl-loop for manager in managers

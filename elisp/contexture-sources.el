@@ -186,6 +186,7 @@ NOUN names what each of them adds."
                   collect `(,method :manager ,manager ,@params :brief t))
          :success
          (lambda (outcomes)
+           (contexture--note-group manager (delq nil (contexture--pluck :result outcomes)))
            (contexture-sources--tell-all
             manager noun
             (reverse (cl-loop for outcome in outcomes

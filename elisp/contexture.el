@@ -1299,6 +1299,7 @@ the name of the context and the item."
           `(:manager ,manager ,@params :brief t)
           :success (lambda (item)
                      (contexture-live--added manager item (plist-get params :content))
+                     (contexture--note-group manager (list item))
                      (if then (funcall then manager item)
                        (contexture--tell-added manager item replaced)))
           :error (apply-partially #'contexture--tell-refused manager))
@@ -1344,6 +1345,40 @@ the name of the context and the item."
           (contexture--format "; %s of the file %s sent as a part of it"
                               (contexture--count covers "item")
                               (if (= covers 1) "is" "are"))))))
+
+;;;; What one command adds
+
+(defconst contexture--most-groups 50
+  "Maximum number of groups that are kept.")
+
+(defvar contexture--groups nil
+  "Groups of items that one command added, the newest first.
+Each is a list of a context's name and the ids of the items, in order.
+The server undoes them one at a time.")
+
+(defun contexture--note-group (manager items)
+  "Record that one command added ITEMS, in this order, to MANAGER.
+An item that was there already leaves the group that it belonged to."
+  (let ((ids (contexture--pluck :id items)))
+    (setq contexture--groups
+          (cl-remove-if (pcase-lambda (`(,name . ,others))
+                          (and (equal name manager)
+                               (cl-intersection ids others :test #'equal)))
+                        contexture--groups))
+    (when (cdr ids)
+      (push (cons manager ids) contexture--groups)
+      (setq contexture--groups (seq-take contexture--groups contexture--most-groups)))))
+
+(defun contexture--group-size (manager change redo)
+  "Return how many changes of MANAGER belong together, CHANGE being the next.
+CHANGE would be redone if REDO, else undone."
+  (let ((ids (contexture--pluck :id (plist-get change :items))))
+    (or (and (member (plist-get change :method) '("add-context" "add-file"))
+             (cl-loop for (name . group) in contexture--groups
+                      when (and (equal name manager)
+                                (member (if redo (car group) (car (last group))) ids))
+                      return (length group)))
+        1)))
 
 (defun contexture--tell-refused (manager problem)
   "Say that nothing was added to MANAGER because of PROBLEM."

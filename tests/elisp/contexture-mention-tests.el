@@ -364,7 +364,10 @@ question.txt (3 items, 15 tokens); no file and no symbol known here matches @nix
     (should-not (contexture-mention-tests--said
                  "@src/main.rs:3 @lib.rs @total" (contexture-test-items)))
     (let ((contexture-mention-action 'insert))
-      (should-not (contexture-mention-tests--said "@question.txt")))))
+      (should-not (contexture-mention-tests--said "@question.txt")))
+    (contexture-test-message "^Undid an addition of 3 items in .*(0 items, 0 tokens)"
+      (contexture-undo))
+    (should-not (contexture-test-items))))
 
 (ert-deftest contexture-mention-looks-at-no-other-machine ()
   (cl-letf* ((refusing (lambda (look)

@@ -10,6 +10,7 @@
 (require 'flymake)
 (require 'grep)
 (require 'ibuffer)
+(require 'contexture-menu)
 (require 'contexture-list)
 (require 'contexture-sources)
 
@@ -84,6 +85,40 @@ If CHOICE is a function it is called with the candidates and the table."
         (should (string-match-p "Added 2 files to .*(2 items, [0-9]+ tokens); \
 1 refused: .*d.bin" message)))
       (should (equal (contexture-test-contents) '("a\n" "b\n"))))))
+
+(ert-deftest contexture-sources-undo-takes-back-what-one-command-added ()
+  (contexture-test-with-server
+    (dolist (name '("a.txt" "b.txt" "c.txt")) (contexture-test-file name name))
+    (with-current-buffer (dired-noselect contexture-ert-directory)
+      (let ((names (lambda ()
+                     (mapcar (lambda (item)
+                               (file-name-nondirectory
+                                (car (contexture-test-metadata item :filename))))
+                             (contexture-test-items)))))
+        (contexture-test-message "^Added .*c\\.txt"
+          (contexture-add-file (expand-file-name "c.txt")))
+        (dired-mark-files-regexp "[ab]\\.")
+        (contexture-test-message "^Added 2 files" (contexture-add-dwim))
+        (contexture-menu--fetch)
+        (should (equal (contexture-menu--undo) "undo: an addition of 2 items"))
+        (contexture-test-message "^Undid an addition of 2 items in .* (1 item, [0-9]+ tokens)"
+          (contexture-undo))
+        (should (equal (funcall names) '("c.txt")))
+        (contexture-menu--fetch)
+        (should (equal (contexture-menu--redo) "redo: an addition of 2 items"))
+        (contexture-test-message "^Redid an addition of 2 items in .* (3 items"
+          (contexture-redo))
+        (should (equal (funcall names) '("c.txt" "a.txt" "b.txt")))
+        (contexture-undo)
+        (contexture-test-message "^Undid an addition of .*c\\.txt" (contexture-undo))
+        (should-not (funcall names))
+        ;; An item that is added again no longer belongs to the others.
+        (contexture-test-message "^Redid an addition of .*c\\.txt" (contexture-redo))
+        (contexture-test-message "^Redid an addition of 2 items" (contexture-redo))
+        (contexture-test-message "^Added .*b\\.txt"
+          (contexture-add-file (expand-file-name "b.txt")))
+        (contexture-test-message "^Undid an addition of .*b\\.txt" (contexture-undo))
+        (should (equal (funcall names) '("c.txt" "a.txt" "b.txt")))))))
 
 (ert-deftest contexture-sources-dwim-takes-the-file-at-point-of-dired ()
   (contexture-test-with-server
