@@ -1054,12 +1054,13 @@ If PROJECT is nil, return that of the last session without a project."
 
 (defun contexture-repl--usual-session ()
   "Return the last session of this buffer's project, or a new one.
-Without a project, return the last session that has none."
+Without a project, return the last session that has none.  Sessions that
+were imported from agents are left to those."
   (let ((project (contexture-repl--project-here)))
-    (or (if project
-            (car (contexture--ask 'list-sessions (list :project project :limit 1)))
-          (cl-find-if-not (lambda (session) (plist-get session :project))
-                          (contexture--ask 'list-sessions nil)))
+    (or (cl-find-if (lambda (session)
+                      (not (or (plist-get session :source)
+                               (and (not project) (plist-get session :project)))))
+                    (contexture--ask 'list-sessions (and project (list :project project))))
         (contexture-repl--make-session nil))))
 
 (defun contexture-repl--tell-project (buffer project beginning)

@@ -537,5 +537,11 @@ no file and no symbol known here matches @nix; it is only text"
     (contexture-repl-test-send "Q")
     (should (equal (plist-get (car (last (contexture-ert-calls 'chat))) :provider) "local"))))
 
+(ert-deftest contexture-repl-leaves-imported-sessions-to-their-agents ()
+  (cl-letf (((symbol-function 'contexture--ask)
+             (lambda (&rest _) '((:session "a" :source "a.jsonl") (:session "b")))))
+    (with-temp-buffer
+      (should (equal (plist-get (contexture-repl--usual-session) :session) "b")))))
+
 (provide 'contexture-repl-tests)
 ;;; contexture-repl-tests.el ends here
