@@ -19,6 +19,7 @@
 (require 'cl-lib)
 (require 'eldoc)
 (require 'seq)
+(require 'thunk)
 (require 'contexture)
 (eval-when-compile (require 'subr-x))
 
@@ -626,9 +627,10 @@ had turned it on."
 ;; No code runs after each command: the modification count of a buffer
 ;; shows whether it has changed.
 ;;
-;; An overlay is placed only on the exact text of its item.  Where this
-;; place is uncertain, nothing changes here, and the server follows the
-;; file.
+;; An overlay is placed only on the exact text of its item, or, in a buffer
+;; that was edited before its items were known, where the lines of the file
+;; are now.  Where this place is uncertain, the item is stale, and it is
+;; looked for again when the buffer is saved or reverted.
 
 (defcustom contexture-live-delay 0.5
   "Seconds without input after which your edits are sent to the server.
@@ -659,7 +661,8 @@ of `contexture-live--state', and SAVED the last state that was saved."
 (dolist (variable '(contexture-live--items contexture-live--seen contexture-live--new
                     contexture-live--file))
   (put variable 'permanent-local t))
-(dolist (hook '(contexture-live--reverted contexture-live--killed contexture-live--renamed))
+(dolist (hook '(contexture-live--reverted contexture-live--written contexture-live--killed
+                contexture-live--renamed))
   (put hook 'permanent-local-hook t))
 
 (defvar contexture-live--buffers nil
@@ -724,11 +727,18 @@ Find the text if it is back in its place, or exactly once elsewhere."
 
 (defun contexture-live--revive (item overlay place)
   "Put OVERLAY of ITEM on its last text at PLACE, or exactly once elsewhere.
-Return non-nil on success."
+If the file has other copies of the text, put it only at PLACE, which is
+OVERLAY's.  Return non-nil on success."
   (when-let* ((text (or (car (contexture-live--item-told item))
                         (car (contexture-live--item-saved item))))
-              (bounds (contexture-live--find
-                       text place (overlay-get overlay 'contexture-partial))))
+              (bounds (if (overlay-get overlay 'contexture-copied)
+                          ;; The overlay was moved behind what came back.
+                          (cl-loop for beg in (list place (- place (length text)))
+                                   when (and (overlay-start overlay) (>= beg (point-min))
+                                             (contexture-live--at-p text beg))
+                                   return (cons beg (+ beg (length text))))
+                        (contexture-live--find
+                         text place (overlay-get overlay 'contexture-partial)))))
     (move-overlay overlay (car bounds) (cdr bounds) (current-buffer))))
 
 (defun contexture-live--find (text place &optional partial)
@@ -886,7 +896,7 @@ FILE is the name of its file if that is new."
 (defun contexture-live--track (id manager told &optional place)
   "Let the item ID of MANAGER follow this buffer, which is not indirect.
 TOLD is the state that the server knows.  PLACE is a list (BEG END PARTIAL),
-or nil for a whole buffer."
+whose BEG is nil if the place is uncertain, or nil for a whole buffer."
   (let* ((known (contexture-live--find-item id))
          (item (if (eq (car known) (current-buffer)) (cdr known)
                  (contexture-live--forget-item id)
@@ -898,13 +908,16 @@ or nil for a whole buffer."
     ;; Keep an existing overlay, which may be a mark, too.
     (pcase-let ((overlay (contexture-live--item-overlay item))
                 (`(,beg ,end ,partial) place))
-      (cond ((and place (overlayp overlay))
+      (cond ((and beg (overlayp overlay))
              (move-overlay overlay beg end (current-buffer)))
             (t (contexture-live--drop-overlay item)
                (setf (contexture-live--item-overlay item)
                      (when place
-                       (setq overlay (contexture-overlay--make beg end (and partial t)))
+                       (setq overlay (contexture-overlay--make (or beg (point-min))
+                                                               (or end (point-min))
+                                                               (and partial t)))
                        (overlay-put overlay 'contexture-live t)
+                       (unless beg (delete-overlay overlay))
                        overlay)))))
     (cl-pushnew item contexture-live--items)
     (cl-pushnew item contexture-live--new)
@@ -917,6 +930,7 @@ or nil for a whole buffer."
   (unless (memq (current-buffer) contexture-live--buffers)
     (push (current-buffer) contexture-live--buffers)
     (add-hook 'after-revert-hook #'contexture-live--reverted nil t)
+    (add-hook 'after-save-hook #'contexture-live--written nil t)
     (add-hook 'kill-buffer-hook #'contexture-live--killed nil t)
     (add-hook 'after-set-visited-file-name-hook #'contexture-live--renamed nil t))
   (unless contexture-live--timer
@@ -932,6 +946,7 @@ or nil for a whole buffer."
         '(contexture-live--items contexture-live--seen contexture-live--new
           contexture-live--file))
   (remove-hook 'after-revert-hook #'contexture-live--reverted t)
+  (remove-hook 'after-save-hook #'contexture-live--written t)
   (remove-hook 'kill-buffer-hook #'contexture-live--killed t)
   (remove-hook 'after-set-visited-file-name-hook #'contexture-live--renamed t)
   (setq contexture-live--buffers
@@ -975,9 +990,10 @@ or nil for a whole buffer."
 
 ;; Finds the places of live items in buffers: items that were just taken
 ;; from a buffer, and items that follow a visited file according to the
-;; server, whoever added them.  An item gets a place only where the buffer
-;; has its exact text.  The code for buffers that are reverted, renamed or
-;; killed is here, too.
+;; server, whoever added them.  An item gets a place where the buffer has
+;; its exact text or, in an edited buffer, the lines that have it in the
+;; file.  The code for buffers that are reverted, renamed or killed is here,
+;; too.
 
 (defvar contexture-live--captured (make-hash-table :test #'eq :weakness 'key)
   "Hash table from captured texts to their bounds, pairs of markers.")
@@ -1158,33 +1174,92 @@ that the server moved by itself."
     (equal (nth 1 (contexture-live--item-told known))
            (contexture-live--item-lines (plist-get item :metadata)))))
 
+(defun contexture-live--edited-names ()
+  "Return the names of the files whose buffers have unsaved edits."
+  (unless contexture--live-off
+    (cl-loop for buffer in (buffer-list)
+             when (buffer-modified-p buffer)
+             append (contexture-live--names buffer))))
+
+(defun contexture-live--adopt-new (items)
+  "Let those of ITEMS that are not known follow their buffers.
+Then send the unsaved texts of these buffers to the server."
+  (with-demoted-errors "Contexture: %S"
+    (contexture-live--adopt-all
+     (cl-remove-if (lambda (item) (contexture-live--find-item (plist-get item :id)))
+                   items)))
+  (contexture-live--push))
+
 (defun contexture-live--adopt-all (items)
   "Let ITEMS, which have their texts and managers, follow their buffers."
   (dolist (buffer (buffer-list))
     (when-let* ((names (contexture-live--names buffer)))
-      (dolist (item items)
-        (when (and (plist-get item :live)
-                   (member (plist-get (plist-get item :metadata) :filename) names))
-          (with-current-buffer buffer
-            (contexture--widened
-              (contexture-live--adopt item))))))))
+      (let ((difference (thunk-delay (contexture-live--difference))))
+        (dolist (item items)
+          (when (and (plist-get item :live)
+                     (member (plist-get (plist-get item :metadata) :filename) names))
+            (with-current-buffer buffer
+              (contexture--widened
+                (contexture-live--adopt item difference)))))))))
 
-(defun contexture-live--adopt (item)
+(defun contexture-live--adopt (item difference)
   "Let ITEM follow this buffer, which is widened, if its text is there.
-If it is not, leave the item as it is."
+If the buffer has unsaved edits, the text may be edited, too; DIFFERENCE
+is a thunk of how the buffer differs from its file.  If the place of ITEM
+among these edits is uncertain, mark it as stale."
   (let* ((metadata (plist-get item :metadata))
          (text (string-replace "\r\n" "\n" (plist-get item :content)))
          (lines (contexture-live--item-lines metadata))
-         (bounds (if lines (contexture-live--bounds text metadata)
-                   (cons (point-min) (point-max)))))
-    (when bounds
-      (let ((told (list (buffer-substring-no-properties (car bounds) (cdr bounds))
-                        lines (contexture-live--item-held metadata)
-                        (plist-get metadata :stale))))
-        (unless lines (setcar told text))
-        (contexture-live--track
-         (plist-get item :id) (plist-get item :manager) told
-         (and lines (list (car bounds) (cdr bounds) (plist-get metadata :partial))))))))
+         (known (contexture-live--known-here (plist-get item :id)))
+         (placed (and known (contexture-live--placed-p known)))
+         (edited (and lines (not placed) (buffer-modified-p)))
+         (bounds (cond ((null lines) (cons (point-min) (point-max)))
+                       (edited (contexture-live--bounds-edited
+                                text metadata (thunk-force difference)))
+                       ((and placed (buffer-modified-p))
+                        ;; A copy elsewhere is not the text, which was edited.
+                        (let ((found (contexture-live--bounds text metadata)))
+                          (and found (= (line-number-at-pos (car found)) (car lines))
+                               found)))
+                       (t (contexture-live--bounds text metadata))))
+         (place (if (consp bounds)
+                    (and lines (list (car bounds) (cdr bounds)
+                                     (plist-get metadata :partial)))
+                  (list nil nil (plist-get metadata :partial)))))
+    (when (or (consp bounds)
+              ;; Another editor may have the text in its buffer.
+              (and edited (not known)
+                   (or (eq (plist-get item :state) :stale)
+                       (not (plist-get metadata :unsaved)))))
+      (contexture-live--track
+       (plist-get item :id) (plist-get item :manager)
+       (list (if (and lines (not edited))
+                 (buffer-substring-no-properties (car bounds) (cdr bounds))
+               text)
+             lines (contexture-live--item-held metadata) (plist-get metadata :stale))
+       place)
+      (when (and lines (not placed))
+        (contexture-live--note-copies (contexture-live--known-here (plist-get item :id))
+                                      text (and edited (thunk-force difference)))))))
+
+(defun contexture-live--known-here (id)
+  "Return the structure of the item ID if it follows this buffer, or nil."
+  (pcase (contexture-live--find-item id)
+    (`(,buffer . ,item) (and (eq buffer (current-buffer)) item))))
+
+(defun contexture-live--placed-p (item)
+  "Return non-nil if ITEM, which is known here, has a place in its buffer."
+  (let ((overlay (contexture-live--item-overlay item)))
+    (and (overlayp overlay) (overlay-buffer overlay)
+         (not (overlay-get overlay 'contexture-swallowed)))))
+
+(defun contexture-live--note-copies (item text difference)
+  "Note on the overlay of ITEM whether the file has TEXT more than once.
+DIFFERENCE is the value of `contexture-live--difference'.  What is left of
+several copies may be another one."
+  (when-let* ((overlay (contexture-live--item-overlay item)))
+    (overlay-put overlay 'contexture-copied
+                 (and difference (contexture-live--copied-p text (car difference))))))
 
 (defun contexture-live--bounds (text metadata)
   "Return the bounds of TEXT on the lines that METADATA names.
@@ -1203,6 +1278,212 @@ At the named lines, TEXT may lack its final newline."
                 (let ((case-fold-search nil)) (search-forward short (max end place) t)))
            (cons (match-beginning 0) (match-end 0)))
           (t (contexture-live--find text place (plist-get metadata :partial))))))
+
+;;;; Places in edited buffers
+
+;; A buffer may have edits from before its items were known here.  The
+;; lines that it shares with its file show where the other lines of the
+;; file are in it.
+
+(defun contexture-live--bounds-edited (text metadata difference)
+  "Return the bounds in this edited buffer of the text that is TEXT in its file.
+METADATA names the lines in the file.  The bounds are equal if the text
+was deleted; the value is nil if they are uncertain.  DIFFERENCE is the
+value of `contexture-live--difference'."
+  (let* ((file-text (car difference))
+         (place (and difference (contexture-live--place-in-file text metadata file-text))))
+    (cond ((null place) (contexture-live--bounds text metadata))
+          ((contexture-live--place-now place (cdr difference)))
+          ((not (contexture-live--copied-p text file-text))
+           (contexture-live--find text (point-max) (plist-get metadata :partial))))))
+
+(defun contexture-live--difference ()
+  "Return how this buffer, which is widened, differs from its file, or nil.
+The value is a list (TEXT OLD NEW MATCHES): the text of the file, vectors
+of the lines of file and buffer, and a vector that has, for each line of
+the file, the number of the same line of the buffer, or nil.  Files are
+not read if that takes a handler, as on other machines."
+  (when-let* ((text (contexture-live--file-text)))
+    (let ((old (vconcat (split-string text "\n")))
+          (new (vconcat (split-string (buffer-substring-no-properties (point-min) (point-max))
+                                      "\n"))))
+      (list text old new (contexture-live--matches old new)))))
+
+(defun contexture-live--file-text ()
+  "Return the text of this buffer's file, or nil if it cannot be read here."
+  (let ((file buffer-file-name)
+        (coding buffer-file-coding-system))
+    (unless (or buffer-file-format
+                (find-file-name-handler file 'insert-file-contents))
+      (ignore-errors
+        (with-temp-buffer
+          (let ((coding-system-for-read coding))
+            (insert-file-contents file))
+          (buffer-string))))))
+
+(defun contexture-live--copied-p (text file-text)
+  "Return non-nil if TEXT is in FILE-TEXT more than once."
+  (when-let* ((first (and (not (string-empty-p text)) (string-search text file-text))))
+    (string-search text file-text (1+ first))))
+
+(defun contexture-live--place-in-file (text metadata file-text)
+  "Return the place in FILE-TEXT of TEXT, which has METADATA, or nil.
+It is a list (FIRST COLUMN LAST END): the numbers, from 0, of the first and
+last line, the column at which the text begins, and that at which it ends,
+or nil if it ends with the newline."
+  (with-temp-buffer
+    (insert file-text)
+    (when-let* ((bounds (contexture-live--bounds text metadata)))
+      (pcase-let ((`(,beg . ,end) bounds)
+                  (`(,first . ,last) (contexture-live--lines (car bounds) (cdr bounds)
+                                                             (cons (point-min) 1))))
+        (list (1- first) (- beg (contexture--line-position first))
+              (1- last) (unless (and (> end beg) (eq (char-before end) ?\n))
+                          (- end (contexture--line-position last))))))))
+
+(defun contexture-live--place-now (place lines)
+  "Return the bounds in this buffer of the text at PLACE in its file, or nil.
+PLACE is a value of `contexture-live--place-in-file', and LINES is a list
+\(OLD NEW MATCHES) as in `contexture-live--difference'."
+  (pcase-let* ((`(,first ,column ,last ,end-column) place)
+               (`(,old ,new . ,_) lines)
+               (beg (contexture-live--line-now 'first first last lines))
+               (end (contexture-live--line-now 'last first last lines)))
+    (cond ((not (and beg end)) nil)
+          ((> beg end)
+           (and (= beg (1+ end))
+                (let ((position (contexture--line-position (1+ beg))))
+                  (cons position position))))
+          (t
+           (let ((from (contexture-live--column-now column (aref old first) (aref new beg)))
+                 (to (cond ((null end-column) 0)
+                           ((= end-column (length (aref old last))) (length (aref new end)))
+                           (t (contexture-live--column-now
+                               end-column (aref old last) (aref new end))))))
+             (and from to
+                  (let ((from (+ from (contexture--line-position (1+ beg))))
+                        (to (+ to (contexture--line-position (+ end (if end-column 1 2))))))
+                    (and (< from to) (cons from to)))))))))
+
+(defun contexture-live--line-now (edge first last lines)
+  "Return the number of the buffer's line that was an item's line, or nil.
+FIRST and LAST are the item's lines in the file.  EDGE is `first' or
+`last', the one to look for.  If it was deleted, return the line after or
+before it, so that the item has what is left of it.  LINES is as in
+`contexture-live--place-now'."
+  (pcase-let ((`(,old ,new ,matches) lines)
+              (line (if (eq edge 'first) first last)))
+    (or (aref matches line)
+        ;; The lines of the file between OPEN and CLOSE were replaced by those
+        ;; of the buffer from BEG to before END.
+        (let* ((open (cl-loop for n downfrom (1- line) to 0 when (aref matches n) return n
+                              finally return -1))
+               (close (cl-loop for n from (1+ line) below (length old)
+                               when (aref matches n) return n
+                               finally return (length old)))
+               (beg (if (< open 0) 0 (1+ (aref matches open))))
+               (end (if (< close (length old)) (aref matches close) (length new))))
+          (cond ((= beg end) (if (eq edge 'first) end (1- beg)))
+                ((= (- end beg) (- close open 1)) (+ beg (- line open 1)))
+                ((contexture-live--similar-line
+                  line (number-sequence (1+ open) (1- close)) old
+                  (number-sequence beg (1- end)) new))
+                ;; Only lines of the item were replaced, but the first or last too.
+                ((cl-loop for n from beg below end thereis (string-blank-p (aref new n))) nil)
+                ((and (eq edge 'first) (= line (1+ open)) (<= close last)) beg)
+                ((and (eq edge 'last) (= line (1- close)) (>= open first)) (1- end)))))))
+
+(defun contexture-live--similar-line (line here old there new)
+  "Return the only line that is like LINE, one of HERE in OLD, or nil.
+It is one of THERE in NEW; no other line of HERE may be like it."
+  (let ((found (cl-remove-if-not
+                (lambda (n) (contexture-live--similar-p (aref old line) (aref new n))) there)))
+    (and found (null (cdr found))
+         (cl-notany (lambda (n)
+                      (and (/= n line)
+                           (contexture-live--similar-p (aref old n) (aref new (car found)))))
+                    here)
+         (car found))))
+
+(defun contexture-live--similar-p (a b)
+  "Return non-nil if most of the lines A and B is the same at their ends."
+  (let* ((a (string-trim a))
+         (b (string-trim b))
+         (shared (contexture-live--shared-ends a b)))
+    (and (not (string-empty-p a))
+         (>= (* 2 (+ (car shared) (cdr shared))) (max (length a) (length b))))))
+
+(defun contexture-live--shared-ends (a b)
+  "Return how many characters A and B share at their beginnings and ends.
+The value is a pair; no character counts twice."
+  (cl-flet ((shared (a b)
+              (let ((order (compare-strings a nil nil b nil nil)))
+                (if (eq order t) (length a) (1- (abs order))))))
+    (let ((beg (shared a b)))
+      (cons beg (shared (reverse (substring a beg)) (reverse (substring b beg)))))))
+
+(defun contexture-live--column-now (column old new)
+  "Return the column of the line NEW that was COLUMN of the line OLD, or nil."
+  (pcase-let ((`(,beg . ,end) (contexture-live--shared-ends old new)))
+    (cond ((<= column beg) column)
+          ((>= column (- (length old) end)) (+ column (- (length new) (length old)))))))
+
+(defun contexture-live--matches (old new)
+  "Return a vector that has, for each line of OLD, its number in NEW or nil.
+OLD and NEW are vectors of lines."
+  (let ((matches (make-vector (length old) nil)))
+    (contexture-live--match matches old 0 (length old) new 0 (length new))
+    matches))
+
+(defun contexture-live--match (matches old a b new c d)
+  "Set MATCHES for the lines of OLD from A to B that are in NEW from C to D.
+Lines that are the same at both ends match, and so do most lines that are
+there once; the lines between them are compared likewise."
+  (while (and (< a b) (< c d) (string= (aref old a) (aref new c)))
+    (aset matches a c)
+    (cl-incf a)
+    (cl-incf c))
+  (while (and (< a b) (< c d) (string= (aref old (1- b)) (aref new (1- d))))
+    (aset matches (cl-decf b) (cl-decf d)))
+  (when-let* ((pairs (and (< a b) (< c d)
+                          (contexture-live--rising
+                           (contexture-live--single-lines old a b new c d)))))
+    (pcase-dolist (`(,line . ,same) (append pairs (list (cons b d))))
+      (contexture-live--match matches old a line new c same)
+      (when (< line b) (aset matches line same))
+      (setq a (1+ line)
+            c (1+ same)))))
+
+(defun contexture-live--single-lines (old a b new c d)
+  "Return pairs of the lines that OLD from A to B and NEW from C to D have once.
+They are in the order of OLD."
+  (cl-flet ((index (lines from to)
+              (let ((table (make-hash-table :test #'equal)))
+                (cl-loop for n from from below to
+                         do (puthash (aref lines n)
+                                     (if (gethash (aref lines n) table) 'several n) table))
+                table)))
+    (let ((here (index old a b))
+          (there (index new c d)))
+      (cl-loop for n from a below b
+               for same = (gethash (aref old n) there)
+               when (and (integerp same) (eql n (gethash (aref old n) here)))
+               collect (cons n same)))))
+
+(defun contexture-live--rising (pairs)
+  "Return the most of PAIRS, which are sorted by their cars, whose cdrs rise, too."
+  (let ((ends (make-vector (length pairs) nil)) ; for each length, that with the lowest end
+        (count 0))
+    (dolist (pair pairs)
+      (let ((low 0) (high count))
+        (while (< low high)
+          (let ((middle (/ (+ low high) 2)))
+            (if (< (cdar (aref ends middle)) (cdr pair))
+                (setq low (1+ middle))
+              (setq high middle))))
+        (aset ends low (cons pair (and (> low 0) (aref ends (1- low)))))
+        (setq count (max count (1+ low)))))
+    (and (> count 0) (reverse (aref ends (1- count))))))
 
 ;;;; Buffers that are reverted, killed or renamed
 
@@ -1225,6 +1506,13 @@ At the named lines, TEXT may lack its final newline."
     (contexture-live--drop-overlay item)
     (setf (contexture-live--item-told item) nil))
   (contexture-live--ask-of (contexture-live--names)))
+
+(defun contexture-live--written ()
+  "Find those items of this buffer again that lost their places.
+Its file, which the server follows, has the buffer's text now."
+  (when (cl-some (lambda (item) (nth 3 (contexture-live--item-told item)))
+                 contexture-live--items)
+    (contexture-live--ask-of (contexture-live--names))))
 
 (defun contexture-live--killed ()
   "Send the last changes of a buffer that is going away.

@@ -23,6 +23,8 @@
 (eval-when-compile (require 'subr-x))
 
 (declare-function contexture-live--resume "contexture-marks" (same))
+(declare-function contexture-live--edited-names "contexture-marks" ())
+(declare-function contexture-live--adopt-new "contexture-marks" (items))
 (declare-function contexture-live--changed "contexture-marks" (method params))
 (declare-function contexture-live--push "contexture-marks" ())
 (autoload 'contexture-provider--tell-all "contexture-doctor")
@@ -482,8 +484,21 @@ wrote there (see `contexture--unbroken')."
     (when secret
       (contexture--write connection nil (concat secret "\n")))
     (contexture--call connection 'server-info nil
-                      (apply-partially #'contexture--ready connection)
+                      (apply-partially #'contexture--greeted connection)
                       (lambda (_) (contexture--ready connection nil)))))
+
+(defun contexture--greeted (connection info)
+  "Ask CONNECTION's server, which answered INFO, for items of edited buffers.
+Their unsaved texts have to reach it before the calls that wait."
+  (let ((names (and (fboundp 'contexture-live--edited-names)
+                    (eq connection contexture--connection)
+                    (contexture-live--edited-names)))
+        (contexture--own-call t))
+    (if (null names)
+        (contexture--ready connection info)
+      (contexture--call connection 'list-items (list :filenames names)
+                        (apply-partially #'contexture--ready connection info)
+                        (lambda (_) (contexture--ready connection info))))))
 
 (defun contexture--secret (target)
   "Return the secret that TARGET must be sent first, or nil."
@@ -496,8 +511,9 @@ wrote there (see `contexture--unbroken')."
            (insert-file-contents file)
            (buffer-substring (point) (line-end-position))))))))
 
-(defun contexture--ready (connection info)
-  "Record INFO, the answer of CONNECTION's server, and send waiting messages."
+(defun contexture--ready (connection info &optional items)
+  "Record INFO, the answer of CONNECTION's server, and send waiting messages.
+ITEMS are those of edited buffers; their unsaved texts are sent before."
   (let ((waiting (hash-table-count (oref connection unanswered))))
     (oset connection state 'ready)
     (when (and (bound-and-true-p contexture-live--buffers)
@@ -518,6 +534,8 @@ wrote there (see `contexture--unbroken')."
     (when (and (or contexture-tools (featurep 'contexture-tools))
                (eq connection contexture--connection))
       (contexture-tools--connected connection))
+    (when (and items (eq connection contexture--connection))
+      (contexture-live--adopt-new items))
     (contexture--resend connection)
     (when (and (fboundp 'contexture-live--connected)
                (eq connection contexture--connection))

@@ -140,7 +140,8 @@
                     contexture--server-command contexture--find-server)
                    ("contexture-marks"
                     contexture-live--added contexture-live--captured
-                    contexture-live--connected contexture-live--held-p)
+                    contexture-live--connected contexture-live--edited-names
+                    contexture-live--held-p)
                    ("contexture-sources"
                     contexture-sources--block-selection
                     contexture-sources--capture-rectangle)

@@ -265,18 +265,6 @@
       (insert "new ")
       (contexture-live-tests--check "new third\nfourth\n"))))
 
-(ert-deftest contexture-live-text-that-differs-from-an-item-is-not-taken-for-it ()
-  (contexture-test-with-state
-    (contexture-live-tests--visiting
-      (contexture-live-tests--add 3 4)
-      (contexture-disconnect)
-      (contexture-live-tests--line 3)
-      (insert "another ")
-      (contexture-request 'ping)
-      (contexture-test-settle)
-      (contexture-live-tests--check "third\nfourth\n")
-      (should-not (contexture-test-item-ids)))))
-
 (ert-deftest contexture-live-unsaved-text-survives-the-death-of-the-server ()
   (contexture-test-with-state
     (contexture-live-tests--visiting
@@ -437,6 +425,255 @@
       (contexture-live--news "n" 4 nil)
       (should (equal asked '("n" "m"))))
     (should (zerop (hash-table-count contexture-live--claimed)))))
+
+;;;; Edits from before the items were known
+
+(defmacro contexture-live-tests--edited-before (ranges &rest edits)
+  "Add RANGES, pairs of lines, and disconnect; run EDITS before the next call.
+The last form of EDITS is what follows them."
+  (declare (indent 1) (debug t))
+  `(contexture-test-with-state
+     (contexture-live-tests--visiting
+       (pcase-dolist (`(,start . ,end) ',ranges) (contexture-live-tests--add start end))
+       (contexture-disconnect)
+       ,@edits)))
+
+(defun contexture-live-tests--shown ()
+  "Return the texts, first lines, last lines and states of all items, as of now."
+  (sort (mapcar (lambda (item)
+                  (append (contexture-test-metadata item :start-line :end-line)
+                          (list (plist-get item :content) (plist-get item :state))))
+                (contexture-test-items "a.txt"))
+        (lambda (a b) (< (car a) (car b)))))
+
+(ert-deftest contexture-live-edits-from-before-a-connection-are-in-the-first-answer ()
+  (contexture-live-tests--edited-before ((3 . 4))
+    (contexture-live-tests--line 4)
+    (insert "typed ")
+    (goto-char (point-min))
+    (insert "above\n")
+    (should (string-search "typed fourth"
+                           (plist-get (contexture--rendered "a.txt") :text)))
+    (contexture-live-tests--check "third\ntyped fourth\n" '(4 5))
+    (should (equal (contexture-list--state (contexture-live-tests--item)) "unsaved"))
+    (contexture-test-settle)
+    (insert "more\n")
+    (contexture-live-tests--line 5)
+    (insert "now ")
+    (contexture-live-tests--check "now third\ntyped fourth\n" '(5 6))))
+
+(ert-deftest contexture-live-edits-from-before-a-connection-are-saved-and-go-on ()
+  (contexture-live-tests--edited-before ((3 . 4))
+    (contexture-live-tests--line 3)
+    (insert "typed ")
+    (contexture-live-tests--check "typed third\nfourth\n" '(3 4))
+    (save-buffer)
+    (contexture-live-tests--check "typed third\nfourth\n" '(3 4))
+    (should (equal (contexture-list--state (contexture-live-tests--item)) "fresh"))
+    (insert "again ")
+    (contexture-live-tests--check "typed again third\nfourth\n" '(3 4))
+    (revert-buffer t t)
+    (contexture-live-tests--check "typed third\nfourth\n" '(3 4))))
+
+(ert-deftest contexture-live-edits-from-before-a-connection-are-for-each-item ()
+  (contexture-live-tests--edited-before ((1 . 1) (3 . 4) (6 . 6) (8 . 8))
+    (goto-char (point-max))
+    (insert "below\n")
+    (contexture-live-tests--line 8)
+    (insert "the ")
+    (contexture-live-tests--line 5)
+    (delete-region (point) (contexture--line-position 6))
+    (contexture-live-tests--line 4)
+    (insert "between\n")
+    (contexture-live-tests--line 3)
+    (insert "a\nb\n")
+    (goto-char (point-min))
+    (end-of-line)
+    (insert " of all")
+    (should (equal (contexture-live-tests--shown)
+                   '((1 1 "first of all\n" :fresh)
+                     (5 7 "third\nbetween\nfourth\n" :fresh)
+                     (8 8 "sixth\n" :fresh)
+                     (10 10 "the eighth\n" :fresh))))
+    (should (= (length (contexture-test-item-ids)) 4))))
+
+(ert-deftest contexture-live-edits-from-before-a-connection-are-joined-by-additions ()
+  (contexture-test-with-state
+    (contexture-test-visiting
+        (contexture-test-file "a.el" "(defun f ()" "  1)" "" "(defun g ()" "  2)")
+      (goto-char 3)
+      (contexture-test-message "^Added" (contexture-add-defun))
+      (contexture-test-settle)
+      (contexture-disconnect)
+      (contexture-live-tests--line 2)
+      (insert "  (message \"more\")\n")
+      (goto-char (point-min))
+      (insert ";; Above.\n\n")
+      (goto-char (point-min))
+      (search-forward "more")
+      (contexture-test-message "it was already there" (contexture-add-defun))
+      (let ((item (contexture-test-only-item)))
+        (should (equal (plist-get item :content)
+                       "(defun f ()\n  (message \"more\")\n  1)\n"))))))
+
+(ert-deftest contexture-live-text-deleted-before-a-connection-is-stale ()
+  (contexture-live-tests--edited-before ((3 . 4) (6 . 7))
+    (undo-boundary)
+    (contexture-live-tests--line 3)
+    (delete-region (point) (contexture--line-position 5))
+    (let ((items (contexture-live-tests--shown)))
+      (should (member '(3 4 "third\nfourth\n" :stale) items))
+      (should (member '(4 5 "sixth\nseventh\n" :fresh) items)))
+    (contexture-test-settle)
+    (contexture-live-tests--undo)
+    (should (equal (contexture-live-tests--shown)
+                   '((3 4 "third\nfourth\n" :fresh) (6 7 "sixth\nseventh\n" :fresh))))))
+
+(ert-deftest contexture-live-text-moved-before-a-connection-is-found ()
+  (contexture-live-tests--edited-before ((3 . 4))
+    (let ((text (delete-and-extract-region (contexture--line-position 3)
+                                           (contexture--line-position 5))))
+      (goto-char (point-max))
+      (insert text)
+      (contexture-live-tests--check "third\nfourth\n" '(7 8)))))
+
+(ert-deftest contexture-live-uncertain-places-before-a-connection-are-stale-until-saved ()
+  (contexture-live-tests--edited-before ((3 . 4))
+    (delete-region (contexture--line-position 3) (contexture--line-position 7))
+    (contexture-live-tests--line 3)
+    (insert "entirely\nother\n\ntext\nis\nhere\n")
+    (let ((item (contexture-live-tests--item)))
+      (should (eq (plist-get item :state) :stale))
+      (should (equal (plist-get item :content) "third\nfourth\n"))
+      (should (equal (contexture-test-metadata item :stale)
+                     '("its place in the buffer has been lost"))))
+    (contexture-test-settle)
+    (goto-char (point-min))
+    (insert "more\n")
+    (should (eq (plist-get (contexture-live-tests--item) :state) :stale))
+    (goto-char (point-max))
+    (insert "third\nfourth\n")
+    (contexture-live-tests--check "third\nfourth\n" '(12 13))
+    (save-buffer)
+    (insert "x")
+    (goto-char (contexture--line-position 12))
+    (insert "the ")
+    (contexture-live-tests--check "the third\nfourth\n" '(12 13))))
+
+(ert-deftest contexture-live-copies-before-a-connection-are-not-taken-for-the-text ()
+  (contexture-test-with-state
+    (contexture-test-visiting
+        (contexture-test-file "a.txt" "a" "same" "b" "c" "same" "d")
+      (contexture-live-tests--add 2 2)
+      (contexture-disconnect)
+      (contexture-live-tests--line 2)
+      (insert "not the ")
+      (contexture-live-tests--check "not the same\n" '(2 2))))
+  (contexture-test-with-state
+    (contexture-test-visiting
+        (contexture-test-file "a.txt" "a" "same" "b" "c" "same" "d")
+      (contexture-live-tests--add 2 2)
+      (contexture-disconnect)
+      (delete-region (contexture--line-position 2) (contexture--line-position 3))
+      (should (eq (plist-get (contexture-live-tests--item) :state) :stale))
+      (contexture-live-tests--line 2)
+      (insert "same\n")
+      (contexture-live-tests--check "same\n" '(2 2)))))
+
+(ert-deftest contexture-live-edits-before-a-connection-of-text-that-was-never-saved ()
+  (contexture-live-tests--edited-before ((3 . 4))
+    (contexture-live-tests--line 3)
+    (insert "once ")
+    (contexture-live-tests--check "once third\nfourth\n" '(3 4))
+    (contexture-disconnect)
+    (insert "twice ")
+    ;; The lines of this text are not those of the file.
+    (should (eq (plist-get (contexture-live-tests--item) :state) :stale))
+    (contexture-test-settle)
+    (delete-char (- (length "twice ")))
+    (contexture-live-tests--check "once third\nfourth\n" '(3 4))
+    (insert "again ")
+    (contexture-live-tests--check "once again third\nfourth\n" '(3 4))))
+
+(ert-deftest contexture-live-edits-before-a-connection-of-parts-of-lines ()
+  (contexture-test-with-state
+    (contexture-live-tests--visiting
+      (contexture-add-region 3 9)
+      (contexture-test-settle)
+      (contexture-disconnect)
+      (goto-char 4)
+      (insert "-")
+      (contexture-live-tests--line 2)
+      (end-of-line)
+      (insert "s")
+      (contexture-live-tests--check "r-st\nse" '(1 2))))
+  (contexture-test-with-state
+    (contexture-live-tests--visiting
+      (contexture-add-region 3 9)
+      (contexture-test-settle)
+      (contexture-disconnect)
+      (goto-char 4)
+      (insert "-")
+      (goto-char 1)
+      (insert "x")
+      (should (eq (plist-get (contexture-live-tests--item) :state) :stale)))))
+
+(ert-deftest contexture-live-edits-before-a-connection-in-narrowed-clones ()
+  (contexture-live-tests--edited-before ((3 . 4))
+    (with-current-buffer (clone-indirect-buffer "clone" nil)
+      (contexture-live-tests--line 3)
+      (insert "typed ")
+      (narrow-to-region (point-min) (contexture--line-position 2)))
+    (narrow-to-region (contexture--line-position 7) (point-max))
+    (contexture-live-tests--check "typed third\nfourth\n" '(3 4))
+    (should (buffer-narrowed-p))))
+
+(ert-deftest contexture-live-items-that-others-add-follow-unsaved-edits ()
+  (contexture-live-tests--with-file
+    (contexture-request 'ping)
+    (contexture-live-tests--line 2)
+    (insert "x")
+    (goto-char (point-min))
+    (insert "above\n")
+    (contexture-request 'add-file (list :path file :start-line 2 :end-line 3 :live t
+                                        :manager "of another"))
+    (contexture-ert-wait-for (contexture-test-item-ids))
+    (let ((item (contexture-test-only-item "of another")))
+      (should (equal (plist-get item :content) "xsecond\nthird\n"))
+      (should (equal (contexture-test-metadata item :start-line :end-line) '(3 4))))))
+
+(ert-deftest contexture-live-edits-before-a-connection-keep-to-their-lines ()
+  (cl-flet ((now (first last old new)
+              (with-temp-buffer
+                (insert (mapconcat #'identity new "\n") "\n")
+                (let* ((old (vconcat old '("")))
+                       (new (vconcat new '("")))
+                       (bounds (contexture-live--place-now
+                                (list first 0 last nil)
+                                (list old new (contexture-live--matches old new)))))
+                  (and bounds (split-string (buffer-substring (car bounds) (cdr bounds))
+                                            "\n" t))))))
+    (let ((code '("(defun a ()" "  1)" "" "(defun b ()" "  2)" "" "(defun c ()" "  3)")))
+      ;; The same, a new function above, and one in its place.
+      (should (equal (now 3 4 code code) '("(defun b ()" "  2)")))
+      (should (equal (now 3 4 code (append '("(defun z ()" "  0)" "") code))
+                     '("(defun b ()" "  2)")))
+      (should (equal (now 3 4 code `(,@(seq-take code 3) "(defun new ()" "  9)" "" ,@(seq-drop code 3)))
+                     '("(defun b ()" "  2)")))
+      ;; More lines at its beginning and its end.
+      (should (equal (now 3 4 code `(,@(seq-take code 3) "(defun b (x y)" "  \"Doc.\"" "  2)"
+                                     ,@(seq-drop code 5)))
+                     '("(defun b (x y)" "  \"Doc.\"" "  2)")))
+      (should (equal (now 3 4 code `(,@(seq-take code 4) "  (let ((x 1))" "    (+ x 1)))"
+                                     ,@(seq-drop code 5)))
+                     '("(defun b ()" "  (let ((x 1))" "    (+ x 1)))")))
+      ;; What is left of it.
+      (should (equal (now 3 4 code `(,@(seq-take code 4) ,@(seq-drop code 5)))
+                     '("(defun b ()")))
+      (should (equal (now 3 4 code `(,@(seq-take code 3) ,@(seq-drop code 4)))
+                     '("  2)")))
+      ;; Everything is new, and there may be more.
+      (should-not (now 3 4 code `(,@(seq-take code 3) "one" "two" "" "three" ,@(seq-drop code 5)))))))
 
 ;;;; Freezing
 
