@@ -1210,6 +1210,7 @@ among these edits is uncertain, mark it as stale."
   (let* ((metadata (plist-get item :metadata))
          (text (string-replace "\r\n" "\n" (plist-get item :content)))
          (lines (contexture-live--item-lines metadata))
+         (held (contexture-live--item-held metadata))
          (known (contexture-live--known-here (plist-get item :id)))
          (placed (and known (contexture-live--placed-p known)))
          (edited (and lines (not placed) (buffer-modified-p)))
@@ -1230,13 +1231,13 @@ among these edits is uncertain, mark it as stale."
               ;; Another editor may have the text in its buffer.
               (and edited (not known)
                    (or (eq (plist-get item :state) :stale)
-                       (not (plist-get metadata :unsaved)))))
+                       (not (eq held 'unsaved)))))
       (contexture-live--track
        (plist-get item :id) (plist-get item :manager)
        (list (if (and lines (not edited))
                  (buffer-substring-no-properties (car bounds) (cdr bounds))
                text)
-             lines (contexture-live--item-held metadata) (plist-get metadata :stale))
+             lines held (plist-get metadata :stale))
        place)
       (when (and lines (not placed))
         (contexture-live--note-copies (contexture-live--known-here (plist-get item :id))

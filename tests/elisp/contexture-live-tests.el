@@ -580,6 +580,26 @@ The last form of EDITS is what follows them."
       (insert "same\n")
       (contexture-live-tests--check "same\n" '(2 2)))))
 
+(ert-deftest contexture-live-uncertain-places-of-copies-are-looked-for-after-saving ()
+  (contexture-test-with-state
+    (contexture-test-visiting
+        (contexture-test-file "a.txt" "a" "same" "b" "c" "same" "d")
+      (contexture-live-tests--add 2 2)
+      (contexture-disconnect)
+      (delete-region (contexture--line-position 2) (contexture--line-position 4))
+      (insert "x\n\ny\n")
+      (should (eq (plist-get (contexture-live-tests--item) :state) :stale))
+      (contexture-test-settle)
+      (delete-region (contexture--line-position 2) (contexture--line-position 5))
+      (insert "same\nb\n")
+      (should (eq (plist-get (contexture-live-tests--item) :state) :stale))
+      (save-buffer)
+      (contexture-live-tests--check "same\n" '(2 2))
+      (contexture-test-settle)
+      (contexture-live-tests--line 2)
+      (insert "the ")
+      (contexture-live-tests--check "the same\n" '(2 2)))))
+
 (ert-deftest contexture-live-edits-before-a-connection-of-text-that-was-never-saved ()
   (contexture-live-tests--edited-before ((3 . 4))
     (contexture-live-tests--line 3)
@@ -627,6 +647,29 @@ The last form of EDITS is what follows them."
     (narrow-to-region (contexture--line-position 7) (point-max))
     (contexture-live-tests--check "typed third\nfourth\n" '(3 4))
     (should (buffer-narrowed-p))))
+
+(ert-deftest contexture-live-edits-before-a-connection-read-no-remote-files ()
+  (contexture-test-with-mock-method
+    (contexture-test-with-state
+      (contexture-test-visiting
+          (concat "/mock::" (apply #'contexture-test-file "a.txt" contexture-live-tests--lines))
+        (setq contexture-manager "a.txt")
+        (contexture-live-tests--add 3 4)
+        (contexture-live-tests--add 7 7)
+        (contexture-disconnect)
+        (contexture-live-tests--line 3)
+        (insert "typed ")
+        (goto-char (point-min))
+        (insert "above\n")
+        (cl-letf (((symbol-function 'tramp-handle-insert-file-contents)
+                   (lambda (&rest _) (ert-fail "read a remote file"))))
+          ;; Text that was not edited is found.
+          (let ((items (contexture-live-tests--shown)))
+            (should (equal (butlast (cadr items)) '(8 8 "seventh\n")))
+            (should (equal (car items) '(3 4 "third\nfourth\n" :stale)))))
+        (should (equal (mapcar #'contexture-list--state (contexture-test-items "a.txt"))
+                       '("remote" "remote")))
+        (set-buffer-modified-p nil)))))
 
 (ert-deftest contexture-live-items-that-others-add-follow-unsaved-edits ()
   (contexture-live-tests--with-file
