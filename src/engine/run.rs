@@ -5,6 +5,8 @@
 //! all other requests, the engine is lent to another thread; meanwhile, the thread of the
 //! connections is free to answer requests that do not need the engine.
 
+use std::cell::Cell;
+
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
@@ -78,18 +80,27 @@ impl Handle {
     /// Like [`ask_blocking`](Self::ask_blocking), on behalf of a caller.
     ///
     /// # Errors
-    /// Returns the operation's error, or [`EngineError::Ended`].
+    /// Returns the operation's error, or [`EngineError::Ended`]; the latter also if an operation of
+    /// the engine asks, since the engine would wait for itself.
     pub fn ask_blocking_for<T: Send + 'static>(
         &self,
         caller: Caller,
         operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, EngineError> {
+        if IS_AT_WORK.get() {
+            return Err(EngineError::Ended);
+        }
         let (sender, receiver) = oneshot::channel();
         let answer = |outcome| drop(sender.send(outcome));
         let task = Task { caller, reach: Reach::Anything, work: work(caller, operation, answer) };
         self.sender.blocking_send(task).map_err(|_| EngineError::Ended)?;
         receiver.blocking_recv().unwrap_or(Err(EngineError::Ended))
     }
+}
+
+thread_local! {
+    /// True while this thread carries out an operation of an engine.
+    static IS_AT_WORK: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Outcome of a burst.
@@ -218,7 +229,9 @@ fn carry_out(engine: &mut Engine, works: Vec<Work>) -> Done {
     let mut answers = Vec::with_capacity(works.len());
     let failed_before = engine.refusal().is_some();
     for work in works {
+        IS_AT_WORK.set(true);
         let answer = work(engine);
+        IS_AT_WORK.set(false);
         answers.push((engine.store.has_changes(), answer));
         events.append(&mut engine.events);
     }

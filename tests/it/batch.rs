@@ -127,3 +127,22 @@ fn errors_in_a_batch_are_in_the_words_of_the_dialect() {
     assert_eq!(error["message"], "max_tokens must be 0 or more, got -1");
     assert_eq!(error["data"]["param"], "max_tokens");
 }
+
+#[test]
+fn a_batch_with_a_key_reads_live_items_as_their_files_are() {
+    let home = Home::new();
+    let path = home.write("p/a.rs", "fn old() {}\n");
+    let mut client = home.ephemeral(&[]);
+    let metadata =
+        format!("(:filename {} :start-line 1 :end-line 1 :origin :defun)", quoted(&path));
+    let content = quoted("fn old() {}\n");
+    let item = format!("(:content {content} :metadata {metadata} :live t)");
+    client.ok("add-item", &item);
+    client.ok("list-items", "nil");
+    home.write("p/a.rs", "// A line above.\nfn old() {}\n");
+    let calls = "((:method \"list-items\") (:method \"add-item\" :params (:content \"x\")))";
+    let done = client.ok("batch", &format!("(:calls {calls} :request-key \"k\")"));
+    let item = &done["results"][0]["result"][0];
+    assert_eq!((&item["metadata"]["start_line"], &item["state"]), (&2.into(), &"fresh".into()));
+    assert_eq!(client.ok("count-items", "nil")["count"], 2);
+}
