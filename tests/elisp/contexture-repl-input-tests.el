@@ -264,6 +264,12 @@
       (contexture-session-undo-rollback))
     (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("Q1" "A1" "Q2" "A2")))))
 
+(ert-deftest contexture-repl-context-counts-no-covered-item ()
+  (contexture-repl-test-with nil
+    (setq contexture-repl--items '((:id "ctx-1" :tokens 5)
+                                   (:id "ctx-2" :tokens 3 :covered-by "ctx-1")))
+    (should (string-suffix-p "2 items, 5 tokens" (contexture-repl--context-text)))))
+
 (ert-deftest contexture-repl-command-rollback-takes-a-message ()
   (contexture-repl-test-with '(("A1") ("A2"))
     (contexture-repl-test-send "Q1")
