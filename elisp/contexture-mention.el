@@ -856,21 +856,15 @@ Each is named once in this buffer."
 (defun contexture-mention--send (calls remarks)
   "Make CALLS, pairs (METHOD . PARAMS), then say what they added, and REMARKS.
 Whatever is sent to the server after this finds it there."
-  (let ((manager (contexture-current-manager)))
-    (setq contexture--last-manager manager
-          contexture--last-changed manager)
-    (contexture-request-batch-async
-     (cl-loop for (method . params) in calls
-              collect `(,method :manager ,manager ,@params :brief t))
-     :success
-     (lambda (outcomes)
-       (contexture--note-group manager (delq nil (contexture--pluck :result outcomes)))
-       (cl-loop for (_ . params) in calls
-                for outcome in outcomes
-                for item = (plist-get outcome :result)
-                when item
-                do (contexture-live--added manager item (plist-get params :content)))
-       (contexture-mention--tell-added manager outcomes remarks)))))
+  (contexture--add-batch
+   calls
+   (lambda (manager outcomes)
+     (cl-loop for (_ . params) in calls
+              for outcome in outcomes
+              for item = (plist-get outcome :result)
+              when item
+              do (contexture-live--added manager item (plist-get params :content)))
+     (contexture-mention--tell-added manager outcomes remarks))))
 
 (defun contexture-mention--tell-added (manager outcomes remarks)
   "Say what OUTCOMES, of a batch, added to MANAGER, and REMARKS."

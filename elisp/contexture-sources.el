@@ -175,25 +175,33 @@ Ask once how to add directories; the server walks them."
 (defun contexture-sources--add-all (calls noun)
   "Make CALLS, pairs (METHOD . PARAMS), and show one message about all.
 NOUN names what each of them adds."
-  (if (and calls (null (cdr calls)))
-      (contexture--add (cdar calls) (caar calls))
-    (let ((manager (contexture-current-manager)))
-      (when calls
-        (setq contexture--last-manager manager
-              contexture--last-changed manager)
-        (contexture-request-batch-async
-         (cl-loop for (method . params) in calls
-                  collect `(,method :manager ,manager ,@params :brief t))
-         :success
-         (lambda (outcomes)
-           (contexture--note-group manager (delq nil (contexture--pluck :result outcomes)))
-           (contexture-sources--tell-all
-            manager noun
-            (reverse (cl-loop for outcome in outcomes
-                              when (plist-get outcome :result) collect it))
-            (cl-loop for outcome in outcomes
-                     when (plist-get (plist-get outcome :error) :message)
-                     collect it))))))))
+  (cond ((cdr calls)
+         (contexture--add-batch
+          calls
+          (lambda (manager outcomes)
+            (contexture-sources--tell-all
+             manager noun
+             (reverse (cl-loop for outcome in outcomes
+                               when (plist-get outcome :result) collect it))
+             (cl-loop for outcome in outcomes
+                      when (plist-get (plist-get outcome :error) :message)
+                      collect it)))))
+        (calls
+         (contexture--add (cdar calls) (caar calls)))))
+
+(defun contexture--add-batch (calls function)
+  "Make CALLS, pairs (METHOD . PARAMS), as one addition to this buffer's context.
+Then call FUNCTION with the name of the context and the outcomes."
+  (let ((manager (contexture-current-manager)))
+    (setq contexture--last-manager manager
+          contexture--last-changed manager)
+    (contexture-request-batch-async
+     (cl-loop for (method . params) in calls
+              collect `(,method :manager ,manager ,@params :brief t))
+     :success
+     (lambda (outcomes)
+       (contexture--note-group manager (delq nil (contexture--pluck :result outcomes)))
+       (funcall function manager outcomes)))))
 
 (defun contexture-sources--tell-all (manager noun items refusals)
   "Say that ITEMS, the newest first, each a NOUN, were added to MANAGER.
