@@ -35,9 +35,10 @@ pub(super) struct AgentsListed {
     connected: Vec<ConnectedAgent>,
     /// Sessions that were given items, the latest first.
     sessions: Vec<AgentSession>,
-    /// Items that these sessions were shown, each with the session to which it was shown last.
+    /// Items that the sessions in `:sessions` were shown, each with the session to which it was
+    /// shown last.
     sent: Vec<SentItem>,
-    /// Items that wait for a prompt, the oldest first.
+    /// Items that wait for an agent's next prompt, the one that waits longest first.
     waiting: Vec<WaitingItem>,
 }
 
@@ -48,9 +49,9 @@ struct AgentSession {
     agent: String,
     /// Id that the agent gives the session.
     agent_session: String,
-    /// Number of the latest push.
+    /// Number of the latest push of items to the session.
     number: u64,
-    /// Time of the latest push, in Unix seconds; 0 if unknown.
+    /// Time of the latest push of items to the session, in Unix seconds; 0 if unknown.
     at: i64,
     /// Folder of the project; empty if unknown.
     project: String,
@@ -85,7 +86,7 @@ struct SentItem {
     at: i64,
 }
 
-/// An item that waits for a prompt.
+/// An item that waits for an agent's next prompt.
 #[derive(Serialize, JsonSchema)]
 struct WaitingItem {
     /// Number of the waiting item, for `cancel-push`.
@@ -126,7 +127,8 @@ pub(super) fn list_agents(call: Call, given: ListAgents) -> Result<Step, WireErr
     })
 }
 
-/// Returns the items of sessions, each with the session to which it was shown last.
+/// Returns the items that the sessions were shown, each with the session to which it was shown
+/// last.
 fn sent(sessions: &[AgentSession]) -> Vec<SentItem> {
     let mut sent: BTreeMap<&str, (&AgentSession, i64)> = BTreeMap::new();
     for session in sessions {
@@ -147,7 +149,8 @@ fn sent(sessions: &[AgentSession]) -> Vec<SentItem> {
 }
 
 impl AgentSession {
-    /// Creates a session from its record, and from the items that were sent once with its prompts.
+    /// Creates a session from its record `row`, and from the items in `taken` that were sent once
+    /// with its prompts.
     fn of(row: PushRow, taken: &[TakenPush]) -> Self {
         let PushRow { agent, session, latest, at, project, tokens, .. } = row;
         let shown = items_of(&latest.items).into_iter();

@@ -14,7 +14,7 @@ use crate::rpc::engine_error;
 use crate::value::json::json_text;
 use crate::wire::message::WireError;
 
-/// Metadata that agents are shown, besides the content.
+/// Names of the metadata that agents are shown, besides the content.
 const SHOWN: [&str; 4] = ["filename", "start-line", "end-line", "stale"];
 
 /// The marked items of a project.
@@ -27,7 +27,7 @@ pub(super) struct Marked {
     revision: u64,
     /// Number of editors that did not answer in time; their unsaved text may be missing.
     late_editors: usize,
-    /// The items that are rendered, each with a digest of what an agent is shown.
+    /// The items that a rendering contains, each with a digest of what an agent is shown.
     items: Vec<MarkedItem>,
 }
 
@@ -56,7 +56,7 @@ impl Found {
     }
 
     /// Brings live items up to date with their files, which may give their managers newer versions.
-    /// Reads the disk. The result has `late_editors` as it is.
+    /// Reads the disk. Copies `late_editors` to the result.
     pub(super) fn up_to_date(self, call: &Call, late_editors: usize) -> Result<Marked, WireError> {
         let Self { managers, views } = self;
         let views = refresh::current(&call.tools, &*call.tools.counter, call.caller, views);
@@ -73,7 +73,7 @@ impl Found {
     }
 }
 
-/// Returns a hash of the parts of an item that a model sees.
+/// Returns a digest of the parts of an item that an agent is shown.
 fn digest(item: &Item) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(item.content.as_bytes());

@@ -1,5 +1,5 @@
-//! The agent family: the agents that are connected, the items that their sessions were given, and
-//! those to send with their next prompts.
+//! The agents family of methods: about the agents that are connected, the items that their sessions
+//! were given, and the items to send with their next prompts.
 
 mod introduce;
 mod listed;

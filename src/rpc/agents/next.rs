@@ -40,7 +40,7 @@ impl From<NextPush> for DueItem {
 pub(super) struct PushNext {
     /// Id of the item.
     id: Option<ItemId>,
-    /// Ids of several items.
+    /// Ids of several items; `:id` or `:ids` is required.
     ids: Option<Vec<ItemId>>,
     manager: Option<ManagerName>,
     /// Name of the agent; defaults to any agent.
@@ -84,7 +84,9 @@ pub(super) fn push_next(_: Call, given: PushNext) -> Result<Step, WireError> {
     })
 }
 
-/// Returns the name by which the programs that serve agents know the project of a folder.
+/// Returns the root of the project that contains `folder`, or `folder` itself if it is in no
+/// project, with links resolved. The programs that serve agents name their projects in the same
+/// way.
 fn project_of(folder: &str) -> String {
     let folder = true_name(Path::new(folder));
     project_root(&folder).unwrap_or(folder).to_string_lossy().into_owned()

@@ -58,8 +58,8 @@ pub(super) struct PushedCall {
     /// Also return the marked items of the project as they are now: ask the editors for text that is
     /// not saved, and bring live items up to date with their files; defaults to `nil`.
     marked: Option<bool>,
-    /// Absolute path of a recording of the session, which is imported when the client has left,
-    /// or after a second.
+    /// Absolute path of a recording of the session. The server imports the recording once the
+    /// client has left, but after a second at the latest.
     recording: Option<Short>,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct PushedCall {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "PushedContext")]
 pub(super) struct Pushed {
-    /// Number of the push; 0 if none is known.
+    /// Number of the push after which the agent has `:items`; 0 if no push is known.
     number: u64,
     /// The items that the agent has.
     items: Vec<RecordedItem>,
@@ -76,8 +76,8 @@ pub(super) struct Pushed {
     /// The marked items of the project; only if the call asks for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     marked: Option<Marked>,
-    /// True if the recording will be imported, false if too many other recordings are waiting for
-    /// that; only if the call names a recording.
+    /// True if the recording will be imported, false if too many other recordings wait to be
+    /// imported; only if the call names a recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     importing: Option<bool>,
 }
@@ -124,8 +124,8 @@ pub(super) struct RecordPush {
     items: Vec<PushedItem>,
     /// Folder of the project.
     project: Option<Short>,
-    /// Ids of the items that this push shows; defaults to those that are new or have another
-    /// digest.
+    /// Ids of the items that this push shows; defaults to those that the agent did not have, or had
+    /// with another digest.
     shown: Option<Vec<String>>,
     /// Tokens of the items that this push shows.
     tokens: Option<i64>,
@@ -134,7 +134,7 @@ pub(super) struct RecordPush {
     next: Option<Vec<u64>>,
 }
 
-/// A recorded push.
+/// A recorded push of items to a session.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "RecordedPush")]
 pub(super) struct Recorded {

@@ -15,7 +15,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("agents", "pushed-context", record::pushed_context => record::Pushed)
         .pace(Pace::InOrder)
         .doc(
-            "Returns the items that a session of an agent was given by `contexture hook`, so that the next push has only the changes, and the items to send with its next prompt. With `:marked`, the hook learns in one call what it needs to push.",
+            "Returns the items that a session of an agent was given by `contexture hook`, and those to send with the session's next prompt. The next push then needs only the changes. With `:marked`, the hook learns in one call what it needs to push.",
         )
         .result("The number of the push, its items, those to send with the next prompt, and the items that are marked now."),
     method!("agents", "record-push", record::record_push => record::Recorded)
@@ -30,12 +30,12 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .changes()
         .pace(Pace::InOrder)
         .doc(
-            "Sends items once, with the next prompt of an agent's session, even if the agent already has them or they belong to another place. The first session that matches takes them. If the manager has not changed since, its `undo` cancels the newest item that waits.",
+            "Sends items once, with the next prompt of an agent's session, even if the agent already has them or they belong to another place. The first session that matches takes them. If the manager has not changed since, its `undo` stops the newest of its waiting items from being sent.",
         )
         .result("Numbers for `cancel-push`. An item that is already waiting keeps its number."),
     method!("agents", "cancel-push", next::cancel_push => next::PushCancelled)
         .changes()
-        .doc("Cancels a `push-next`, so that its item no longer waits.")
+        .doc("Cancels a `push-next` for one item, which then no longer waits.")
         .result("True if the item was still waiting."),
     method!("agents", "introduce-agent", introduce::introduce_agent => introduce::Introduced)
         .doc(
