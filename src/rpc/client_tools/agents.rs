@@ -9,7 +9,6 @@ use super::{Brought, ClientTools, Effect};
 /// tool.
 const PATIENCE: u64 = 600;
 
-/// A call by an agent.
 pub(in crate::rpc) struct AgentCall {
     request: Request,
     /// Maximum time of the call, in seconds. Includes the time that the tool's client may need to

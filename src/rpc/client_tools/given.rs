@@ -46,7 +46,7 @@ pub(in crate::rpc) struct Given {
     name: String,
     /// Description of the tool, for models.
     description: String,
-    /// JSON Schema of the arguments, which are an object, as JSON text; defaults to an object
+    /// JSON Schema of the arguments, as JSON text. Its type must be `object`; defaults to an object
     /// without properties.
     schema: Option<String>,
     /// Effect of calls; calls that change something need approval.
@@ -108,7 +108,7 @@ impl Description {
 /// Checks the tools of a connection.
 ///
 /// # Errors
-/// −32602, with the place of the first wrong member.
+/// −32602, which names the first wrong member.
 pub(in crate::rpc) fn checked(given: Vec<Given>) -> Result<Vec<Description>, WireError> {
     if given.len() > MAX_CLIENT_TOOLS {
         let what = format!("must have at most {MAX_CLIENT_TOOLS} entries, got {}", given.len());
@@ -172,7 +172,8 @@ fn check_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// Reads the schema of a tool's arguments.
+/// Reads the schema of a tool's arguments; without a text, returns that of an object without
+/// properties. An error continues from the name of the parameter.
 fn schema(text: Option<&str>) -> Result<Json, String> {
     let Some(text) = text else { return Ok(json!({ "type": "object", "properties": {} })) };
     let schema: Json =
@@ -183,7 +184,7 @@ fn schema(text: Option<&str>) -> Result<Json, String> {
     }
 }
 
-/// Returns whether `folders` contains this folder.
+/// Returns whether `folders` contains `folder`, with or without a slash at its end.
 fn has(folders: &[String], folder: &str) -> bool {
     folders.iter().any(|known| folder_of(known) == folder_of(folder))
 }

@@ -84,7 +84,7 @@ impl ClientTools {
         if is_same { Vec::new() } else { changed }
     }
 
-    /// Returns the tools of the connections that are open, in the order in which they came.
+    /// Returns the tools of the connections that are open, in the order in which the tools came.
     pub(super) fn here(&self) -> Vec<Arc<Brought>> {
         self.known().tools.iter().filter(|tool| tool.owner.is_here()).cloned().collect()
     }
@@ -110,8 +110,9 @@ impl ClientTools {
         names
     }
 
-    /// Returns all tools for a turn that this client asks for: the server's, the client's own, and
-    /// those of others. If several tools have the same name, the first is offered.
+    /// Returns all tools for a turn that this client asks for: first the server's, then the
+    /// client's own, then those of other clients. If several tools have the same name, the turn
+    /// offers the first.
     pub(super) fn toolbox(&self, client: &Arc<Client>) -> Vec<Arc<dyn OfferedTool>> {
         let remote =
             |brought| Arc::new(Remote { brought, tools: self.clone() }) as Arc<dyn OfferedTool>;

@@ -35,8 +35,8 @@ pub(super) struct ToolCalled<'a> {
     session_id: Option<SessionId>,
     /// Folder of the session's or the agent's project; `nil` if it has none.
     project: Option<&'a str>,
-    /// Name of the other agent that calls. The client asks its user before the call changes
-    /// anything, since nobody else does.
+    /// Name of the other agent that calls. The client must ask its user before the call changes
+    /// anything, since nobody else asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<&'a str>,
 }
@@ -160,7 +160,8 @@ impl ToolRequest for Request {
 }
 
 impl Request {
-    /// Calls the tool, and waits for its result at most this number of seconds.
+    /// Calls the tool, and waits at most `seconds` for its result. An error is the reason why there
+    /// is no result, as text for the model.
     pub(super) async fn result(&self, by: CalledBy<'_>, seconds: u64) -> Result<String, String> {
         let Brought { owner, tool } = &*self.brought;
         let gone = || format!("the client that brought the tool {} has disconnected", tool.name);
@@ -183,7 +184,7 @@ impl Request {
     }
 
     /// Notifies the client of the call, once the client has read most of its earlier messages.
-    /// Withdraws the call if that is impossible.
+    /// Withdraws the call if the client cannot be notified.
     async fn ask(&self, number: u64, by: CalledBy<'_>) {
         let Brought { owner, tool } = &*self.brought;
         let peer = owner.peer.upgrade();
