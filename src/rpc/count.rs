@@ -1,4 +1,4 @@
-//! The method that counts what would be sent now.
+//! The method that counts the tokens that a turn would send to the model now.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub(super) struct CountParams {
     content: Option<String>,
     /// Phase of the work.
     phase: Option<Phase>,
-    /// Name of the provider; defaults to the first configured.
+    /// Name of the provider; defaults to the one that has the model, else to the first configured.
     provider: Option<Name>,
     /// Model, or the name of a provider; defaults to the session's model, else to the provider's.
     model: Option<Name>,
@@ -65,7 +65,7 @@ pub(super) fn count_window(call: Call, given: CountParams) -> Result<Step, WireE
     })
 }
 
-/// The count of what would be sent now.
+/// The number of tokens that would be sent to the model now, and its limits.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct CountedWindow<'a> {
     /// Name of the session.
@@ -78,7 +78,7 @@ pub(super) struct CountedWindow<'a> {
     tokens: u64,
     /// Maximum number of tokens that the model takes; `nil` if it is unknown.
     limit: Option<u64>,
-    /// Source of the limit; `:default` if it is unknown.
+    /// Source of the limit; `:default` if the limit is unknown.
     limit_from: LimitFrom,
     /// Maximum number of tokens in the window.
     max_tokens: u64,

@@ -37,7 +37,7 @@ pub(super) struct ChatParams {
     pub(super) content: String,
     /// Phase of the work.
     pub(super) phase: Option<Phase>,
-    /// Name of the provider; defaults to the first configured.
+    /// Name of the provider; defaults to the one that has the model, else to the first configured.
     pub(super) provider: Option<Name>,
     /// Model, or the name of a provider; defaults to the session's model, else to the provider's.
     pub(super) model: Option<Name>,
@@ -227,7 +227,6 @@ struct More {
     outside: Option<String>,
 }
 
-/// Returns the kind of an event, its text, and its other fields.
 fn kind_text_and_more(event: TurnEvent) -> (ProgressKind, String, More) {
     let more = More::default();
     match event {

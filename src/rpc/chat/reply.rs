@@ -47,7 +47,7 @@ pub(in crate::rpc) struct ChatResult<'a> {
     left_out: Vec<Decided>,
     /// Outcome of note-taking; `nil` if note-taking is off.
     management: Option<NotesResult<'a>>,
-    /// Number of requests to the model.
+    /// Number of requests to the model, not counting retries with smaller windows.
     rounds: u64,
     /// Tools that the model called.
     tool_calls: Vec<CallResult<'a>>,
