@@ -127,7 +127,7 @@ fn bad_parameters_are_refused_by_name() {
     check(
         "add-context",
         "(:content \"x\" :live t)",
-        "live needs metadata.filename, the absolute name of the file to follow",
+        "live needs metadata.filename, the absolute name of the file that the item follows",
     );
     check("remove-context", "nil", "id is required, or ids for more than one");
     check(

@@ -61,12 +61,12 @@ pub(super) fn check_live(metadata: &Metadata) -> Result<(), WireError> {
         true => Ok(()),
         false => Err(param_error(
             "live",
-            "needs metadata.filename, the absolute name of the file to follow",
+            "needs metadata.filename, the absolute name of the file that the item follows",
         )),
     }
 }
 
-/// Adds one item and returns the result of the call.
+/// Returns the step that adds one item and answers the call.
 pub(super) fn add_one(
     call: &Call,
     method: &'static str,
@@ -164,7 +164,7 @@ pub(super) struct MoveContext {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Moved")]
 pub(super) struct Moved {
-    /// Ids of all items, oldest first.
+    /// Ids of all items in their new order.
     ids: Vec<ItemId>,
 }
 
@@ -353,7 +353,6 @@ pub(super) fn configure_manager(_: Call, given: ConfigureManager) -> Result<Step
     })
 }
 
-/// Checks that a capacity is within its range.
 fn capacity(number: i64) -> Result<usize, WireError> {
     usize::try_from(number).ok().filter(|n| (1..=MAX_CAPACITY).contains(n)).ok_or_else(|| {
         param_error("max-items", &format!("must be from 1 to {MAX_CAPACITY}, got {number}"))

@@ -147,7 +147,7 @@ fn shown(open: OpenLayers) -> Opened {
 struct Spot {
     /// Folder of the project, or the folder that is used in its place.
     folder: Option<(Kind, PathBuf)>,
-    /// Remote of the project.
+    /// Git remote of the project, in its normal form.
     remote: Option<String>,
     file: Option<PathBuf>,
     buffer: Option<String>,
@@ -223,9 +223,10 @@ impl Spot {
         compared.collect()
     }
 
-    /// Returns the layer that all items belong to, if there is one. An item without a file belongs
-    /// to any layer, but at least one item must say where it is from. A manager with the name of
-    /// the project's folder always belongs to the project.
+    /// Returns the layer that all items belong to; `None` if there is none, or if the call has no
+    /// folder. An item that names neither a file nor a project belongs to any layer, but at least
+    /// one item must say where it is from. A manager with the name of the project's folder always
+    /// belongs to the project.
     fn layer_of(&self, manager: &str, items: &[Arc<Item>], names: &mut TrueNames) -> Option<Layer> {
         let (kind, root) = self.folder.as_ref()?;
         if manager.ends_with('/') && names.of(manager) == *root {

@@ -31,7 +31,7 @@ pub(super) struct UpdateItems {
     manager: Option<ManagerName>,
 }
 
-/// The new text of an item.
+/// New text or metadata for an item.
 #[derive(Deserialize, JsonSchema)]
 struct ItemUpdate {
     /// The item's id.
@@ -54,7 +54,7 @@ pub(super) struct UpdatedItems {
     skipped: Vec<ItemId>,
 }
 
-/// An update with its text counted.
+/// An update, with the tokens of its text counted.
 struct Counted {
     id: ItemId,
     manager: String,

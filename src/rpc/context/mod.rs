@@ -1,4 +1,4 @@
-//! The context family: adds, changes and shows context items.
+//! The context family of methods, which add, change and show context items.
 
 pub(in crate::rpc) mod edit;
 mod files;

@@ -27,14 +27,14 @@ use crate::wire::message::WireError;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct GetContext {
     manager: Option<ManagerName>,
-    /// Several managers instead of one, from general to specific. Their items follow in this
-    /// order, without items that a later item repeats.
+    /// Several managers instead of one, from general to specific. The result has their items in
+    /// this order, without those that a later item repeats.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
     /// Include only items of these types or origins; `nil` means all. `file` is both a type and
     /// an origin.
     types: Option<Vec<ItemType>>,
-    /// Maximum number of items, the most recent ones; `nil` means all, 0 none.
+    /// Maximum number of items; the result has the most recent ones. `nil` means all, 0 none.
     limit: Option<i64>,
     /// Return only the items with these ids.
     #[serde(default, deserialize_with = "given_list")]
@@ -101,8 +101,8 @@ pub(super) struct ItemListed<'a> {
     /// manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     manager: Option<&'a str>,
-    /// Id of an item in this list that contains the whole file of this item, which is therefore not
-    /// rendered itself.
+    /// Id of a live item in this list that contains the whole file of this item, so that this item
+    /// is not rendered itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     covered_by: Option<ItemId>,
 }
@@ -110,14 +110,14 @@ pub(super) struct ItemListed<'a> {
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Render {
     manager: Option<ManagerName>,
-    /// Several managers instead of one, from general to specific. Their items follow in this
-    /// order, without items that a later item repeats.
+    /// Several managers instead of one, from general to specific. The result has their items in
+    /// this order, without those that a later item repeats.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
     /// Include only items of these types or origins; `nil` means all. `file` is both a type and
     /// an origin.
     types: Option<Vec<ItemType>>,
-    /// Maximum number of items, the most recent ones; `nil` means all, 0 none.
+    /// Maximum number of items; the result has the most recent ones. `nil` means all, 0 none.
     limit: Option<i64>,
     /// Render only the items with these ids.
     #[serde(default, deserialize_with = "given_list")]
@@ -172,7 +172,8 @@ pub(super) fn render_items(call: Call, given: Render) -> Result<Step, WireError>
     })
 }
 
-/// Returns the part of the state that a selection touches: its manager, if it has only one.
+/// Returns the part of the state that a selection touches: its manager if it has only one, else
+/// anything.
 fn reach(chosen: &Selection) -> Reach {
     match &chosen.managers[..] {
         [manager] => Reach::Manager(manager.clone()),
@@ -228,7 +229,7 @@ pub(super) struct Summary {
     managers: Option<Vec<ManagerName>>,
 }
 
-/// A summary of a manager.
+/// A summary of the items of one or several managers.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ContextSummary")]
 pub(super) struct Summarized {

@@ -82,8 +82,8 @@ pub(super) fn read_file(call: Call, given: ReadFile) -> Result<Step, WireError> 
     })))
 }
 
-/// Returns the step that takes the text from an editor that has the file unsaved, or else reads the
-/// file.
+/// Returns the step that takes the text from an editor that has unsaved changes to the file, or
+/// else reads the file.
 fn read(
     call: Call,
     opened: Opened,
@@ -108,8 +108,8 @@ fn read(
     })
 }
 
-/// Returns the text that an editor has of the file in a buffer that is not saved, if an item
-/// follows the whole file.
+/// Returns the unsaved text of the file from one of the `held` items, whose texts editors have in
+/// unsaved buffers; `None` if none of them is of this file.
 fn unsaved(held: &[View], path: &Path) -> Option<String> {
     let path = files::true_name(path);
     let is_it = |view: &&View| {

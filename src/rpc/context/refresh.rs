@@ -35,7 +35,6 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the outcome for an item that did not change.
     fn unchanged(item: Arc<Item>) -> Self {
         let name = refresh::Outcome::Unchanged;
         Self { id: item.id, old: Arc::clone(&item), new: item, name, reason: None, found: None }
@@ -60,7 +59,8 @@ struct RefreshedItem {
     id: ItemId,
     /// Outcome for the item.
     outcome: refresh::Outcome,
-    /// Reason why the item is stale or stayed the same.
+    /// Reason why the item is stale, or why it stayed the same although its file was read; `nil` if
+    /// there is no such reason.
     reason: Option<&'static str>,
     /// Way in which the text of a live item was found.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,7 +113,8 @@ fn reread_all(
     views.into_iter().map(reread).collect()
 }
 
-/// Replaces the items with their new versions.
+/// Replaces the items with their new versions, except those that were changed while their files
+/// were read.
 fn keep(
     engine: &mut Engine,
     manager: &str,

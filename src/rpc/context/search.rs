@@ -46,13 +46,14 @@ pub(super) struct ItemHit {
     filename: Option<String>,
     /// First line of the item in its file; `nil` if the item is a whole file or has no file.
     start_line: Option<u64>,
-    /// Last line of the item in its file.
+    /// Last line of the item in its file; `nil` if `:start-line` is `nil`.
     end_line: Option<u64>,
     /// Tokens of the content.
     tokens: u64,
     /// Score of the hit; higher is better.
     score: f64,
-    /// Text around the first word that matches.
+    /// Text around the first word that matches; the beginning of the text if only the file name
+    /// matches.
     excerpt: String,
 }
 
@@ -69,7 +70,7 @@ pub(super) fn search_items(call: Call, given: SearchItems) -> Result<Step, WireE
     })
 }
 
-/// Returns the items that have words of the query, best first.
+/// Returns the items that have words of the query, best first; at most `limit`.
 fn best(views: &[View], query: &str, limit: usize) -> Vec<ItemHit> {
     let mut sought = stems(query);
     sought.sort_unstable();

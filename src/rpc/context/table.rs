@@ -44,8 +44,8 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("context", "update-item", edit::update_item => AnswerShown<'static>)
         .changes()
         .doc(
-            "Changes an item's content, type, metadata or liveness. Its id, time, position and \
-              pin stay the same.",
+            "Changes an item's content, type or metadata, or whether it is live. Its id, time, \
+              position and pin stay the same.",
         )
         .result("The item."),
     method!("context", "update-items", live::update_items => live::UpdatedItems)
@@ -58,7 +58,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .result("`:updated N`, and `:skipped`: the ids of items that are gone or not live."),
     method!("context", "freeze-items", live::freeze_items => live::FrozenItems)
         .changes()
-        .doc("Makes snapshots of live items, or lets items follow their files again.")
+        .doc("Turns live items into snapshots, or lets items follow their files again.")
         .result("`:ids :frozen`."),
     method!("context", "remove-items", edit::remove_items => Removed)
         .changes()
@@ -67,7 +67,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("context", "move-item", edit::move_item => edit::Moved)
         .changes()
         .doc("Moves an item to another position. Rendering and eviction follow the order.")
-        .result("`(:ids IDS)`, the new order, oldest first."),
+        .result("`(:ids IDS)`, in the new order."),
     method!("context", "transfer-items", layers::transfer_items => layers::Transferred)
         .changes()
         .doc(

@@ -73,7 +73,8 @@ pub(super) struct TreeAdded {
     ids: Vec<ItemId>,
     /// Ids of the items evicted to make room, oldest first.
     evicted: Vec<ItemId>,
-    /// Ids of live items that files of the directory already had; absent if there are none.
+    /// Ids of the live items that the manager already had for files of the directory; absent if
+    /// there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     repeated: Vec<ItemId>,
     /// Entries that were left out.
@@ -87,7 +88,7 @@ struct LeftOut {
     /// Number of entries for each reason. An ignored folder counts once.
     #[schemars(with = "BTreeMap<String, u64>")]
     total: BTreeMap<SkipReason, u64>,
-    /// The first hundred entries.
+    /// The first entries that were left out, at most a hundred.
     named: Vec<LeftOutEntry>,
 }
 
@@ -115,7 +116,7 @@ struct Tree {
     skipped: Skipped,
 }
 
-/// The files that were read: the items or lines made from them, and totals over all files.
+/// The files that were read, as items or as lines of a listing, with totals over all files.
 struct Found {
     mode: TreeMode,
     /// Maximum size of the content of all files together, in bytes.

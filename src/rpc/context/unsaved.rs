@@ -39,7 +39,7 @@ pub(in crate::rpc) async fn ask(call: &Call, path: Option<&Path>) -> Result<Hear
 pub(super) struct GiveText {
     /// Number of the question.
     question: u64,
-    /// Text of the file that the question names, if a buffer has it and is not saved.
+    /// Text of the file that the question names, if the file is in a buffer with unsaved changes.
     content: Option<String>,
 }
 
