@@ -19,7 +19,7 @@ pub(super) struct CallTool {
     arguments: Option<String>,
     /// Folder of the agent's project.
     project: Short,
-    /// Name of the agent, for the user who is asked.
+    /// Name of the agent, shown to the user who is asked to allow the call.
     agent: Short,
 }
 

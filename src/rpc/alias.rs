@@ -85,8 +85,8 @@ pub(super) fn resolve(
     }
 }
 
-/// Removes the parameters that a call about a client's own history does not take: the session, and
-/// the request key, since the call changes nothing.
+/// Removes the parameters that a call about a client's own history does not take: the session,
+/// which must be `nil`, and the request key, since the call changes nothing.
 fn without_session(params: &mut Value) -> Result<(), WireError> {
     params.take_named(KEY);
     match params.take_named("session") {

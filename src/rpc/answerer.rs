@@ -100,7 +100,7 @@ pub(crate) struct NoModel;
 const NO_MODEL: &str = "no model is configured, so nobody answers; to set one up, add a \
                         [[providers]] table with name, kind and model to the configuration file";
 
-/// Parameters of a turn.
+/// Parameters of `chat` or `process-turn`.
 #[derive(Serialize)]
 struct TurnParams<'a> {
     session: &'a str,
@@ -110,14 +110,12 @@ struct TurnParams<'a> {
     managers: Option<[&'a str; 0]>,
 }
 
-/// Parameters of `approve`.
 #[derive(Serialize)]
 struct ApproveParams {
     approval: Value,
     decision: Decision,
 }
 
-/// The model that answers.
 #[derive(Serialize)]
 struct ModelShown<'a> {
     provider: &'a str,
@@ -151,7 +149,7 @@ pub(crate) struct Model {
     providers: Providers,
 }
 
-/// Passes on the progress of a chat.
+/// Receives the progress of a chat, and sends it on as pieces.
 struct Pieces(mpsc::Sender<Piece>);
 
 /// Maximum number of pieces that wait to be shown before the chat waits too. The channel holds
@@ -228,7 +226,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Appends a piece of text to `text`, which goes to the listener next.
+    /// Appends a piece to `text`, which goes to the listener next; ignores a question.
     fn append(&mut self, piece: Piece, text: &mut String) {
         let piece = match piece {
             Piece::Text(piece) => piece,
@@ -247,7 +245,7 @@ impl Shown {
     }
 }
 
-/// Shows a piece, together with the pieces of text after it that are ready. If a piece is a
+/// Shows the piece `heard`, and with it the pieces that are ready after it. If a piece is a
 /// question, passes the person's decision on to the turn, or withdraws the question if the turn
 /// continues without the decision.
 async fn pass_on(

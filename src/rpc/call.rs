@@ -150,8 +150,8 @@ impl Call {
         Job { services: Arc::clone(services), cancelled: Arc::clone(cancelled) }
     }
 
-    /// Returns the counter of [`Services`], which stops counting when the client no longer wants
-    /// the answer.
+    /// Returns a counter that counts as that of [`Services`] does, but stops when the client no
+    /// longer wants the answer.
     pub(super) fn counter(&self) -> WantedCounter {
         self.job().counter()
     }
@@ -201,7 +201,7 @@ names! {
         TextWanted => "text-wanted",
         /// Note-taking for a turn failed.
         ManagementFailed => "management-failed",
-        /// The totals over all events have changed.
+        /// The server's statistics, which are totals over all events since its start, have changed.
         Stats => "stats",
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct Rest {
     pub(super) lists: Vec<(&'static str, Vec<Value>)>,
     /// True if pages are taken from the end.
     pub(super) newest_last: bool,
-    /// Maximum number of entries in a page.
+    /// Maximum number of entries in a page; `None` for as many as fit.
     pub(super) page: Option<usize>,
     /// True if the handler returned its maximum number of entries, so that there may be more.
     pub(super) is_clamped: bool,
@@ -40,7 +40,6 @@ struct Lists {
 }
 
 impl Client {
-    /// Records that the client introduced itself.
     pub(super) fn introduce(&self) {
         self.is_introduced.store(true, Ordering::Relaxed);
     }

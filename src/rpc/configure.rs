@@ -41,7 +41,7 @@ pub(super) struct Configure {
     /// Share of `:max-tokens` at which to summarize; defaults to 0.8.
     #[schemars(with = "Option<f64>")]
     summarize_at_ratio: Option<Value>,
-    /// Quality below which to roll back; defaults to 0.6.
+    /// Quality of the context, from 0 to 1, below which to roll back; defaults to 0.6.
     #[schemars(with = "Option<f64>")]
     quality_threshold: Option<Value>,
     /// Number of turns between checkpoints; defaults to 10.

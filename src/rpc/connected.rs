@@ -53,7 +53,6 @@ impl Agents {
         }
     }
 
-    /// Returns the agents that are connected now.
     pub(super) fn connected(&self) -> Vec<ConnectedAgent> {
         let agents = self.known();
         let alive = agents.iter().filter(|(client, _)| client.strong_count() > 0);

@@ -1,4 +1,4 @@
-//! Editors that can be asked for text that is not saved, and the questions that wait for them.
+//! Editors that can be asked for text that is not saved, and the questions that wait for answers.
 
 use std::collections::HashMap;
 use std::path::Path;

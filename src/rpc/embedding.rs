@@ -16,8 +16,8 @@ pub(super) struct Embedded {
     pub(super) outcome: Option<Value>,
 }
 
-/// Computes the vector of a text, and continues with it. Continues without a vector if no
-/// embedding model is configured or the text is blank.
+/// Computes the vector of a text, and continues with `then`: without a vector if no embedding model
+/// is configured, the text is blank, or the model fails or does not answer in time.
 pub(super) fn embedded(
     call: &Call,
     text: String,

@@ -202,7 +202,6 @@ pub(super) fn budget_error(error: &BudgetTooSmall) -> WireError {
     application(&data, error.to_string())
 }
 
-/// Converts the error of a provider.
 pub(super) fn provider_error(name: &str, error: &ProviderError) -> WireError {
     let of = provider_data(name, error);
     let data = match error.kind {
@@ -241,7 +240,7 @@ pub(super) fn param_error(path: &str, message: &str) -> WireError {
     named_param(path, format!("{path} {message}"))
 }
 
-/// Creates the error for an invalid parameter, whose name `message` contains.
+/// Creates the error for an invalid parameter. `message` must contain the parameter's name.
 fn named_param(path: &str, message: String) -> WireError {
     let data = Value::of(&BadParameter { param: Some(ParamPath(path)) });
     with_data(WireError::INVALID_PARAMS, message, data)

@@ -16,7 +16,7 @@ use crate::wire::message::WireError;
 names! {
     /// A kind of error whose data consists of the kind alone.
     PlainKind {
-        /// Another manager has since saved or dropped the set that `undo` would restore.
+        /// Another manager has since saved or dropped the set that `undo` or `redo` would change.
         SetChanged => "set-changed",
         /// The summarizer failed; the message says why.
         SummarizerFailed => "summarizer-failed",
@@ -95,7 +95,7 @@ pub(super) enum ErrorData<'a> {
         /// Same as `:adding`; only for a directory.
         #[serde(skip_serializing_if = "Option::is_none")]
         count: Option<u64>,
-        /// Tokens of the files; only for a directory.
+        /// Tokens of the items to add; only for a directory.
         #[serde(skip_serializing_if = "Option::is_none")]
         tokens: Option<u64>,
     },
@@ -218,7 +218,7 @@ pub(super) enum ErrorData<'a> {
         /// Name of the session.
         session: &'a str,
     },
-    /// The session keeps no versions, so it has no checkpoints.
+    /// The session keeps no versions (`:versioning` is `nil`), so it cannot be rolled back.
     VersioningNotEnabled {
         /// Name of the session.
         session: &'a str,
@@ -243,7 +243,7 @@ pub(super) enum ErrorData<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         source_tokens: Option<u64>,
     },
-    /// The directory has more than a million entries, or its files are too large together.
+    /// The directory has more than 500,000 entries, or its files are too large together.
     TreeTooLarge {
         /// Total size of the files, in bytes; only if that is too large.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -346,7 +346,6 @@ pub(super) struct InTurn {
 }
 
 impl PlainKind {
-    /// Returns the code for errors of this kind.
     pub(super) fn code(self) -> i32 {
         match self {
             Self::Cancelled => WireError::CANCELLED,
