@@ -112,22 +112,31 @@ impl Engine {
         self.existing(waiting)
     }
 
+    /// Returns the number of wishes that would wait if these wishes were stored.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub(crate) fn waiting_with(&mut self, wishes: &[Wish]) -> Result<usize, EngineError> {
+        let waiting = self.next_pushes()?;
+        let is_new = |wish: &&Wish| !waiting.iter().any(|waiting| waiting.is_for(wish));
+        Ok(waiting.len() + wishes.iter().filter(is_new).count())
+    }
+
     /// Stores a wish, and returns its number. If the same wish is already waiting, stores nothing
     /// and returns the number of the waiting one.
     ///
     /// # Errors
     /// [`EngineError::NoSuchItem`]; [`EngineError::Store`].
     pub(crate) fn push_next(&mut self, wish: Wish) -> Result<u64, EngineError> {
-        let Wish { manager, item, agent, session, project } = wish;
-        self.check_items(&manager, &[item])?;
-        let change = self.store.step_mark(&manager)?;
-        let (number, item, at) = (0, item.0, self.now());
-        let next = NextPush { number, manager, item, agent, session, project, at, change };
+        self.check_items(&wish.manager, &[wish.item])?;
         let waiting = self.store.read().next_pushes()?;
-        if let Some(same) = waiting.iter().find(|waiting| waiting.is_like(&next)) {
+        if let Some(same) = waiting.iter().find(|waiting| waiting.is_for(&wish)) {
             return Ok(same.number);
         }
-        let next = NextPush { number: self.counters.give_version(), ..next };
+        let change = self.store.step_mark(&wish.manager)?;
+        let (number, at) = (self.counters.give_version(), self.now());
+        let Wish { manager, item: ItemId(item), agent, session, project } = wish;
+        let next = NextPush { number, manager, item, agent, session, project, at, change };
         self.store.change()?.add_next_push(&next)?;
         self.tell_agents(PUSH_NEXT, next.agent, next.session);
         Ok(next.number)
@@ -177,12 +186,10 @@ impl Engine {
 }
 
 impl NextPush {
-    /// Returns whether both wishes are for the same item, agent, session and project.
-    fn is_like(&self, other: &Self) -> bool {
-        let key = |it: &Self| {
-            let Self { manager, item, agent, session, project, .. } = it.clone();
-            (manager, item, agent, session, project)
-        };
-        key(self) == key(other)
+    /// Returns whether this is the wish: for the same item, agent, session and project.
+    fn is_for(&self, wish: &Wish) -> bool {
+        let Self { manager, item, agent, session, project, .. } = self;
+        (manager, *item, agent, session, project)
+            == (&wish.manager, wish.item.0, &wish.agent, &wish.session, &wish.project)
     }
 }

@@ -195,6 +195,11 @@ fn what_waits_can_be_cancelled_and_undone() {
     let all = named(&all).iter().map(|id| format!("{id:?}")).collect::<Vec<_>>().join(" ");
     let many = format!("(:ids ({all}) :manager {})", quoted(&manager));
     assert_eq!(emacs.fails("push-next", &many).param(), "ids");
+    // Items that wait already take no further place.
+    let most = all.split(' ').take(99).collect::<Vec<_>>().join(" ");
+    let most = format!("(:ids ({most}) :manager {})", quoted(&manager));
+    let numbers = emacs.ok("push-next", &most)["numbers"].take();
+    assert_eq!(emacs.ok("push-next", &most)["numbers"], numbers);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::files::{project_root, true_name};
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
 use crate::rpc::error::param_error;
-use crate::rpc::params::{ManagerName, Short, ids};
+use crate::rpc::params::{ManagerName, Short, given_list, ids};
 use crate::rpc::{Finish, Step};
 use crate::store::session::NextPush;
 use crate::wire::message::WireError;
@@ -41,6 +41,7 @@ pub(super) struct PushNext {
     /// Id of the item.
     id: Option<ItemId>,
     /// Ids of several items; `:id` or `:ids` is required.
+    #[serde(default, deserialize_with = "given_list")]
     ids: Option<Vec<ItemId>>,
     manager: Option<ManagerName>,
     /// Name of the agent; defaults to any agent.
@@ -65,13 +66,6 @@ pub(super) fn push_next(_: Call, given: PushNext) -> Result<Step, WireError> {
     let (agent, session) = (text(given.agent), text(given.agent_session));
     let project = given.directory.map_or_else(String::new, |folder| project_of(&folder));
     Step::then(move |engine| {
-        if engine.next_pushes()?.len() + ids.len() > MAX_WAITING {
-            let message = format!(
-                "would let more than {MAX_WAITING} items wait for prompts; cancel some with \
-                 cancel-push"
-            );
-            return Ok(Finish::Refused(param_error("ids", &message)));
-        }
         let wish = |item| Wish {
             manager: manager.clone(),
             item,
@@ -79,7 +73,15 @@ pub(super) fn push_next(_: Call, given: PushNext) -> Result<Step, WireError> {
             session: session.clone(),
             project: project.clone(),
         };
-        let numbers = ids.into_iter().map(|item| engine.push_next(wish(item)));
+        let wishes: Vec<Wish> = ids.into_iter().map(wish).collect();
+        if engine.waiting_with(&wishes)? > MAX_WAITING {
+            let message = format!(
+                "would let more than {MAX_WAITING} items wait for prompts; cancel some with \
+                 cancel-push"
+            );
+            return Ok(Finish::Refused(param_error("ids", &message)));
+        }
+        let numbers = wishes.into_iter().map(|wish| engine.push_next(wish));
         Ok(Finish::now(&PushesNext { numbers: numbers.collect::<Result<_, EngineError>>()? }))
     })
 }
