@@ -44,7 +44,7 @@ pub enum Frame {
     },
     /// Bytes that no client sends, such as HTTP. Nothing more is read.
     Foreign,
-    /// A relay's note: it speaks for a client that reached the relay over TCP.
+    /// A note of a relay: its client reached the relay over TCP.
     Relayed,
 }
 

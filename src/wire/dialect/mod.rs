@@ -65,8 +65,8 @@ impl Dialect {
         }
     }
 
-    /// Returns the id of a call of which only the first and last bytes are known. The sender of the
-    /// call waits for an answer with this id.
+    /// Returns the id of a call of which only the first and last bytes are known; `None` if these
+    /// bytes do not contain it. The sender of the call waits for an answer with this id.
     pub fn id_of_ends(self, ends: &Ends) -> Option<Id> {
         match self {
             Self::Epc => epc::first_id(&ends.first),
@@ -81,8 +81,8 @@ impl Dialect {
         matches!(self, Self::Epc | Self::Slynk)
     }
 
-    /// Returns whether a client gets progress messages about its calls without asking for them.
-    /// Framed dialects have no such message.
+    /// Returns whether a client gets notifications for which it did not subscribe, such as
+    /// `progress`. In framed dialects, it gets none.
     pub fn has_progress(self) -> bool {
         !self.is_framed()
     }
@@ -171,7 +171,7 @@ fn parse_error(message: String, column: usize) -> WireError {
     WireError { data, ..WireError::new(WireError::PARSE, message) }
 }
 
-/// Returns the line as text.
+/// Returns the line as text, or the error that it is not UTF-8.
 fn text_of(line: &[u8]) -> Result<&str, WireError> {
     std::str::from_utf8(line).map_err(|error| {
         let valid = String::from_utf8_lossy(&line[..error.valid_up_to()]);
@@ -180,7 +180,7 @@ fn text_of(line: &[u8]) -> Result<&str, WireError> {
     })
 }
 
-/// Converts a message. An error has the message's id if the id can be read.
+/// Converts the datum of a message. An error has the message's id if the id can be read.
 fn incoming(value: Value) -> Incoming {
     let parts = match Parts::of(value) {
         Ok(parts) => parts,

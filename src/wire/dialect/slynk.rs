@@ -70,7 +70,7 @@ fn rex(form: Value, thread: Value, id: i64) -> Incoming {
     }
 }
 
-/// Takes a form apart. Quotes are removed from its arguments.
+/// Takes a form apart, and removes the quotes from its arguments.
 pub(crate) fn form_of(form: Value) -> Form {
     let items = match form {
         Value::List(items) if matches!(items.first(), Some(Value::Symbol(_))) => items,

@@ -100,7 +100,6 @@ impl GuardedDecoder {
     }
 }
 
-/// Returns whether all bytes are white space.
 fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(u8::is_ascii_whitespace)
 }

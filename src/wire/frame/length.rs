@@ -41,7 +41,7 @@ enum State {
     Payload(usize),
     /// Dropping a payload of this length, with `left` bytes still to come.
     Skipping { length: usize, left: usize, ends: Ends },
-    /// Dropping everything.
+    /// Dropping everything after an invalid header.
     Lost,
 }
 
