@@ -47,7 +47,7 @@ names! {
         TemplateUnreadable => "template-unreadable",
         /// The connection does not permit the call. Over TCP, a client cannot manage trusted
         /// projects, and needs the secret to change providers and to register or call tools. A
-        /// client of a dialect without notifications cannot register tools.
+        /// client of EPC, SLY or SLIME cannot register tools.
         NotAllowed => "not-allowed",
         /// There are already 100 providers.
         TooManyProviders => "too-many-providers",

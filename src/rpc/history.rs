@@ -52,8 +52,8 @@ pub(super) fn prune_messages(call: Call, given: PruneMessages) -> Result<Step, W
     })
 }
 
-/// Counts the tokens of the messages of a history, and answers with the result of `work` on the
-/// messages.
+/// Counts the tokens of `messages`, and answers with what `work` returns for them. `work` runs
+/// outside the engine.
 fn with_history(
     call: &Call,
     messages: Vec<MessageParam>,
@@ -99,9 +99,10 @@ pub(super) struct PrunedHistory<'a> {
     pruned: Told<'a>,
     /// The messages that were removed, or their ids if the call is `:brief`.
     removed: Told<'a>,
-    /// Figures before and after.
+    /// Figures from before and after the pruning.
     stats: PruneStats,
-    /// Outcome for each unit; a unit is a group of messages that belong together.
+    /// Outcome for each unit: a message, or messages that belong together, such as a call and its
+    /// results.
     units: Vec<UnitResult<'a>>,
 }
 

@@ -17,11 +17,11 @@ use crate::store::metadata::{print_value, read_value};
 use crate::value::{Keyword, Value, sexp};
 use crate::wire::message::WireError;
 
-/// Parameters that name the place of a change. The same key counts separately for each place.
-const PLACES: [&str; 4] = ["session", "manager", "managers", "name"];
+/// Parameters that name the target of a change. With another target, the same key counts as another
+/// key.
+const TARGETS: [&str; 4] = ["session", "manager", "managers", "name"];
 
-/// Prefix that distinguishes this run of the server from others. The names of keys that are valid
-/// only in this run contain it.
+/// Mark of this run of the server. It is part of the names of keys that are valid only in this run.
 static START: LazyLock<String> = LazyLock::new(|| {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     format!("{:x}-{:x} ", std::process::id(), since.as_nanos())
@@ -30,9 +30,9 @@ static START: LazyLock<String> = LazyLock::new(|| {
 /// The key of a call, with the name and hash for storing its answer.
 #[derive(Clone)]
 pub(crate) struct Keyed {
-    /// Method, key, and a hash of the place.
+    /// Method, key, and a hash of the target.
     name: String,
-    /// Name under which earlier releases stored their answers.
+    /// Name under which earlier releases stored the answer.
     earlier: String,
     /// Hash of the parameters.
     hash: String,
@@ -48,7 +48,7 @@ enum Known {
 
 /// The state of a turn with a key, as a call finds it.
 pub(super) enum Turn {
-    /// The turn has ended, with this answer.
+    /// The turn must not begin: this is the answer of the call.
     Ended(Result<Value, WireError>),
     /// The turn may begin.
     MayBegin,
@@ -66,8 +66,9 @@ pub(super) enum End {
 }
 
 impl Keyed {
-    /// Takes the key out of the parameters of a call. A session that the server filled in is not
-    /// part of the place of the change: a repeated call uses the session of the first call.
+    /// Takes the key out of `params`; `None` if there is none. Unless `is_session_named`, the
+    /// server filled in the session, which then does not count: a repeated call gets the first
+    /// answer even if another session is current by then.
     pub(super) fn take(
         method: &str,
         params: &mut Value,
@@ -78,14 +79,14 @@ impl Keyed {
         };
         let RequestKey(key) = key.decode().map_err(|error| param_error(KEY, &error.message))?;
         let is_counted = |name: &str| name != "session" || is_session_named;
-        let place = hash(|hasher| {
-            for name in PLACES {
+        let target = hash(|hasher| {
+            for name in TARGETS {
                 feed(hasher, params.get(name).filter(|_| is_counted(name)).unwrap_or(&Value::Nil));
             }
         });
         let hash = hash(|hasher| feed_entries(hasher, params, is_counted));
         let earlier = format!("{} {key}", kept_name(method, params));
-        Ok(Some(Self { name: format!("\u{1}{earlier} {place}"), earlier, hash }))
+        Ok(Some(Self { name: format!("\u{1}{earlier} {target}"), earlier, hash }))
     }
 
     /// Returns the answer of an earlier call with this key, if that call took effect. Waits for the
@@ -131,8 +132,8 @@ impl Keyed {
     }
 
     /// Returns the kind of the error with which an earlier call with the key failed, if any. Must
-    /// be called after the turn: an earlier call frees the session, for which the turn waits, just
-    /// before it stores its own outcome.
+    /// be called after this call's turn: the turn waits only until the earlier call frees the
+    /// session, and the earlier call stores its outcome just after that.
     pub(super) async fn failed_before(&self, engine: &Handle) -> Result<Option<String>, WireError> {
         let failed = self.of_turn("failed");
         let kind = engine.ask(move |engine| engine.recorded(&failed));
@@ -234,7 +235,7 @@ impl Keyed {
     }
 }
 
-/// Mark of the stored error of a turn that was cancelled.
+/// First character of the stored error of a cancelled turn.
 const CANCELLED: char = '!';
 
 /// The error of a cancelled turn, as it is stored.
@@ -281,7 +282,8 @@ fn hash(feed: impl FnOnce(&mut Hasher)) -> String {
     hasher.finalize().to_hex()[..32].to_owned()
 }
 
-/// Feeds a datum to a hash, in the same way for JSON and for an s-expression.
+/// Feeds `value` to `hasher`. A value has the same hash whether it came as JSON or as an
+/// s-expression.
 fn feed(hasher: &mut Hasher, value: &Value) {
     let mut part = |kind: u8, bytes: &[u8]| feed_part(hasher, kind, bytes);
     match value {
@@ -318,7 +320,8 @@ fn feed_part(hasher: &mut Hasher, kind: u8, bytes: &[u8]) {
     hasher.update(&[kind]).update(&bytes.len().to_le_bytes()).update(bytes);
 }
 
-/// Feeds the entries to a hash, sorted by name. Entries that are nil do not count.
+/// Feeds the entries of `map`, a map or property list, to `hasher`, sorted by name. Leaves out
+/// entries that are nil or false, and those for whose names `counts` returns false.
 fn feed_entries(hasher: &mut Hasher, map: &Value, counts: impl Fn(&str) -> bool) {
     let mut entries: Vec<(Cow<'_, str>, &Value)> = match map {
         Value::Map(entries) => entries.iter().map(|(key, value)| (key.kebab(), value)).collect(),

@@ -38,14 +38,15 @@ pub(super) struct LedgerShown {
     id: SessionId,
     /// Number of messages that the ledger is made from.
     messages: usize,
-    /// The ledger as Markdown, with the message of each entry; empty if there is nothing to keep.
+    /// The ledger as Markdown, with the id of each entry's message; empty if there is nothing to
+    /// keep.
     ledger: String,
     /// Tokens of the ledger.
     tokens: u64,
     /// Number of entries that did not fit.
     left_out: u64,
-    /// Commands, paths, addresses and figures that the work used, as Markdown, those that were used
-    /// often and recently first; only with `:used-tokens`.
+    /// Commands, paths, addresses and figures that the work used, as Markdown. If not all fit,
+    /// those that it used often and recently are preferred. Only with `:used-tokens`.
     #[serde(skip_serializing_if = "Option::is_none")]
     used: Option<String>,
 }

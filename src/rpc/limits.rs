@@ -1,5 +1,5 @@
-//! Limits of calls that several modules share. The list of all limits for clients is in
-//! `server/limits.rs`.
+//! Limits on calls and answers that several modules need. `server/limits.rs` lists all limits that
+//! clients may meet.
 
 /// Maximum length of a `cancel`, in bytes. A `cancel` overtakes other calls, so reading one must be
 /// quick.

@@ -51,7 +51,7 @@ pub struct Method {
     pub(super) needs_session: fn(&Value) -> bool,
     /// True if the method changes the session in several steps, and checks the version itself.
     pub(super) is_long: bool,
-    /// The session that the method's calls are about; `None` if the parameters tell.
+    /// Session that the method's calls are about; `None` if that follows from the parameters.
     pub(super) session: Option<About>,
     /// Data in the method's result that can change without a new version of the manager or session.
     pub(super) beside: Beside,
@@ -186,7 +186,7 @@ impl Method {
         Self { is_long: true, ..self }
     }
 
-    /// Declares which session the calls are about, if the parameters do not tell.
+    /// Declares which session the calls are about, if that does not follow from the parameters.
     pub(super) const fn about_session(self, about: About) -> Self {
         Self { session: Some(about), ..self }
     }
@@ -342,8 +342,8 @@ impl Method {
         of_params || has_member((self.inlined_result)(), word)
     }
 
-    /// Removes parameters that are `null`, which in JSON counts as absent. Keeps a list that is
-    /// `null`, since the type of a list that selects something refuses it.
+    /// Removes parameters that are `null`, which in JSON counts as absent. Keeps `null` in place of
+    /// a list, since some lists refuse it: it could mean no entry or every entry.
     fn without_nulls(&self, params: &mut Value) {
         let Value::Map(entries) = params else { return };
         let is_list = |name: &str| {

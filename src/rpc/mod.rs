@@ -95,7 +95,7 @@ pub enum Step {
     /// (see [`Pace`]), the connection's later calls wait too.
     Await(Awaited),
     /// Like `Await`, for work that ends soon after its call is cancelled and keeps its results so
-    /// far. A cancelled call is answered only when the work has ended.
+    /// far. A cancelled call is answered when the work has ended, or after `LONGEST_END`.
     AwaitEnd(Awaited),
     /// Cancel another call of the same connection.
     Cancel(Id),
@@ -105,8 +105,8 @@ pub enum Step {
     ShutDown,
 }
 
-/// A future that returns the next step. It is dropped when the client no longer wants the answer,
-/// at once or after a while; see [`Step`].
+/// A future that returns the next step. If the call is given up, the future is dropped, either at
+/// once or as [`Step::AwaitEnd`] says.
 pub(crate) type Awaited = Pin<Box<dyn Future<Output = Result<Step, WireError>> + Send>>;
 
 /// An operation in the engine. Its effects are durable before its result is used.
@@ -116,7 +116,7 @@ pub(crate) type Operation = Box<dyn FnOnce(&mut Engine) -> Result<Finish, Engine
 pub enum Finish {
     /// No work: this is the answer.
     Now(Value),
-    /// No work: the engine refused the call, and this error says more than the engine's own.
+    /// No work: the call is refused with this error, which says more than an `EngineError` can.
     Refused(WireError),
     /// Slow work, or building a large answer. It runs on a thread that may block, once the client
     /// has read most of its earlier answers.
@@ -130,18 +130,17 @@ pub(crate) type Work = Box<dyn FnOnce() -> Result<Value, WireError> + Send>;
 const LARGE_ANSWER: usize = 64 << 10;
 
 impl Finish {
-    /// Returns the finish of a call whose answer is ready.
     fn now<T: Serialize>(answer: &T) -> Self {
         Self::Now(Value::of(answer))
     }
 
-    /// Returns work that ends with the answer.
+    /// Returns a finish whose answer is what `work` returns.
     fn later<T: Serialize>(work: impl FnOnce() -> Result<T, WireError> + Send + 'static) -> Self {
         Self::Later(Box::new(|| Ok(Value::of(&work()?))))
     }
 
-    /// Returns an answer with this many bytes of content. A small one is built at once, a large one
-    /// later.
+    /// Returns a finish whose answer has `bytes` bytes of content. A small answer is built at once,
+    /// a large one later.
     fn of_size(bytes: usize, answer: impl FnOnce() -> Value + Send + 'static) -> Self {
         match bytes <= LARGE_ANSWER {
             true => Self::Now(answer()),
@@ -151,7 +150,6 @@ impl Finish {
 }
 
 impl Step {
-    /// Returns a step with the answer.
     fn done<T: Serialize + ?Sized>(answer: &T) -> Result<Self, WireError> {
         Ok(Self::Done(Value::of(answer)))
     }
@@ -170,7 +168,8 @@ impl Step {
         Self::then_within(Reach::Anything, operation)
     }
 
-    /// Like [`state`](Self::state), for an operation that touches only this part of the state.
+    /// Like [`state`](Self::state), for an operation that touches only the part of the state in
+    /// `reach`.
     fn state_within<T: Serialize>(
         reach: Reach,
         operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
@@ -178,7 +177,8 @@ impl Step {
         Self::then_within(reach, |engine| operation(engine).map(|answer| Finish::now(&answer)))
     }
 
-    /// Like [`then`](Self::then), for an operation that touches only this part of the state.
+    /// Like [`then`](Self::then), for an operation that touches only the part of the state in
+    /// `reach`.
     fn then_within(
         reach: Reach,
         operation: impl FnOnce(&mut Engine) -> Result<Finish, EngineError> + Send + 'static,

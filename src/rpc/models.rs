@@ -125,7 +125,7 @@ fn check_access(call: &Call) -> Result<(), WireError> {
     Ok(())
 }
 
-/// Returns the step that announces a changed provider and gives the answer.
+/// Returns the step that announces that `method` changed the provider, and answers with `answer`.
 fn told(method: &'static str, provider: String, answer: Value) -> Result<Step, WireError> {
     Step::state(move |engine| {
         engine.note_provider(method, provider);
@@ -175,7 +175,7 @@ pub(super) struct ProviderResult<'a> {
     kind: Keyword<&'a str>,
     /// Name of the model.
     model: &'a str,
-    /// Address; only for a server.
+    /// Address of the server; absent if the provider is not a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     base_url: Option<&'a str>,
     /// Window size in tokens to request from Ollama; absent if Ollama's own applies.

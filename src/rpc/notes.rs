@@ -35,7 +35,7 @@ pub(super) struct ManageContext {
     token_threshold: Option<i64>,
     /// Provider that writes the notes, unless the template names a model.
     provider: Option<Name>,
-    /// Model that writes the notes.
+    /// Model that writes the notes, unless the template names one.
     model: Option<Name>,
     /// Show the prompt. Nothing is sent or stored.
     dry_run: Option<bool>,
@@ -111,7 +111,7 @@ pub(super) fn list_notes(_: Call, given: ListViews) -> Result<Step, WireError> {
     })
 }
 
-/// The outcome of note-taking. When it failed, members of steps that were not reached are nil.
+/// The outcome of note-taking. If it failed, members about steps that it did not reach are `nil`.
 #[derive(Serialize, JsonSchema)]
 struct OutcomeResult<'a> {
     /// Status of the notes.

@@ -56,8 +56,8 @@ pub(super) struct Paged {
     pub(super) newest_last: bool,
     /// Number of entries in a page unless the call has a `:limit`; `None` for as many as fit.
     pub(super) page: Option<usize>,
-    /// Number of entries that the handler is asked for in place of its default limit; `None` if it
-    /// has no default limit.
+    /// Number of entries that the handler is asked for if the client takes pages, in place of
+    /// `:limit` or the default limit; `None` if the handler has no default limit.
     pub(super) most: Option<i64>,
 }
 

@@ -147,7 +147,7 @@ fn kind(schema: &Json) -> String {
     words.collect::<Vec<_>>().join(" or ")
 }
 
-/// Returns a schema's closed list of values, if it has one.
+/// Returns a schema's closed list of values; empty if it has none.
 fn values(schema: &Json) -> Vec<String> {
     let schema = unless_null(schema);
     let variants = schema["oneOf"].as_array().into_iter().flatten().map(|one| &one["const"]);

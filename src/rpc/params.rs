@@ -109,7 +109,7 @@ pub(super) fn lacks(params: &Value, name: &str) -> bool {
     matches!(params.get(name), None | Some(Value::Nil))
 }
 
-/// Returns the name in a parameter of a call; `None` if the parameter has no name.
+/// Returns the name in a parameter of a call; `None` if the parameter is absent or is not a name.
 pub(super) fn named(params: &Value, parameter: &str) -> Option<String> {
     params.get(parameter)?.as_text().map(str::to_owned)
 }
@@ -136,8 +136,8 @@ fn check_bytes(text: &str, bytes: RangeInclusive<usize>) -> Result<(), String> {
     }
 }
 
-/// Reads a list that selects the subjects of a call. In the native dialect, `nil` could mean an
-/// empty list, or no list and therefore everything, so it is refused.
+/// Reads a list that selects the subjects of a call. In an s-expression, `nil` could mean an empty
+/// list, or no list and therefore everything, so it is refused.
 pub(super) fn given_list<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -245,7 +245,7 @@ impl JsonSchema for ItemType {
     }
 }
 
-/// Checks that a count is not negative.
+/// Checks that `number` is not negative, and converts it. `None` stays `None`.
 pub(super) fn not_negative<T: TryFrom<i64>>(
     name: &str,
     number: Option<i64>,

@@ -90,7 +90,7 @@ pub(super) struct PrunedSession<'a> {
     session: &'a str,
     /// The pruned messages, or their ids if the call is `:brief`.
     removed: Told<'a>,
-    /// Figures before and after.
+    /// Figures from before and after the pruning.
     stats: PruneStats,
     /// Number of memories made from the pruned messages.
     archived: u64,

@@ -46,13 +46,13 @@ pub(super) struct WindowReport<'a> {
 struct Part<'a> {
     /// Section of the part.
     section: Section,
-    /// Name of the part: `msg-3`, `msg-3…msg-5`, or the name of a section or unit.
+    /// Name of the part: `msg-3`, `msg-3…msg-5`, or the name of a section or of a unit of code.
     what: String,
     /// Outcome of the part.
     fate: Fate,
     /// Reason for the outcome.
     reason: &'a str,
-    /// Number of units in a run; absent with `:explain`.
+    /// Number of parts in a run, 1 for a single part; absent with `:explain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     units: Option<u64>,
     /// Tokens of the whole part; 0 for a note that replaces messages.

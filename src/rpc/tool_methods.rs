@@ -30,8 +30,8 @@ pub(super) struct Registered {
 
 pub(super) fn register_tools(call: Call, given: RegisterTools) -> Result<Step, WireError> {
     if !call.dialect.has_progress() {
-        let why = "this dialect has no notifications, so tool calls cannot reach the client; \
-                   use s-expressions or JSON, one message on each line";
+        let why = "tool calls cannot reach a client of EPC, SLY or SLIME; use s-expressions or \
+                   JSON, one message on each line";
         return Err(refused(PlainKind::NotAllowed, why.to_owned()));
     }
     if !call.access.may_change_providers() {

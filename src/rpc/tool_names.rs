@@ -21,7 +21,8 @@ pub(super) enum ToolNames {
 }
 
 impl ToolNames {
-    /// Returns the names of tools to offer in a turn. "All tools" includes the tools of clients.
+    /// Returns the names of tools to offer in a turn; `None` if the parameter is not given. "All
+    /// tools" includes the tools of clients.
     ///
     /// # Errors
     /// The error for the parameter `param`, if a tool does not exist.
@@ -36,8 +37,8 @@ impl ToolNames {
         }
     }
 
-    /// Returns the names of tools for a session's settings. "All tools" means only the tools of the
-    /// server.
+    /// Returns the names of tools for a session's settings; `None` if the parameter is not given.
+    /// "All tools" means only the tools of the server.
     ///
     /// # Errors
     /// The error for the parameter `param`, if a tool does not exist.

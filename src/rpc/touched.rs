@@ -13,13 +13,12 @@ const OF_BUFFERS: &str = "update-items";
 /// The part of the state that a call is about, and whether the call may change that part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Touched {
-    /// Part of the state.
     pub subject: Subject,
     /// True if the call may change the subject.
     pub changes: bool,
 }
 
-/// Part of the state.
+/// A part of the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// Nothing that other calls change.
@@ -28,12 +27,12 @@ pub(crate) enum Subject {
     Manager(String),
     /// The session with this name or id; `None` for any session.
     Session(Option<String>),
-    /// Everything.
+    /// The whole state.
     Everything,
 }
 
 impl Subject {
-    /// Returns whether calls about both must keep their order.
+    /// Returns whether calls about `self` and calls about `other` must keep their order.
     pub(crate) fn meets(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Nothing, _) | (_, Self::Nothing) => false,

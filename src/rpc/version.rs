@@ -84,7 +84,6 @@ pub(super) struct Versions {
     if_version: Option<u64>,
 }
 
-/// Name of the member with the version.
 const VERSION: &str = "version";
 
 impl Versions {
@@ -221,8 +220,8 @@ fn session_in(result: &Value) -> Option<u64> {
     id.parse().ok().map(|SessionId(id)| id)
 }
 
-/// Puts the version into a result. A result that is not an object has no place for the version, so
-/// it is wrapped in an object if the call has `:since`.
+/// Puts `version` into a result. A list or text has no place for the version, so it is wrapped in
+/// an object if `is_asked`, that is, if the call has `:since`.
 fn told(result: Value, version: u64, is_asked: bool) -> Value {
     let version = Value::from(version);
     let with = |name: &str, value| {

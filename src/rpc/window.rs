@@ -229,7 +229,7 @@ pub(super) struct WindowResult<'a> {
     parts: Option<Vec<PartResult<'a>>>,
     /// Report on the parts in the window and those that were left out.
     report: WindowReport<'a>,
-    /// Outcome for each item of the session's managers.
+    /// Outcome for each item of the managers that were included.
     items: Vec<Decided>,
     /// `:used` if the query was also compared by meaning, or the reason why it was compared by its
     /// words alone. Absent without a query, and if no embedding model is configured.
@@ -305,7 +305,7 @@ pub(super) struct ExplainedWindow<'a> {
     items: Vec<Decided>,
 }
 
-/// Default number of explained windows.
+/// Number of windows that `explain-window` explains without `:limit`.
 const DEFAULT_EXPLAINED: usize = 1;
 
 pub(super) fn explain_window(_: Call, given: Explain) -> Result<Step, WireError> {
@@ -344,7 +344,7 @@ pub(super) struct UsageLogResult<'a> {
     phases: Vec<PhaseResult<'a>>,
 }
 
-/// Default number of windows from the usage log.
+/// Number of windows that the usage log lists without `:limit`.
 pub(super) const DEFAULT_LOGGED: u64 = 50;
 
 pub(super) fn usage_log(_: Call, given: UsageLog) -> Result<Step, WireError> {

@@ -33,7 +33,7 @@
 (read-file (:path "../x" :root "$DIR") (error "leads out"))
 (ask-editors nil (has ":asked 0"))
 (give-text (:question 1) (has ":taken"))
-(register-tools (:tools nil) (error "no notifications"))
+(register-tools (:tools nil) (error "cannot reach a client of EPC"))
 (list-tools nil (is nil))
 (give-result (:call 1 :content "x") (has ":taken"))
 (context-summary nil (has "2 items: Code, File"))

@@ -116,7 +116,7 @@ fn project_scope(
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Ground {
-    /// The text.
+    /// Text to compare with the memories.
     query: String,
     #[schemars(description = OF_SESSION)]
     session: Option<Name>,
@@ -141,7 +141,8 @@ pub(super) fn ground_query(call: Call, given: Ground) -> Result<Step, WireError>
     })
 }
 
-/// Returns the filter for the memories of a session, of a project, or all.
+/// Returns the filter that `session` or, without it, `project` describes; all memories pass if both
+/// are absent.
 fn filter(
     engine: &mut Engine,
     session: Option<&str>,

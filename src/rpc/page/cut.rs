@@ -15,10 +15,10 @@ const KEPT_WHOLE: usize = 64;
 /// A list and its path in the result.
 type At = (&'static str, Vec<Value>);
 
-/// Takes as many entries as fit into `room` bytes: from the first list, then from the next, and at
-/// most `most` entries of each. Takes them from the ends of the lists if `newest_last`. Removes the
-/// lists that are taken completely. The first entry is shortened if it does not fit and
-/// `has_all_room`; otherwise the next page has more room for it.
+/// Takes entries out of `lists`, beginning with the first list: as many as fit into `room` bytes,
+/// and at most `most` from each list. Takes them from the ends of the lists if `newest_last`.
+/// Returns the taken entries, by list, and removes the lists that are empty now. Shortens the first
+/// entry if it does not fit and `has_all_room`; otherwise the next page has more room for it.
 pub(super) fn fill(
     lists: &mut Vec<At>,
     room: usize,
@@ -61,7 +61,8 @@ pub(super) fn fill(
     filled
 }
 
-/// Returns an entry with its longest parts cut, and marked with [`TRUNCATED`].
+/// Returns an entry marked with [`TRUNCATED`], its longest parts cut until it fits into `room`
+/// bytes or nothing more can be cut.
 fn shortened(mut item: Value, room: usize, dialect: Dialect) -> Value {
     if let Value::Map(entries) = &mut item {
         entries.push((Key::from(TRUNCATED), Value::Bool(true)));
@@ -76,7 +77,7 @@ fn shortened(mut item: Value, room: usize, dialect: Dialect) -> Value {
     item
 }
 
-/// Removes about `surplus` bytes from the longest part that can be cut.
+/// Removes about `surplus` bytes from the longest part of `value` that can be cut.
 fn shorten(value: &mut Value, surplus: usize, dialect: Dialect) {
     match value {
         Value::Str(text) => {

@@ -37,7 +37,7 @@ pub(super) fn put_list(page: &mut Value, path: &str, items: Vec<Value>) {
     *place = Value::List(items);
 }
 
-/// Leaves these members out of each entry.
+/// Removes the members that `brief` names from each entry of `list`.
 pub(super) fn shorten(list: &mut [Value], brief: &[&str]) {
     for entry in list {
         let Value::Map(entries) = entry else { continue };
@@ -45,16 +45,17 @@ pub(super) fn shorten(list: &mut [Value], brief: &[&str]) {
     }
 }
 
-/// The members that a client asks for, of the entries in a result's lists.
+/// The members that `:fields` of a call chooses from the entries of the result's lists.
 pub(super) struct Chosen {
     names: Vec<String>,
-    /// For each list, true if its entries have any of these members.
+    /// For each list, true if its entries can have any of `names`.
     are_there: Vec<bool>,
 }
 
 impl Chosen {
-    /// Checks the names against the type of the entries, even if there are no entries. A name must
-    /// be a member of the entries of one of the lists. `result` is the schema of the whole result.
+    /// Checks the names in `given` against the schema of the entries, even if there are no entries.
+    /// Each name must be that of a member in the entries of one of `lists`. `result` is the schema
+    /// of the whole result.
     pub(super) fn new(given: &[String], lists: &[&str], result: &Json) -> Result<Self, WireError> {
         let names: Vec<_> = given.iter().map(|name| kebab(name).into_owned()).collect();
         let of_lists: Vec<_> = match lists {
@@ -80,7 +81,8 @@ impl Chosen {
         Ok(Self { names, are_there })
     }
 
-    /// Keeps only the wanted members of the entries of a list; `at` is the index of the list.
+    /// Keeps only the chosen members of each entry of `list`, whose index is `at`. Empties a list
+    /// whose entries can have none of them.
     pub(super) fn keep(&self, at: usize, list: &mut Vec<Value>) {
         if !self.are_there.get(at).is_some_and(|there| *there) {
             list.clear();
@@ -92,14 +94,14 @@ impl Chosen {
     }
 }
 
-/// Returns a schema and the alternatives in it.
+/// Returns `schema` and the schemas that it combines by `anyOf`, `oneOf` or `allOf`.
 fn forms(schema: &Json) -> Vec<&Json> {
     let alternatives = ["anyOf", "oneOf", "allOf"].iter().filter_map(|key| schema[key].as_array());
     let alternatives = alternatives.flatten().flat_map(forms);
     std::iter::once(schema).chain(alternatives).collect()
 }
 
-/// Returns the schema at a path such as `report.parts`.
+/// Returns the schema at a path such as `report.parts`; null if there is none.
 fn at<'s>(result: &'s Json, path: &str) -> &'s Json {
     path.split('.').fold(result, |schema, name| {
         let properties =
@@ -114,7 +116,8 @@ fn items(list: &Json) -> &Json {
     forms(list).into_iter().find_map(|form| form.get("items")).unwrap_or(&Json::Null)
 }
 
-/// Returns the names of an object's members, those that are always present first.
+/// Returns the names of the members in the schema of an object, those that are always present
+/// first. A name may occur twice.
 fn members(object: &Json) -> Vec<String> {
     let forms = forms(object);
     let required = forms.iter().filter_map(|form| form["required"].as_array()).flatten();

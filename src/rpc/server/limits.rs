@@ -56,8 +56,8 @@ pub(in crate::rpc) struct LimitsShown {
     max_batch_calls: usize,
     /// Maximum size of a file that is read, in bytes, unless a call names another size.
     max_file_bytes: u64,
-    /// Maximum number of items in a manager that was not configured. The manager of a place or a
-    /// session holds up to `:max-capacity` items.
+    /// Maximum number of items in a manager that was not configured. The manager of a project,
+    /// folder, file, buffer or session holds up to `:max-capacity` items.
     max_items: usize,
     /// Maximum number of items that a manager can be configured to hold.
     max_capacity: usize,

@@ -8,7 +8,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("server", "initialize", initialize::initialize => initialize::Initialized)
         .doc(
             "Introduces client and server to each other. Optional, but a client that calls it \
-             gets lists in pages from then on: see the section on pages.",
+             gets lists in pages from then on: see the section on pages in docs/protocol.md.",
         )
         .result("The server and the client, and all limits."),
     method!("server", "ping", super::ping => super::Ping)

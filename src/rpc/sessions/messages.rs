@@ -30,7 +30,7 @@ pub(in crate::rpc) const HISTORY: &str = "The history, oldest first. Each messag
 #[derive(Deserialize, JsonSchema, Default)]
 #[schemars(rename = "NewMessage")]
 pub(in crate::rpc) struct MessageParam {
-    /// Speaker; defaults to `:user`.
+    /// Author; defaults to `:user`.
     role: Option<Role>,
     /// The text.
     content: Option<String>,
@@ -132,7 +132,7 @@ fn text_of(arguments: Value) -> String {
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct AddMessage {
     session: Option<InSession>,
-    /// Speaker; defaults to `:user`.
+    /// Author; defaults to `:user`.
     role: Option<Role>,
     /// The text.
     content: Option<String>,
@@ -172,7 +172,7 @@ impl AddMessage {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "AddedMessages")]
 pub(super) struct Appended {
-    /// Id of the last added message.
+    /// Id of the last added message; `nil` if none was added.
     id: Option<MessageId>,
     /// Ids of all added messages.
     ids: Vec<MessageId>,
@@ -255,7 +255,7 @@ pub(super) struct GetMessages {
     from: Option<MessageId>,
     /// Id of the last message to return, `msg-N`.
     to: Option<MessageId>,
-    /// Return only messages by these speakers.
+    /// Return only messages by these authors.
     roles: Option<Vec<Role>>,
     /// Maximum number of messages; the most recent ones are returned.
     limit: Option<i64>,

@@ -84,7 +84,7 @@ pub(super) fn open_session(call: Call, given: Open) -> Result<Step, WireError> {
     })
 }
 
-/// Opens the session of a call, creating it if the call may.
+/// Opens the session of a call. Creates it if there is none and `:create` allows that.
 fn opened(
     engine: &mut Engine,
     given: &Open,

@@ -50,8 +50,8 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
             ..Paged::LIST
         })
         .doc(
-            "Searches the names and messages of all sessions. Finds identifiers by their parts, \
-              and words in all their forms.",
+            "Searches the names and messages of all sessions that are not deleted. Finds \
+              identifiers by their parts, and words in all their forms.",
         )
         .result("A list of hits, best first."),
     method!("session", "export-session", super::export_session => super::Exported)

@@ -35,8 +35,8 @@ pub(super) static METHODS: &[Method] = &[
         .pages(&Paged { page: Some(1), most: Some(MAX_EXPLAINED), ..Paged::LIST })
         .doc("Explains why each part of the latest windows of a session was included or left out.")
         .result(
-            "A list of reports, newest first; empty if the server has built no window of the \
-             session since it started.",
+            "A list of reports, newest first. The server keeps only the reports of the last 64 \
+             windows that it built, over all sessions, and loses them when it ends.",
         ),
     method!("session", "usage-log", window::usage_log => window::UsageLogResult<'static>)
         .shows(Beside::Windows)

@@ -39,7 +39,8 @@ static SERVER: &[Method] = &[
         .changes()
         .doc(
             "Carries out several calls in their order, with one answer and one notification for \
-             all. Methods that wait, take long to compute or concern the server cannot be in a batch.",
+             all. Methods that wait, take long to compute, change files, or concern models or the \
+             server cannot be in a batch.",
         )
         .result(
             "The result or the error of each call. If an atomic batch fails, its error is that of \

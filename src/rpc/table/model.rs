@@ -47,8 +47,8 @@ pub(super) static METHODS: &[Method] = &[
         .doc(
             "Registers tools that models may call. They belong to this connection, and end with it. \
              A model's call arrives as the notification `tool-called`, without a subscription; \
-             answer it with `give-result`. Not for dialects without notifications, and over TCP \
-             only for clients that sent the secret (else `not-allowed`).",
+             answer it with `give-result`. Not for EPC, SLY and SLIME, and over TCP only for \
+             clients that sent the secret (else `not-allowed`).",
         )
         .result("The number of tools."),
     method!("model", "call-tool", agent_tools::call_tool => agent_tools::CalledForAgent)
@@ -67,8 +67,8 @@ pub(super) static METHODS: &[Method] = &[
         .result("A list of tools, in the order in which they came."),
     method!("model", "give-result", tool_methods::give_result => tool_methods::Taken)
         .doc(
-            "Gives the result of a call of `tool-called`, or the reason why there is none. Only \
-             the connection that was asked can give it, and only once.",
+            "Gives the result of a tool call that arrived as `tool-called`, or the reason why \
+             there is none. Only the connection that was asked can give it, and only once.",
         )
         .result("True if the call was still waiting for it."),
     method!("model", "list-providers", models::list_providers => Vec<models::ProviderResult<'static>>)

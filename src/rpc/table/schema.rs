@@ -16,7 +16,7 @@ use crate::rpc::params::{KEY, RequestKey};
 use crate::rpc::version::{self, IfVersion, Since, Unchanged};
 use crate::wire::message::WireError;
 
-/// Formats that tell the type of a number in Rust.
+/// Formats that name the Rust type of a number.
 const SIZES: [&str; 6] = ["int32", "int64", "uint32", "uint64", "uint", "double"];
 
 /// Returns the schema of all methods as one JSON document. Takes a few milliseconds.
@@ -103,8 +103,9 @@ fn described(method: &Method, params: &mut SchemaGenerator, results: &mut Schema
     described
 }
 
-/// Returns the schema of a result whose entries lack the members that `:fields` and `:brief` leave
-/// out. `lists` are the paths of its lists; empty if the result itself is a list.
+/// Returns the schema of a result whose entries may lack members, since `:fields` and `:brief`
+/// leave some out. `lists` are the paths of the lists in the result; empty if the result itself is
+/// a list.
 fn in_parts(result: &Json, lists: &[&str], types: &mut Map<String, Json>) -> Json {
     if lists.is_empty() {
         return list_in_parts(result, types);
@@ -174,7 +175,8 @@ fn errors(generator: &mut SchemaGenerator) -> Json {
     json!({ "codes": codes, "kinds": kinds })
 }
 
-/// Returns the parameters of notifications, by topic, and of those that need no subscription.
+/// Returns the schemas of the parameters of notifications, by topic. Includes the notifications
+/// that need no subscription.
 fn notifications(generator: &mut SchemaGenerator) -> Json {
     let topic = |topic: &Topic| (topic.name().to_owned(), schema_of(*topic, generator).to_value());
     let mut all: Map<_, _> = Topic::ALL.iter().map(topic).collect();
@@ -186,8 +188,8 @@ fn list(json: &Json) -> impl Iterator<Item = &Json> {
     json.as_array().into_iter().flatten()
 }
 
-/// Spells the names of members as in JSON messages, and leaves out line breaks and the sizes of
-/// integers.
+/// Spells the names of members as in JSON messages. Removes the line breaks in descriptions, and
+/// the Rust types of numbers.
 fn spell_as_json(schema: &mut Json) {
     match schema {
         Json::Array(items) => items.iter_mut().for_each(spell_as_json),

@@ -154,8 +154,8 @@ impl<'a> From<&'a Template> for TemplateShown<'a> {
     }
 }
 
-/// Continues if the template with this name can be used in `project`, or else in the session's
-/// project. Also continues if no template is named.
+/// Calls `then` if `template` can be used in `project` or, without a `project`, in that of the
+/// session. Also calls `then` if no template is named.
 pub(super) fn usable(
     call: &Call,
     template: Option<String>,

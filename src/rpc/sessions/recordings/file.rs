@@ -39,7 +39,7 @@ pub(super) struct ImportedFile {
     /// `restore-session` undoes, and `:failed` if it cannot be read.
     #[schemars(extend("enum" = ["new", "empty", "grown", "unchanged", "deleted", "failed"]))]
     state: Keyword<&'static str>,
-    /// Format: `:claude-code`, `:codex`, `:specstory` or `:acp`; `nil` if it cannot be read.
+    /// Format: `:claude-code`, `:codex`, `:specstory` or `:acp`; `nil` if it is unknown.
     format: Option<Keyword<&'static str>>,
     /// Name of the session.
     session: Option<String>,
@@ -57,7 +57,7 @@ pub(super) struct ImportedFile {
     tokens: u64,
     /// Records of the new part that were left out, by kind and reason.
     left_out: Vec<LeftOut>,
-    /// Reason why the file cannot be read.
+    /// Reason why the file cannot be read; `nil` if it can.
     error: Option<String>,
 }
 
@@ -105,9 +105,9 @@ struct Place {
     ends: String,
 }
 
-/// Imports a file, or only examines it. Returns `None` for a file that belongs to a different
-/// project, and for one that is not a recording unless the call names it. If another call imports
-/// the file meanwhile, continues from the place that the other call reached.
+/// Imports a file, or only examines it if `is_dry`. Returns `None` for a file that belongs to a
+/// project other than `project`, and for one that is not a recording unless `is_named`. If another
+/// call imports the file meanwhile, continues from the place that the other call reached.
 pub(super) fn import_file(
     call: &Call,
     path: &Path,
@@ -171,7 +171,8 @@ fn try_import(
 }
 
 /// Returns the mark from which to read a file: where the last import ended, or the beginning if the
-/// file is no longer the same. SpecStory rewrites its files, so they may differ anywhere.
+/// part that was read may have changed. SpecStory rewrites its files, so a change of their length
+/// may mean a change anywhere.
 fn place_in(recording: &Recording, stored: &str) -> Result<Mark, FileError> {
     let Ok(Place { mark, ends }) = serde_json::from_str::<Place>(stored) else {
         return Ok(Mark::default());
@@ -186,7 +187,7 @@ fn place_in(recording: &Recording, stored: &str) -> Result<Mark, FileError> {
 
 /// Reasons why an import stops.
 enum Stopped {
-    /// Another call imported a part of the file.
+    /// Another call imported a part of the file meanwhile.
     Overtaken,
     Read(ReadError),
     File(FileError),
@@ -200,10 +201,10 @@ struct Import<'a> {
     reader: Reader<BufReader<Take<&'a File>>>,
     session: Option<u64>,
     path: String,
-    /// The stored place up to which the file was read, if any.
+    /// The stored [`Place`] up to which the file was read; `None` if nothing is stored.
     before: Option<String>,
     is_dry: bool,
-    /// Number of bytes that earlier imports read.
+    /// Offset in bytes at which this import began to read.
     start: u64,
     portion: Vec<NewMessage>,
     /// Size of the portion, in bytes.
@@ -213,8 +214,8 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    /// Reads the file to its end, and appends its messages unless the run is dry. Returns false if
-    /// the file belongs to a project other than the wanted one.
+    /// Reads the file to its end, and appends its messages unless the run is dry. Returns false,
+    /// and appends nothing, if the file belongs to a project other than `project`.
     fn run(&mut self, project: Option<&str>) -> Result<bool, Stopped> {
         let mut is_checked = project.is_none();
         loop {
@@ -251,7 +252,8 @@ impl Import<'_> {
         }
     }
 
-    /// Appends the portion, with the place up to which the file was read.
+    /// Appends the portion to the session, and stores the place up to which the file was read. Does
+    /// neither in a dry run, or if there is nothing new.
     fn append(&mut self, is_last: bool) -> Result<(), Stopped> {
         if self.call.cancelled.is_cancelled() {
             return Err(Stopped::Call(cancelled()));
@@ -339,7 +341,7 @@ impl Import<'_> {
     }
 }
 
-/// Returns the usage of a turn as the usage of the window that the agent had after the turn.
+/// Converts the usage that an agent recorded for a turn to a row of the usage log, as for a window.
 fn usage_row(usage: Usage) -> UsageRow {
     let Usage { time, used, room, input, output, cached, cost } = usage;
     UsageRow {
