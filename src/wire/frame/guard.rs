@@ -53,7 +53,6 @@ impl GuardedDecoder {
         self.stage = Stage::Begun;
     }
 
-    /// Returns the decoder of the messages.
     pub(crate) fn messages(&mut self) -> &mut StreamDecoder {
         &mut self.messages
     }
