@@ -50,13 +50,15 @@ macro_rules! of_sessions {
 pub(crate) struct ContextChanged<'a> {
     /// Name of the manager.
     pub(crate) manager: &'a str,
-    /// Method that made the change. For a model's tool, the method that does the same:
-    /// `add-context`, `add-file` or `remove-context`.
+    /// Method that made the change, by its earlier name if it was renamed. For a model's tool, the
+    /// method that does the same: `add-context`, `add-file` or `remove-context`.
     pub(crate) method: &'a str,
-    /// Method whose change was undone; only if the method is `undo`.
+    /// Method whose change was undone, by its earlier name if it was renamed; only if the method is
+    /// `undo`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) undone: Option<&'a str>,
-    /// Method whose change was redone; only if the method is `redo`.
+    /// Method whose change was redone, by its earlier name if it was renamed; only if the method is
+    /// `redo`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) redone: Option<&'a str>,
     /// Number of items now.
@@ -126,7 +128,7 @@ of_sessions! {
     /// A session was opened, made current, renamed, deleted or restored, or its messages, view or
     /// settings changed.
     SessionChanged {
-        /// Method that made the change.
+        /// Method that made the change, by its earlier name if it was renamed.
         method: &'a str,
         /// Number of messages in the session's log now.
         messages: u64,

@@ -29,7 +29,6 @@ pub(super) const MAX_METADATA_BYTES: usize = 64 << 10;
 /// Maximum number of managers, ids or metadata entries in a call: no manager holds more items.
 pub(super) const MAX_NAMED: usize = MAX_CAPACITY;
 
-/// Decodes the parameters of a method.
 pub(super) fn decode<T: for<'de> Deserialize<'de>>(params: Value) -> Result<T, WireError> {
     params.decode_strictly().map_err(value_error)
 }

@@ -264,7 +264,7 @@ impl StepCall {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Undone")]
 pub(super) struct Undone {
-    /// Method whose change was undone.
+    /// Method whose change was undone, by its earlier name if it was renamed.
     undone: String,
     /// The change; only if the call has `:describe`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -289,7 +289,7 @@ pub(super) fn undo(_: Call, mut given: StepCall) -> Result<Step, WireError> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Redone")]
 pub(super) struct Redone {
-    /// Method whose change was redone.
+    /// Method whose change was redone, by its earlier name if it was renamed.
     redone: String,
     /// The change; only if the call has `:describe`.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -76,12 +76,11 @@ pub(super) struct ToolCallParam {
 }
 
 impl MessageParam {
-    /// Creates a message from the user.
     pub(in crate::rpc) fn of_user(content: String, phase: Option<Phase>) -> Self {
         Self { role: Some(Role::User), content: Some(content), phase, ..Self::default() }
     }
 
-    /// Returns the message with its tokens counted.
+    /// Checks the message, and counts its tokens.
     pub(in crate::rpc) fn counted(self, counter: &dyn Counter) -> Result<NewMessage, WireError> {
         let role = self.role.unwrap_or(Role::User);
         if self
@@ -234,7 +233,7 @@ pub(super) fn add_message(call: Call, given: AddMessage) -> Result<Step, WireErr
     })
 }
 
-/// Counts the tokens of messages from a client.
+/// Checks messages from a client, and counts their tokens.
 pub(in crate::rpc) fn counted(
     messages: Vec<MessageParam>,
     counter: &dyn Counter,

@@ -23,7 +23,7 @@ pub(super) struct StepCall {
 pub(super) struct SessionUndone {
     /// Name of the session.
     session: String,
-    /// Method whose change was undone.
+    /// Method whose change was undone, by its earlier name if it was renamed.
     undone: String,
     /// Number of turns that came back.
     turns_restored: u64,
@@ -55,7 +55,7 @@ pub(super) fn undo_session(_: Call, given: StepCall) -> Result<Step, WireError> 
 pub(super) struct SessionRedone {
     /// Name of the session.
     session: String,
-    /// Method whose change was redone.
+    /// Method whose change was redone, by its earlier name if it was renamed.
     redone: String,
     /// Number of turns that came back.
     turns_restored: u64,
@@ -101,7 +101,7 @@ pub(super) struct NextSessionChanges {
 /// A change to a session's view that would be undone or redone next.
 #[derive(Serialize, JsonSchema)]
 struct NextSessionChange {
-    /// Method that made the change.
+    /// Method that made the change, by its earlier name if it was renamed.
     method: String,
     /// Number of the revision that the change made; for a redo, of the revision to return to.
     revision: u64,

@@ -26,7 +26,7 @@ const PORTION: usize = 512 << 10;
 const LARGEST_PORTION: usize = 8 << 20;
 /// Strategy name of windows that another agent built.
 const OF_AGENT: &str = "agent";
-/// Name of a session whose recording has neither a title nor a question.
+/// Name of a session whose recording has no title or question that can be a name.
 const NAMELESS: &str = "recorded session";
 
 /// A recording, and the outcome of importing it.
@@ -299,7 +299,8 @@ impl Import<'_> {
         project.map(|path| bare_folder(&path).to_owned())
     }
 
-    /// Returns the name of the session: its title, else its first question, else [`NAMELESS`].
+    /// Returns the name of the session: its title, else its first question; [`NAMELESS`] if there
+    /// is neither, or if it cannot be a name.
     fn name(&self) -> String {
         let about = self.reader.about();
         let title = about.title.as_ref().or(about.question.as_ref());
