@@ -1,8 +1,8 @@
 //! Chooses, from ranked memories, those that answer a query.
 //!
 //! A text is worth the words that it adds to the query. An earlier message that only asks the same
-//! adds nothing, even if it matches well. If several texts add the same words, one of them is
-//! enough.
+//! question adds nothing, even if it matches well. If several texts add the same words, one of them
+//! is enough.
 
 use std::collections::BTreeSet;
 
@@ -16,14 +16,14 @@ const ASKING: &[&str] = &[
     "now", "ok", "okay", "once", "question", "remember", "remind", "say", "show", "still", "tell",
     "thanks", "today", "want", "wonder", "yet",
 ];
-/// Minimum share for a repetition: a text repeats an earlier one only if the earlier one adds at
-/// least this share of the words that the text adds.
+/// A text repeats an earlier one only if the earlier one has at least this share of its new words,
+/// which are those that the query does not have.
 const SAME: f64 = 0.9;
-/// Maximum ratio for a repetition: the earlier text adds at most this many times as many words as
-/// the text.
+/// A text repeats an earlier one only if the earlier one has at most this many times as many new
+/// words.
 const LARGER: usize = 2;
-/// Minimum number of the query's words in a note that precedes other texts, as a share of their
-/// number in the text that has the most of them.
+/// A note precedes other texts only if the number of the query's words in it is at least this share
+/// of the highest such number among all texts.
 const NOTED: f64 = 0.5;
 
 /// A memory that may answer a query.
@@ -33,7 +33,7 @@ pub(crate) struct Text<'a> {
     pub id: u64,
     /// Text of the memory.
     pub content: &'a str,
-    /// True if somebody asked to remember the text, false if it is a part of a conversation.
+    /// True if somebody asked to remember the text, false if it comes from a conversation.
     pub noted: bool,
 }
 
@@ -63,9 +63,9 @@ struct Said {
 }
 
 /// Returns the ids of at most `most` texts, in groups: notes about the query, then other notes and
-/// texts that state something, then texts that only ask. Each group keeps the given order. A text
-/// that says the same as a chosen one is left out. At most one text that only repeats the query is
-/// returned, as the last.
+/// texts that state something, then texts that only ask. Each group keeps the order of `ranked`. A
+/// text that says the same as a chosen one is left out. At most one text that only repeats the
+/// query is returned, as the last.
 pub(crate) fn answers(query: &str, ranked: &[Text<'_>], most: usize) -> Vec<u64> {
     let asked = terms(query);
     let said: Vec<Said> = ranked.iter().map(|text| Said::of(text, &asked)).collect();

@@ -2,7 +2,7 @@
 
 use super::strength::relevance;
 
-/// First line of the text.
+/// First line of the text that shows memories to a model.
 pub(crate) const HEADING: &str = "Relevant context from memory:";
 
 /// Maximum length of a shown memory, in characters, not counting the ellipsis.
@@ -32,7 +32,7 @@ pub struct Grounding {
 }
 
 impl Grounding {
-    /// Builds the text and the relevances from the best memories, best first.
+    /// Builds the text and the relevances from `memories`, which must be in order, best first.
     pub fn of(memories: &[Remembered<'_>]) -> Self {
         if memories.is_empty() {
             return Self::default();

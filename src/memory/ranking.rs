@@ -27,7 +27,7 @@ pub(crate) struct Candidate {
     /// Times at which the memory was made and used.
     pub life: Life,
     /// Numbers of the session, the first message and the last message that the memory was made
-    /// from.
+    /// from; `None` if it was not made from messages.
     pub origin: Option<(u64, u64, u64)>,
 }
 
@@ -40,8 +40,8 @@ pub(crate) struct Found<'a> {
     pub by_vectors: &'a [u64],
 }
 
-/// Ranks the candidates that were found or are neighbours of a found memory, best first. Returns
-/// nothing when nothing was found. Ignores results that are not candidates.
+/// Ranks the candidates that were found or are neighbours of a found memory, best first; `now` is
+/// in Unix seconds. Returns nothing if nothing was found. Ignores results that are not candidates.
 pub(crate) fn best(candidates: &[Candidate], found: Found<'_>, now: i64) -> Vec<u64> {
     let known: BTreeMap<u64, &Candidate> = candidates.iter().map(|c| (c.id, c)).collect();
     let among = |ids: &[u64]| -> Vec<u64> {

@@ -4,7 +4,7 @@
 
 /// Minimum length of a number, in digits. Single digits are too common.
 const LEAST_DIGITS: usize = 2;
-/// Maximum length of the extension of a file's name, such as `rs`.
+/// Maximum length of the extension of a file's name, such as `rs`, in letters.
 const LONGEST_ENDING: usize = 5;
 
 /// Passes the specifics of a text to `take`, in order.

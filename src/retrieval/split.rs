@@ -30,7 +30,7 @@ const fn classes() -> [u8; 256] {
 }
 
 /// Passes the words of a text to `take`, in order. Each word comes as the pieces that it is joined
-/// from. ASCII letters keep their case; all others are in lower case.
+/// from. ASCII letters may be in their original case; all other letters are in lower case.
 pub(super) fn each_word(text: &str, mut take: impl FnMut(&[&str])) {
     let bytes = text.as_bytes();
     let mut parts = Vec::new();
