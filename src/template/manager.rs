@@ -1,5 +1,5 @@
-//! The prompt of a note-taker, which is a model that turns older messages into notes: a template
-//! filled with the conversation.
+//! The prompt of a note-taker, that is, of a model that turns older messages into notes. The prompt
+//! is a template filled with the conversation.
 
 use super::render::render_noting;
 use super::{Fields, Template, TemplateError};

@@ -73,7 +73,7 @@ impl Noting {
     }
 
     /// Adds a function to the environment that records, during a rendering, which fields the
-    /// template shows.
+    /// template shows. The returned record is complete after the rendering.
     pub(super) fn note_in(&self, environment: &mut Environment<'_>, fields: &Fields<'_>) -> Placed {
         let placed = Placed::default();
         let (noted, values) = (placed.clone(), self.values.clone());

@@ -110,7 +110,8 @@ fn add_splitting(environment: &mut Environment<'static>, made: Arc<Made>, work: 
 /// Refuses too many characters to trim: each is compared with every character of the text.
 fn check_ends(ends: Option<&str>) -> Result<(), Error> {
     if ends.is_some_and(|ends| ends.len() > MAX_TRIMMED_BYTES) {
-        let problem = format!("characters to trim cannot have more than {MAX_TRIMMED_BYTES} bytes");
+        let problem =
+            format!("the argument of trim cannot have more than {MAX_TRIMMED_BYTES} bytes");
         return Err(Error::new(ErrorKind::InvalidOperation, problem));
     }
     Ok(())
@@ -121,7 +122,8 @@ fn check_ends(ends: Option<&str>) -> Result<(), Error> {
 struct Made(AtomicUsize);
 
 impl Made {
-    /// Counts a text that is about to be made from another.
+    /// Counts the text that a filter is about to make from `of`. Refuses lists, and texts beyond
+    /// [`MAX_MADE_BYTES`].
     fn text(&self, of: &Value) -> Result<(), Error> {
         // The engine would turn a list into a text that was not counted.
         if matches!(of.kind(), ValueKind::Seq | ValueKind::Iterable) {
@@ -131,7 +133,8 @@ impl Made {
         self.note(of.as_str().unwrap_or_default().len())
     }
 
-    /// Counts the pieces that a text is about to be split into.
+    /// Counts the pieces that a filter is about to split the text `of` into. Refuses too many
+    /// pieces.
     fn pieces(&self, of: &Value, count: impl FnOnce(&str) -> usize) -> Result<(), Error> {
         let text = of.as_str().unwrap_or_default();
         let pieces = count(text);
