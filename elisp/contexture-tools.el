@@ -494,7 +494,7 @@ The question is a buffer; the selected window stays."
   "Refuse the call that this buffer asks about, if it is still open."
   (when contexture-tools--asked
     (contexture-tools--finish (contexture-tools--take-question)
-                              :error "The user did not allow it")))
+                              :error "The user did not allow the call")))
 
 ;;;;; Running
 

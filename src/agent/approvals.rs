@@ -1,4 +1,5 @@
-//! Asks the user whether a tool may be called, and keeps each question open until it is answered.
+//! Asks the user whether a tool may be called, and keeps each question open until it is answered or
+//! withdrawn.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +23,7 @@ names! {
     }
 }
 
-/// The open questions. Clones share the questions.
+/// The questions that wait for the user's answer. Clones share the questions.
 #[derive(Clone, Default)]
 pub struct Approvals(Arc<Mutex<Open>>);
 
@@ -54,7 +55,6 @@ pub struct Approval {
 pub(crate) struct Waiting {
     /// Session whose turn asks the question.
     pub(crate) session: SessionName,
-    /// The question.
     pub(crate) asked: Approval,
 }
 

@@ -16,12 +16,12 @@ const BATCH_TIME: Duration = Duration::from_secs(60);
 /// [`LONGEST_WAIT`].
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
-/// Number of refused texts after which to give up a batch from which the service has accepted no
-/// text. The service is then more likely at fault than the texts.
+/// Number of refused texts after which a batch is given up if the service has accepted none of its
+/// texts. The service is then more likely at fault than the texts.
 const REFUSED_AT_MOST: usize = 3;
 
-/// Computes missing vectors of memories, and of messages of sessions in use, until the engine ends
-/// or the future is dropped. Sends texts only to the configured service.
+/// Computes missing vectors of memories, and of messages of the sessions that are in use, until the
+/// engine ends or the future is dropped. Sends texts only to the service of `embedding`.
 pub(crate) async fn backfill(engine: Handle, embedding: Embedding) {
     let mut backfill = Backfill {
         engine,
@@ -72,7 +72,7 @@ enum Of {
     Message(u64, u64),
 }
 
-/// A text without a vector.
+/// A text whose vector is to be computed.
 #[derive(Debug, Clone)]
 struct Text {
     of: Of,
@@ -172,7 +172,8 @@ impl Backfill {
     }
 
     /// Embeds texts one by one after the service refused them as a batch, so that one refused text
-    /// does not hold up the others.
+    /// does not hold up the others. Fails with `refusal`, the batch's error, if the service seems
+    /// to refuse every text.
     async fn one_by_one(&mut self, texts: &[Text], refusal: ProviderError) -> Result<(), Failure> {
         let mut refused = Vec::new();
         let mut taken = 0;

@@ -28,7 +28,6 @@ pub struct Embedding {
 /// The memories and messages that may lack vectors.
 #[derive(Debug, Default)]
 pub(super) struct WantedVectors {
-    /// True if memories may lack vectors.
     pub(super) memories: bool,
     /// Numbers of the sessions whose messages may lack vectors.
     pub(super) sessions: BTreeSet<u64>,

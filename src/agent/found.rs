@@ -85,7 +85,7 @@ pub(crate) struct MemoryShown {
     origin: Option<OriginShown>,
     /// Time at which the memory was made, in Unix seconds.
     created: i64,
-    /// Time at which the memory was last found, in Unix seconds.
+    /// Time at which the memory was last found, or was made if it was never found; in Unix seconds.
     accessed: i64,
     /// Number of times that the memory was found.
     accesses: u64,

@@ -124,8 +124,8 @@ impl ItemAnswer {
         self
     }
 
-    /// Records which item covers this one, and which items this one covers. `views` must have all
-    /// items of the manager.
+    /// Records which item covers this one, and which items this one covers. `views` must contain
+    /// all items of the manager.
     pub(crate) fn among(mut self, views: &[View]) -> Self {
         let Some(added) = &mut self.added_to else { return self };
         let items: Vec<&Item> = views.iter().map(|view| &*view.item).collect();
@@ -260,7 +260,7 @@ pub(crate) fn file_item(
     new_item(counter, text.content, kind, metadata, taken_ms)
 }
 
-/// Reads a resolved file, or some of its lines, and creates an item from it. Does not resolve the
+/// Reads an open file, or some of its lines, and creates an item from it. Does not resolve the
 /// file's name again.
 ///
 /// # Errors
@@ -280,8 +280,8 @@ pub(crate) fn resolved_item(
     Ok(file_item(counter, text, Kind::File, metadata, taken_ms))
 }
 
-/// Adds the place of a file's text to the metadata, and the origin if the client gave none. Keeps
-/// all other metadata from the client.
+/// Adds the file name, project and lines of `text` to the metadata, and `origin` if the client gave
+/// no origin. Keeps all other metadata from the client.
 pub(crate) fn file_metadata(mut metadata: Metadata, text: &FileText, origin: &str) -> Metadata {
     metadata.set("filename", files::path_value(&text.path));
     if let Some(root) = &text.project {

@@ -11,7 +11,6 @@ use crate::provider::chat::{Provider, Usage};
 use crate::provider::settings::{self, BadSetting};
 use crate::tokens::model::LimitFrom;
 
-/// Maximum number of providers.
 pub(crate) const MOST_PROVIDERS: usize = 100;
 
 /// An available model.
@@ -190,7 +189,8 @@ impl Configured {
         })
     }
 
-    /// Returns the same provider with another model, whose price is unknown.
+    /// Returns the same provider with the model `model`. If that is another model, its price is
+    /// unknown.
     fn with_model(&self, model: &str) -> Self {
         if self.provider.model() == model {
             return self.clone();
@@ -212,14 +212,14 @@ impl Configured {
     }
 
     /// Returns the configured maximum number of tokens in an answer, but at most half of the
-    /// server's limit if that is known.
+    /// server's limit if that is known; `None` if no maximum is configured.
     pub(super) fn answer_tokens(&self) -> Option<u64> {
         let limit = self.rooms.of(self.provider.model()).limit;
         let half = limit.map_or(u64::MAX, |(tokens, _)| (tokens / 2).max(1));
         self.max_tokens.map(|tokens| tokens.min(half))
     }
 
-    /// Asks the server for the model's token limit if needed, for at most [`LIMIT_TIME`].
+    /// Asks the server for the model's token limit if needed, and waits at most [`LIMIT_TIME`].
     pub async fn find_limit(&self) {
         let model = self.provider.model();
         if !self.from.has_to_tell_limit(model) || !self.rooms.is_to_be_asked(model) {

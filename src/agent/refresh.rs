@@ -17,7 +17,7 @@ names! {
     /// The outcome of reading an item from its file again.
     #[cfg_attr(feature = "server", schemars(rename = "RefreshOutcome"))]
     Outcome {
-        /// The file has the same text in the same place.
+        /// The file has the same text in the same place, or the item has no file.
         Unchanged => "unchanged",
         /// The item has the new text.
         Updated => "updated",
@@ -32,8 +32,8 @@ names! {
 
 /// The result of comparing an item with its file.
 pub(crate) struct Reread {
-    /// The updated item, or the old item if there is no certain new text. A live item that is kept
-    /// for this reason is marked as stale.
+    /// The item after the comparison. If its new content is uncertain or its file is gone, it keeps
+    /// its content, and a live item is marked as stale.
     pub item: Arc<Item>,
     /// Outcome for the item.
     pub outcome: Outcome,
@@ -143,8 +143,8 @@ fn fresh(item: &Item) -> Item {
     fresh
 }
 
-/// Returns a live item marked as stale for `reason`, or without that mark if there is no reason.
-/// Returns other items unchanged.
+/// Returns a live item marked as stale for `reason`, or [`fresh`] if there is no reason. Returns
+/// other items unchanged.
 fn marked(item: &Arc<Item>, reason: Option<&str>) -> Arc<Item> {
     if !item.live {
         return Arc::clone(item);
@@ -173,9 +173,9 @@ fn with_text(counter: &dyn Counter, item: Item, text: String, taken_ms: i64) -> 
 /// change in each manager. Returns all items in their new state, even if the new versions cannot be
 /// stored, for example because the disk is full.
 ///
-/// Items whose files have not been touched since the last call are not compared. An item with the
-/// text of an unsaved buffer keeps that text while its editor is connected. If an item was changed
-/// while its file was read, the item keeps that change.
+/// Items whose files have not been touched since the last comparison are not compared again. An
+/// item with the text of an unsaved buffer keeps that text while its editor is connected. If an
+/// item was changed while its file was read, the item keeps that change.
 pub(crate) fn current(
     services: &Services,
     counter: &dyn Counter,

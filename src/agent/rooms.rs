@@ -73,6 +73,7 @@ impl Rooms {
     }
 
     /// Records that the server counted `reported` tokens in a window in which we counted `counted`.
+    /// Ignores small windows.
     pub(super) fn compared(&self, model: &str, counted: u64, reported: u64) {
         if counted < TOO_FEW || reported < TOO_FEW {
             return;

@@ -7,11 +7,9 @@ use crate::provider::chat::{Provider, Request, Response, Stop};
 /// The reason why there is no whole answer.
 #[derive(Debug)]
 pub(super) enum Unheard {
-    /// The job was cancelled.
     Cancelled,
     /// The answer has more text than allowed.
     TooLong,
-    /// The provider failed.
     Failed(ProviderError),
 }
 

@@ -22,7 +22,7 @@ use crate::tokens::{Counter, Measure};
 /// rendered items stay the same while a conversation grows. The report names items that do not fit.
 const ITEMS_SHARES: [f64; 4] = [0.5, 0.625, 0.75, 0.875];
 
-/// The purpose of a window.
+/// The purpose and the limits of a window.
 #[derive(Clone, Default)]
 pub(crate) struct Purpose {
     /// Phase of the work, which decides which sections are offered.
@@ -59,7 +59,8 @@ pub(crate) fn named_strategy(name: &str) -> Result<&'static dyn Strategy, AgentE
     strategy::find(name).ok_or_else(|| AgentError::NoSuchStrategy { name: name.to_owned() })
 }
 
-/// Builds a window. Its items must be up to date. Takes long, so call it on a thread that may block.
+/// Builds a window. The items in `material` must be up to date. Takes long, so call it on a thread
+/// that may block.
 ///
 /// # Errors
 /// [`EngineError::BudgetTooSmall`], and [`AgentError::NoSuchStrategy`] if the session names a

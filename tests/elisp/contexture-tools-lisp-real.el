@@ -241,7 +241,7 @@
     (contexture-repl-test-wait)
     (contexture-tools-lisp-real-see-results
      '(("ended with 1 failure" "DIVISION-BY-ZERO" "Backtrace:" "(STORY-TESTS:RUN)")
-       ("story\\.lisp:5: (DEFUN") ("(let ((c (length l)))") ("did not allow it")
+       ("story\\.lisp:5: (DEFUN") ("(let ((c (length l)))") ("did not allow the call")
        ("took longer than 1 second, and was stopped" "Backtrace:")
        ("accepted the change") ("\\`Compiled and loaded") ("ended with 0 failures")))
     ;; The failure of the first run left the context with the second.

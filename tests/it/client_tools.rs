@@ -371,11 +371,11 @@ fn other_agents_call_what_is_offered_to_them() {
     // Whoever called cannot answer.
     let forged = format!("(:call {} :content \"forged\")", called["call"]);
     assert_ne!(stage.chat.ok("give-result", &forged)["taken"], true);
-    assert!(stage.give(&called["call"], ":error \"The user did not allow it\""));
+    assert!(stage.give(&called["call"], ":error \"The user did not allow the call\""));
     let result = stage.chat.reply(id).unwrap();
     assert_eq!(
         (text(&result["content"]), &result["failed"]),
-        ("The user did not allow it", &Json::Bool(true))
+        ("The user did not allow the call", &Json::Bool(true))
     );
     // An owner that goes away.
     let id = stage.chat.send("call-tool", &call("look", "/srv/app", ""));

@@ -106,7 +106,7 @@ fn what_is_refused_is_not_done_and_the_model_is_told() {
     let mut client = begin(&home, &answers);
     let (_, answer) = decide(&mut client, "(:content \"look\" :tools t)", ":refuse");
     assert_eq!(outcomes(&answer), [("add_text", "refused")]);
-    assert!(text(&answer["content"]).contains("the user did not allow it"), "{answer}");
+    assert!(text(&answer["content"]).contains("the user did not allow the call"), "{answer}");
     assert!(client.contents("m").is_empty());
 }
 

@@ -14,8 +14,8 @@ use crate::provider::chat::Usage;
 /// requests are refused, and one more request asks for an answer without calls.
 pub(crate) const MAX_ROUNDS: u64 = 8;
 
-/// Data that a provider expects back together with an earlier answer, such as signatures of
-/// reasoning, by the number of that answer's message.
+/// Maps the number of an answer's message to the data that the provider expects back together with
+/// the answer, such as signatures of reasoning.
 pub(super) type Opaque = HashMap<u64, serde_json::Value>;
 
 /// A turn in progress.
@@ -41,7 +41,7 @@ pub(super) struct Begun {
     pub(super) opaque: Opaque,
     /// Tokens of all requests and answers so far.
     pub(super) usage: Usage,
-    /// Cost of all answers; `None` if the cost of any of them is unknown.
+    /// Cost of all requests and answers so far; `None` if a part of it is unknown.
     pub(super) cost: Option<f64>,
     /// Tokens in the last window.
     pub(super) window_tokens: u64,
@@ -51,10 +51,10 @@ pub(super) struct Begun {
     pub(super) refused: Option<Refused>,
     /// True if the request or the session's settings limit the tokens of a window.
     pub(super) is_budget_set: bool,
-    /// Token limit of the model for the last window; 0 before the first window.
+    /// Token limit of the model when the last window was built; 0 before the first window.
     pub(super) limit: u64,
-    /// Version of the session: first after the question was logged, at the end after the final
-    /// answer was logged.
+    /// Version of the session after the question was logged; once the turn has ended, the version
+    /// after the final answer was logged.
     pub(super) version: u64,
 }
 

@@ -18,7 +18,6 @@ pub(crate) const MAX_CALLS: usize = 16;
 /// Maximum time to wait for the user to allow a call; after that, the call is refused.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Formats a number of rounds.
 fn rounds(count: u64) -> String {
     format!("{} of tool calls", counted(count, "round"))
 }
@@ -38,7 +37,7 @@ impl Chat {
         (!offered.is_empty()).then(|| offered.concat())
     }
 
-    /// Carries out the calls of an answer, and logs the answer with the results.
+    /// Carries out the calls of the answer `whole`, and logs the answer with the results.
     pub(super) async fn carry_out(
         &self,
         begun: &mut Begun,
@@ -109,7 +108,7 @@ impl Chat {
                     self.allow_always(&**tool).await;
                 }
                 Ok(Decision::Refuse) => {
-                    return (Outcome::Refused, "the user did not allow it".to_owned());
+                    return (Outcome::Refused, "the user did not allow the call".to_owned());
                 }
                 Err(reason) => return (Outcome::Refused, reason),
             }

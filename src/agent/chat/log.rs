@@ -13,8 +13,8 @@ use crate::session::message::Role;
 use crate::tokens::Counter;
 
 impl Chat {
-    /// Ends the turn with the last answer. Returns the number of the answer's message; `None` if
-    /// the answer is empty.
+    /// Logs the last answer, which ends the turn. Returns the number of the answer's message;
+    /// `None` if the answer is empty and was not logged.
     pub(super) async fn end_with(
         &self,
         begun: &mut Begun,
@@ -92,7 +92,6 @@ impl Chat {
     }
 }
 
-/// Returns an answer as a message of the log.
 pub(super) fn answer_message(whole: &Response, counter: &dyn Counter) -> NewMessage {
     NewMessage::counted(Role::Assistant, &whole.text, whole.calls.clone(), counter)
 }

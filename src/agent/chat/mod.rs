@@ -71,7 +71,7 @@ pub(crate) struct ChatRequest {
     pub allow: Vec<String>,
     /// Managers whose items to include; by default those of the session.
     pub managers: Option<Vec<String>>,
-    /// Key that identifies a repeated request.
+    /// Key by which the request is recognized if it is repeated.
     pub key: Option<String>,
     /// Version that the session must have when the question is logged.
     pub if_version: Option<u64>,
@@ -101,7 +101,8 @@ struct Chat {
     tools: Vec<Arc<dyn OfferedTool>>,
     /// Names of the tools that the request allows the model to call without permission each time.
     allowed: Vec<String>,
-    /// Names of the tools that the session's settings allow.
+    /// Names of the tools that the session's settings allow the model to call without permission
+    /// each time.
     stored: Vec<String>,
 }
 
@@ -109,7 +110,9 @@ struct Chat {
 /// cancelled, the turn ends soon and keeps the part of the answer that has arrived.
 ///
 /// # Errors
-/// Any [`AgentError`]; [`AgentError::InTurn`] once the user's message is in the log.
+/// Any [`AgentError`]. Once the user's message is in the log, most errors are
+/// [`AgentError::InTurn`]; if the store fails while an answer is logged, or the turn panics, the
+/// error is returned as it is.
 pub(crate) async fn chat(
     job: Job,
     request: ChatRequest,

@@ -166,7 +166,6 @@ impl Chat {
         })
     }
 
-    /// Finds the template with this name.
     async fn template(&self, name: String) -> Result<Result<Template, FindError>, AgentError> {
         let folders = self.job.services.template_folders(self.row.project.clone())?;
         let found = tokio::task::spawn_blocking(move || folders.find(&name)).await;

@@ -166,8 +166,8 @@ impl Chat {
         Ok((window, line))
     }
 
-    /// Builds a window with the notes in place of the history; `None` if there are no notes. If the
-    /// window cannot be built, gives up the notes and returns `None`.
+    /// Builds a window with the notes in place of the history; `None` if there are no notes. If no
+    /// such window can be built, gives up the notes and returns `None`.
     async fn managed_window(&self, begun: &mut Begun) -> Result<Option<Built>, AgentError> {
         if !begun.managed.as_ref().is_some_and(TurnNotes::has_view) {
             return Ok(None);
@@ -292,8 +292,8 @@ impl Chat {
         AgentError::InTurn { question, answer, source }
     }
 
-    /// Adds the usage and cost of an answer to those of the turn, and keeps them to be stored with
-    /// the answer.
+    /// Adds the usage and cost of the answer `whole` to those of the turn, and keeps the answer's
+    /// own in `begun.asked`, to be stored with the answer.
     pub(super) fn report(&self, begun: &mut Begun, line: u64, window: &Window, whole: &Response) {
         let Usage { input, output, cache_read, .. } = whole.usage;
         let model = self.configured.provider.model().to_owned();
@@ -308,8 +308,8 @@ impl Chat {
         begun.asked = Some(AskedWindow { line, counted, spent });
     }
 
-    /// Adds the usage and cost of note-taking to those of the turn, unless the notes existed
-    /// before.
+    /// Adds the usage and cost of note-taking to those of the turn, unless no model was asked for
+    /// notes.
     fn report_notes(&self, begun: &mut Begun, managed: &TurnNotes) {
         let view = &managed.view;
         let (provider, model) = (view.provider.as_deref(), view.model.as_deref());

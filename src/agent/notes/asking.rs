@@ -12,7 +12,8 @@ use crate::template::TASK;
 const MAX_NOTES_BYTES: usize = 1 << 20;
 
 impl NotesRun<'_> {
-    /// Asks the note-taker for its notes and returns them.
+    /// Asks the note-taker `manager` for its notes. If only the prompt is wanted, returns
+    /// [`Stopped::Raw`] without asking.
     pub(super) async fn notes(&mut self, manager: &Configured) -> Result<String, Stopped> {
         self.step = NotesStep::Answer;
         let messages = vec![

@@ -27,7 +27,6 @@ pub(super) enum Unfit {
     Broken(String),
     /// The prompt has this many tokens even without any run.
     TooLong(u64),
-    /// The job was cancelled.
     Cancelled,
 }
 

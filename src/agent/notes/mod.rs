@@ -58,8 +58,8 @@ struct View {
     kept: Arc<BTreeSet<u64>>,
 }
 
-/// Takes notes for the current turn of a session. `configured` is the model that will see the
-/// notes. If the window has the notes, the caller must call [`TurnNotes::mark_used`].
+/// Takes notes for the current turn of session `id`. `configured` is the model that will see the
+/// notes. If the window contains the notes, the caller must call [`TurnNotes::mark_used`].
 ///
 /// # Errors
 /// [`EngineError::Cancelled`]. Every other failure is part of the outcome.

@@ -23,7 +23,6 @@ pub(super) enum Stopped {
     Raw,
     /// The current step failed.
     Failed(String),
-    /// The job was cancelled.
     Cancelled,
 }
 
@@ -48,7 +47,6 @@ pub(super) struct NotesRun<'a> {
     /// model.
     configured: &'a Configured,
     pub(super) view: NewNotes,
-    /// The current step.
     pub(super) step: NotesStep,
     /// Number of the stored record if earlier notes for the same prompt are used.
     pub(super) stored: Option<u64>,

@@ -30,7 +30,6 @@ pub(crate) struct ContextTool {
     read: fn(Value) -> Result<Request, String>,
 }
 
-/// An argument of a tool.
 #[derive(Clone, Copy)]
 struct Argument {
     name: &'static str,
@@ -40,12 +39,10 @@ struct Argument {
     required: bool,
 }
 
-/// Returns the tool with this name, if there is one.
 pub(crate) fn find(name: &str) -> Option<&'static ContextTool> {
     ALL.iter().find(|tool| tool.name == name)
 }
 
-/// Returns the names of all tools.
 pub(crate) fn names() -> Vec<&'static str> {
     ALL.iter().map(|tool| tool.name).collect()
 }

@@ -43,7 +43,7 @@ pub(super) enum Request {
 pub(super) struct AddFile {
     path: String,
     lines: Option<Lines>,
-    /// Place of the file, if it is outside the project.
+    /// Place of the file, if it is outside the project; empty if the file cannot be opened.
     outside: Option<String>,
     /// The file, or the reason why it cannot be opened; `None` before the name is resolved.
     opened: Option<Result<Arc<Opened>, String>>,
