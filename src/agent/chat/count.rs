@@ -36,8 +36,9 @@ pub(crate) struct Count {
 }
 
 /// Counts the tokens that a request would send now: the texts, items and messages of its window,
-/// and the user's message unless it is empty. Sends and changes nothing. Without a configured
-/// provider, counts for the model that the request, the session or the configuration names, if any.
+/// and the user's message unless it is empty. Does not send the request, and changes nothing.
+/// Without a configured provider, counts for the model that the request, the session or the
+/// configuration names, if any.
 ///
 /// # Errors
 /// Any [`AgentError`].

@@ -124,7 +124,7 @@ pub(crate) async fn chat(
     turns.spawn(chat).await.unwrap_or_else(|_| Err(broken()))
 }
 
-/// Returns the request that would be sent, without sending or changing anything. Does not search
+/// Returns the request that would be sent, without sending it or changing anything. Does not search
 /// for memories.
 ///
 /// # Errors
