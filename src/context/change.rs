@@ -1,4 +1,4 @@
-//! A change to one manager, as data: its items, settings and sets before and after.
+//! A change to one manager, as data: the items, settings and sets that differ, before and after.
 //!
 //! Every operation is planned as a [`Change`], stored, and then applied. Undoing a change applies
 //! its [`inverse`](Change::inverse), so one mechanism undoes every operation.

@@ -45,7 +45,7 @@ pub(crate) fn valid_names() -> Vec<&'static str> {
 }
 
 /// Returns the most recent `limit` items that match one of `types`, in the order of `items`, which
-/// is oldest first. An empty `types` matches every item.
+/// is oldest first. Without a limit, returns all that match. An empty `types` matches every item.
 pub(crate) fn select<T>(
     items: impl IntoIterator<Item = T>,
     types: &[TypeName],

@@ -55,7 +55,7 @@ names! {
 }
 
 names! {
-    /// The way an item was taken.
+    /// What the text of an item was taken from.
     #[cfg_attr(feature = "server", schemars(rename = "ItemOrigin"))]
     Origin {
         /// A marked region.
@@ -247,7 +247,7 @@ impl Metadata {
         self.set("end-line", Value::from(end));
     }
 
-    /// Returns the way the item was taken, if it is known.
+    /// Returns what the item's text was taken from, if that is known.
     pub fn origin(&self) -> Option<Origin> {
         self.text("origin").and_then(Origin::from_name)
     }

@@ -73,14 +73,14 @@ pub enum Place {
     After(ItemId),
 }
 
-/// An item to add, with the number of its version.
+/// An item to add, or a new version of an item, with the number of the version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Arrival {
     /// The item.
     pub item: Arc<Item>,
     /// Number of the version. Unique in a store.
     pub version: u64,
-    /// True if the item is pinned when it is added.
+    /// True if the item is to be pinned.
     pub pinned: bool,
 }
 

@@ -23,11 +23,9 @@ const USUAL_PORTS: [(&str, &str); 4] =
 /// Kind of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A project.
     Project,
     /// A folder outside of any project.
     Folder,
-    /// A file.
     File,
     /// A buffer without a file.
     Buffer,

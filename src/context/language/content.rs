@@ -3,8 +3,8 @@
 use super::of_mode;
 use super::table::TABLE;
 
-/// Number of bytes to examine at each end of the text. Editors look at a few lines instead, so a mode
-/// line behind very long lines is missed.
+/// Number of bytes to examine at each end of the text. Editors examine whole lines instead, so a
+/// mode line among very long lines is missed here.
 const WINDOW: usize = 1024;
 
 /// Number of lines from each end where Vim looks for a mode line (its option `modelines`).

@@ -35,7 +35,7 @@ pub(crate) struct Fitted {
     pub report: Vec<ItemVerdict>,
 }
 
-/// The error for a budget that cannot even hold the smallest part of the items.
+/// The error for a budget that is too small even for the smallest part of the items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a budget of {max_tokens} tokens is too small: these items need at least {needed}")]
 pub(crate) struct BudgetTooSmall {

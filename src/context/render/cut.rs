@@ -102,7 +102,7 @@ impl Knife<'_> {
         }
     }
 
-    /// Returns the length, in bytes, of the beginning of the content that this unit can cut.
+    /// Returns the end, in bytes, of the part of the content in which `unit` allows cuts.
     fn end(&self, unit: Unit) -> usize {
         let content = &self.item.content;
         match unit {

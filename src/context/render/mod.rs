@@ -150,7 +150,6 @@ fn end_line(out: &mut String) {
     }
 }
 
-/// Appends formatted text.
 fn push_display(out: &mut String, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing to a string does not fail");
 }
