@@ -240,7 +240,7 @@ impl Builder {
         if let Some(name) = self.strategy.as_deref().filter(|name| strategy::find(name).is_none()) {
             let known = strategy::names().join(", ");
             return Err(Error::Setting(format!(
-                "no strategy {name:?}; the strategies are {known}"
+                "there is no strategy {name:?}; the strategies are {known}"
             )));
         }
         let tools = self.tools?;

@@ -116,7 +116,7 @@ impl Conversation {
             let named = files::resolve(&name, project.as_deref().map(Path::new))?;
             resolved_item(&job.services, &job.counter(), &named.file?, lines)
         };
-        let item = self.inner.job().aside("add_file", read).await??;
+        let item = self.inner.job().aside("adding a file", read).await??;
         self.add_new("add-file", item).await
     }
 
@@ -130,7 +130,7 @@ impl Conversation {
             pinned,
             ..new_item(&job.counter(), content, kind, metadata, now_ms())
         };
-        let item = self.inner.job().aside("add", count).await?;
+        let item = self.inner.job().aside("adding an item", count).await?;
         self.add_new("add-context", item).await
     }
 
@@ -149,7 +149,7 @@ impl Conversation {
         let all = Selection { managers, ..Selection::default() };
         let views = self.ask(move |engine| engine.select(&all)).await?;
         let look = move |job: &Job| with_states(&job.services, Caller::Nobody, views);
-        let items = self.inner.job().aside("items", look).await?;
+        let items = self.inner.job().aside("listing the items", look).await?;
         let view = |(view, state): (crate::engine::View, State)| ItemView {
             id: view.item.id,
             kind: view.item.kind,
@@ -181,7 +181,7 @@ impl Conversation {
         self.ask(move |engine| engine.undo(&manager)).await.map(drop)
     }
 
-    /// Redoes the change to the items that was undone last.
+    /// Redoes the last undone change to the items.
     ///
     /// # Errors
     /// [`Error::Refused`] if nothing was undone, or another change has been made since.

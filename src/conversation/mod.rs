@@ -186,8 +186,9 @@ impl Conversation {
     /// [`Error::Store`].
     pub async fn say(&self, message: impl Into<Message>) -> Result<u64, Error> {
         let (id, job, message) = (self.inner.id, self.inner.job(), message.into());
-        let message =
-            job.aside("a message", move |job| message.counted(&*job.services.counter)).await?;
+        let message = job
+            .aside("adding a message", move |job| message.counted(&*job.services.counter))
+            .await?;
         let said = self.ask(move |engine| engine.add_messages(id, vec![message])).await?;
         Ok(said.numbers.last().copied().unwrap_or_default())
     }
@@ -260,7 +261,8 @@ impl Conversation {
         .await
     }
 
-    /// Takes a checkpoint. Returns the checkpoint's number; `None` if versioning is off.
+    /// Takes a checkpoint, which `message` describes. Returns the checkpoint's number; `None` if
+    /// versioning is off.
     ///
     /// # Errors
     /// [`Error::Store`].

@@ -69,7 +69,7 @@ impl WindowRequest {
             let items = current(&job.services, &counter, Caller::Nobody, material.items);
             window::build(&counter, Material { items, ..material }, purpose)
         };
-        let Built { window, items } = job.aside("a window", build).await??;
+        let Built { window, items } = job.aside("building a window", build).await??;
         let window = Arc::new(window);
         let noted = Arc::clone(&window);
         job.ask(move |engine| engine.note_window(id, &noted, items)).await?;

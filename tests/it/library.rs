@@ -123,7 +123,10 @@ async fn settings_out_of_range_and_unknown_strategies_are_refused() {
     assert!(matches!(wrong, Error::Setting(_)));
     assert_eq!(wrong.to_string(), "max-tokens must be a whole number from 256 to 10000000, got 1");
     let wrong = error(Conversation::builder("a").strategy("best")).await.to_string();
-    assert!(wrong.starts_with("no strategy \"best\"; the strategies are tiered, "), "{wrong}");
+    assert!(
+        wrong.starts_with("there is no strategy \"best\"; the strategies are tiered, "),
+        "{wrong}"
+    );
     let twice = Conversation::builder("a").tool(Add::default()).tool(Add::default());
     assert!(matches!(error(twice).await, Error::Tool { .. }));
     let script = Conversation::builder("a").provider(Provider::scripted("answer = 1"));
