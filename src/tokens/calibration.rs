@@ -14,8 +14,8 @@ pub(crate) const LEAST: f64 = 0.8;
 /// Largest ratio that a calibration gives.
 pub(crate) const MOST: f64 = 2.0;
 
-/// Minimum number of tokens of a report. Smaller reports say more about how a provider frames a
-/// request than about its tokenizer, and are ignored.
+/// Minimum number of tokens of a request for learning from it. Smaller requests say more about how
+/// a provider frames a request than about its tokenizer, and are ignored.
 pub(crate) const TOO_FEW: u64 = 200;
 
 /// The smoothed ratio of reported to counted tokens.

@@ -53,7 +53,7 @@ const GEMINI: f64 = 1.3;
 const CLAUDE: f64 = 1.55;
 const CLAUDE_TO_4_6: f64 = 1.2;
 
-/// Models whose names share a prefix.
+/// Values for the models whose names begin with one of `prefixes`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Row {
     /// Beginnings of the models' names, in lower case.
@@ -115,14 +115,16 @@ pub struct Model {
     pub calibrated: f64,
     /// True if the vocabulary of `tokenizer` is the model's own, so that counts are exact.
     pub exact: bool,
-    /// True if the table or the user knows the model. If not, the values are those of [`DEFAULT`].
+    /// True if the table, the user or the model's server gives values for the model. If not, the
+    /// values are those of [`DEFAULT`].
     pub known: bool,
 }
 
 impl Model {
-    /// Finds the model with this name, in any letter case. The table ignores prefixes that vendors
-    /// and routers add, as in `anthropic/claude-sonnet-4-5`. The user's prefixes are compared first
-    /// with the whole name, then with the part after the last `/`.
+    /// Returns the model with this name, in any letter case. What neither the table nor `overrides`
+    /// tells is taken from [`DEFAULT`]. The table ignores prefixes that vendors and routers add, as
+    /// in `anthropic/claude-sonnet-4-5`. The user's prefixes are compared first with the whole
+    /// name, then with the part after the last `/`.
     pub fn named(name: &str, overrides: &[Override]) -> Self {
         let whole = name.trim().to_lowercase();
         let bare = whole.rsplit('/').next().unwrap_or(&whole);
