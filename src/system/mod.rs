@@ -47,7 +47,6 @@ fn names_in(folder: impl AsFd, limit: usize) -> io::Result<Vec<String>> {
     Ok(names.filter(|name| name != "." && name != "..").take(limit).collect())
 }
 
-/// Makes a FIFO.
 #[cfg(test)]
 pub(crate) fn make_fifo(path: impl AsRef<Path>) {
     let made = std::process::Command::new("mkfifo").arg(path.as_ref()).status().unwrap();

@@ -65,7 +65,6 @@ impl Held {
         }
     }
 
-    /// Returns the metadata.
     pub(crate) fn metadata(&self) -> io::Result<Metadata> {
         self.0.metadata()
     }

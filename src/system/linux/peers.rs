@@ -21,15 +21,16 @@ pub(crate) fn enlarge_pipe(pipe: impl AsFd, bytes: usize) {
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, bytes);
 }
 
-/// Returns the user who owns the peer's socket, from the tables of the kernel. Returns `None`
-/// when the tables have no such socket.
+/// Returns the id of the user who owns the peer's socket, from the tables of the kernel; `None` if
+/// the tables have no such socket.
 pub(crate) fn peer_user(peer: SocketAddr, local: SocketAddr) -> Option<u32> {
     ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
         .find_map(|table| owner_in(&std::fs::read_to_string(table).ok()?, peer, local))
 }
 
-/// Returns the owner in the row whose local address is `peer` and whose remote address is `local`.
+/// Returns the owner's user id from the row of `table` whose local address is `peer` and whose
+/// remote address is `local`.
 fn owner_in(table: &str, peer: SocketAddr, local: SocketAddr) -> Option<u32> {
     table.lines().skip(1).find_map(|row| {
         let mut fields = row.split_ascii_whitespace().skip(1);

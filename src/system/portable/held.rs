@@ -82,7 +82,6 @@ impl Held {
         }
     }
 
-    /// Returns the metadata.
     pub(crate) fn metadata(&self) -> io::Result<Metadata> {
         match &self.file {
             Some(file) => file.metadata(),
