@@ -151,7 +151,7 @@ const MIN_MESSAGE_BYTES: usize = 4096;
 
 impl Config {
     /// Combines the settings of all sources. `environment` looks up a variable: for example,
-    /// `CONTEXTURE_MAX_ITEMS` sets `max-items`.
+    /// `CONTEXTURE_MAX_ITEMS` sets `max-items`. A `file` that does not exist counts as empty.
     ///
     /// # Errors
     /// Fails if a source cannot be read or has a bad value.
@@ -273,7 +273,7 @@ fn read(path: &Path) -> Result<Settings, ConfigError> {
     }
 }
 
-/// Names numbers in an error of the parser by words instead of Rust's types.
+/// Replaces the names of Rust's number types in an error of the parser with words.
 fn in_words(message: &str) -> String {
     ["usize", "u64", "f64"].iter().fold(message.to_owned(), |message, kind| {
         let words = if *kind == "f64" { "a number" } else { "a whole number" };

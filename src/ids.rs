@@ -76,13 +76,13 @@ macro_rules! ids {
 }
 
 ids! {
-    /// Id of a context item. No other item ever has it, whichever manager holds that item.
+    /// Id of a context item. No two items ever have the same id, even in different managers.
     ItemId: "ctx-", "an item's", "ctx-12", 0..=MOST;
     /// Id of a session.
     SessionId: "ses-", "a session's", "ses-7", 0..=MOST;
     /// Id of a message: its place in the log of its session, counted from 1.
     MessageId: "msg-", "a message's", "msg-3", 1..;
-    /// Id of a checkpoint. No two sessions share one.
+    /// Id of a checkpoint. No two checkpoints have the same id, even in different sessions.
     CheckpointId: "chk-", "a checkpoint's", "chk-2", 0..;
     /// Id of a memory.
     MemoryId: "mem-", "a memory's", "mem-4", 0..;
