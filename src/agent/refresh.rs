@@ -143,8 +143,8 @@ fn fresh(item: &Item) -> Item {
     fresh
 }
 
-/// Returns a live item marked as stale for `reason`, or [`fresh`] if there is no reason. Returns
-/// other items unchanged.
+/// Returns a live item marked as stale for `reason`, or made [`fresh`] if there is no reason.
+/// Returns other items unchanged.
 fn marked(item: &Arc<Item>, reason: Option<&str>) -> Arc<Item> {
     if !item.live {
         return Arc::clone(item);

@@ -45,7 +45,7 @@ pub struct Services {
 /// Limits from the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum size of a message, in bytes.
+    /// Maximum size of a protocol message, in bytes.
     pub max_message_bytes: usize,
     /// Maximum size of a file that is read, in bytes.
     pub max_file_bytes: u64,
@@ -55,8 +55,8 @@ pub struct Limits {
 
 impl Limits {
     /// Returns the options for reading a file of at most `max_file_bytes` bytes; by default, the
-    /// configured limit applies. The limit never exceeds the maximum size of a message, since a
-    /// larger file could not be sent to a client.
+    /// configured limit applies. The limit never exceeds the maximum size of a protocol message,
+    /// since a larger file could not be sent to a client.
     pub fn read_options(&self, max_file_bytes: Option<u64>) -> ReadOptions {
         let wanted = max_file_bytes.unwrap_or(self.max_file_bytes);
         ReadOptions { max_bytes: wanted.min(self.max_message_bytes as u64) }

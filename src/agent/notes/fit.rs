@@ -8,7 +8,8 @@ use crate::curation::notes::NotesInput;
 use crate::template::{Conversation, ManagerPrompt, TASK, Template};
 use crate::tokens::Measure;
 
-/// Maximum size of the shown runs, in bytes. No model accepts more text than this.
+/// Maximum size of the part of the conversation in a prompt, in bytes. No model accepts more text
+/// than this.
 const MAX_RECENT_BYTES: usize = 2 << 20;
 
 /// A prompt that fits.
@@ -16,7 +17,7 @@ const MAX_RECENT_BYTES: usize = 2 << 20;
 pub(super) struct Fitted {
     pub(super) prompt: ManagerPrompt,
     pub(super) tokens: u64,
-    /// Number of runs in the prompt.
+    /// Number of runs in the prompt, that is, of turns whose messages it shows.
     pub(super) runs: u64,
 }
 
@@ -25,12 +26,12 @@ pub(super) struct Fitted {
 pub(super) enum Unfit {
     /// The template cannot be rendered.
     Broken(String),
-    /// The prompt has this many tokens even without any run.
+    /// The prompt has this many tokens even without any earlier turn.
     TooLong(u64),
     Cancelled,
 }
 
-/// Builds the prompt with as many of the last runs as fit in `budget` tokens.
+/// Builds the prompt with the messages of as many of the last turns as fit in `budget` tokens.
 pub(super) fn fit(
     template: &Template,
     managing: &NotesInput,

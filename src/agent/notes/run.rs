@@ -198,7 +198,8 @@ impl<'a> NotesRun<'a> {
         Ok(manager)
     }
 
-    /// Builds the prompt with as many of the last runs as the note-taker's model accepts.
+    /// Builds the prompt with the messages of as many of the last turns as the note-taker's model
+    /// accepts.
     async fn prompt(
         &mut self,
         template: &Arc<Template>,

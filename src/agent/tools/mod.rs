@@ -35,7 +35,7 @@ pub(crate) trait OfferedTool: Send + Sync {
     }
 
     /// Returns whether the user allowed all calls of the tool in a session. `stored` has the names
-    /// in the session's settings.
+    /// of the tools that the session's settings allow.
     fn is_allowed(&self, _session: &SessionRow, stored: &[String]) -> bool {
         stored.iter().any(|name| name == self.name())
     }
