@@ -16,11 +16,11 @@ const ASKING: &[&str] = &[
     "now", "ok", "okay", "once", "question", "remember", "remind", "say", "show", "still", "tell",
     "thanks", "today", "want", "wonder", "yet",
 ];
-/// A text repeats an earlier one only if the earlier one has at least this share of its new words,
-/// which are those that the query does not have.
+/// A text repeats an earlier one only if the earlier one has at least this share of the text's
+/// words that are not in the query.
 const SAME: f64 = 0.9;
-/// A text repeats an earlier one only if the earlier one has at most this many times as many new
-/// words.
+/// A text repeats an earlier one only if the earlier one has at most this many times as many words
+/// that are not in the query.
 const LARGER: usize = 2;
 /// A note precedes other texts only if the number of the query's words in it is at least this share
 /// of the highest such number among all texts.

@@ -13,7 +13,8 @@ pub struct FrontMatter {
     /// Number of latest runs (the messages of one turn each) that the note-taker sees; 0 turns
     /// note-taking off.
     pub recent_runs: Option<u64>,
-    /// Number of latest runs that are passed on unchanged; 0 passes on only the notes.
+    /// Number of latest runs (the messages of one turn each) that follow the notes unchanged; 0 for
+    /// the notes alone.
     pub passthrough_runs: Option<u64>,
     /// Minimum size of the history for taking notes, in tokens; 0 takes notes in every turn.
     pub token_threshold: Option<u64>,

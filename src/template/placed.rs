@@ -103,8 +103,8 @@ impl Placed {
     }
 }
 
-/// Returns whether a value is a non-empty text or a list. A length or the result of a test does not
-/// show the fields from which it was made.
+/// Returns whether a value is a text that is not blank, or a list. A length or the result of a test
+/// does not show the fields from which it was made.
 fn shows_something(value: &Value) -> bool {
     match value.as_str() {
         Some(text) => !text.trim().is_empty(),
