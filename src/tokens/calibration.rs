@@ -57,7 +57,8 @@ impl Calibration {
     }
 }
 
-/// Brings a ratio within its bounds. Stored states come from outside, so the ratio may even be NaN.
+/// Brings a ratio within its bounds. Stored states come from outside, so the ratio may even be NaN,
+/// which becomes 1.
 fn bounded(ratio: f64) -> f64 {
     if ratio.is_nan() { 1.0 } else { ratio.clamp(LEAST, MOST) }
 }

@@ -13,7 +13,7 @@ use crate::names::names;
 /// Limit of an unknown model, in tokens.
 pub(crate) const DEFAULT_LIMIT: u64 = 100_000;
 
-/// Largest share of a model's limit that a window should fill. Beyond it, pruning is due.
+/// Largest share of a model's limit that a history should fill. Beyond it, pruning is due.
 pub(crate) const TARGET_UTILISATION: f64 = 0.8;
 
 /// Values for an unknown model.
@@ -98,7 +98,7 @@ names! {
     }
 }
 
-/// A model.
+/// A model, with its token limit and the values for counting its tokens.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
     /// Name of the model, as the caller gave it.
