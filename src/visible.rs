@@ -15,24 +15,26 @@ use icu_properties::{CodePointMapData, CodePointSetData};
 
 mod place;
 
-/// Returns `name` on one line, with each hidden character as a Rust escape, such as `\n` or
-/// `\u{202e}`. Backslashes stay as they are, since no program reads the text back.
+/// Returns `name` on one line. Hidden characters that do not belong to ordinary text become Rust
+/// escapes, such as `\n` or `\u{202e}`. Backslashes stay as they are, since no program reads the
+/// text back.
 pub(crate) fn visible(name: &str) -> Cow<'_, str> {
     escaped(name, |_| false, |c, out| out.extend(c.escape_default()))
 }
 
-/// Returns `text` with each hidden character except newlines and tabs as a Rust escape.
+/// Returns `text` with the same escapes as [`visible`], except that newlines and tabs stay as they
+/// are.
 pub(crate) fn visible_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| matches!(c, '\n' | '\t'), |c, out| out.extend(c.escape_default()))
 }
 
-/// Returns a path on one line, with each hidden character as a Rust escape.
+/// Returns a path on one line, with the same escapes as [`visible`].
 pub(crate) fn visible_path(path: &Path) -> String {
     visible(&path.to_string_lossy()).into_owned()
 }
 
-/// Returns `json` with each hidden character as a JSON escape, which programs read back as the
-/// character. Line ends and tabs stay as they are: JSON allows them only outside of strings.
+/// Returns `json` as [`visible`] does, but with JSON escapes, which programs read back as the
+/// characters. Line ends and tabs stay as they are: JSON allows them only outside of strings.
 pub(crate) fn visible_json(json: &str) -> Cow<'_, str> {
     let escape = |c: char, out: &mut String| {
         for unit in c.encode_utf16(&mut [0; 2]) {
@@ -42,7 +44,7 @@ pub(crate) fn visible_json(json: &str) -> Cow<'_, str> {
     escaped(json, |c| matches!(c, '\n' | '\r' | '\t'), escape)
 }
 
-/// Returns `sexp` with each hidden character as an escape that Emacs reads back as the character.
+/// Returns `sexp` as [`visible`] does, but with escapes that Emacs reads back as the characters.
 /// Line ends and tabs stay as they are.
 #[cfg(feature = "cli")]
 pub(crate) fn visible_sexp(sexp: &str) -> Cow<'_, str> {

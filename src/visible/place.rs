@@ -14,10 +14,10 @@ const BLACK_FLAG: char = '\u{1f3f4}';
 const CANCEL_TAG: char = '\u{e007f}';
 
 /// Returns whether the hidden character `c` between `before` and `after` changes the look of
-/// ordinary text, which is its purpose. A joiner does so between letters that join, after a
-/// virama (RFC 5892, A.1 and A.2) and in an emoji (UTS 51). A selector does so in an emoji and
-/// after a character that has variants. A tag does so in a flag. Anywhere else, a hidden character
-/// only makes one name look like another.
+/// ordinary text, which is its purpose. A non-joiner does so between letters that would join, a
+/// joiner in an emoji (UTS 51), and both after a virama (RFC 5892, A.1 and A.2). A selector does so
+/// in an emoji and after a character that has variants. A tag does so in a flag. Anywhere else, a
+/// hidden character only makes one name look like another.
 pub(super) fn is_proper(c: char, before: &str, after: &str) -> bool {
     let Some(base) = before.chars().next_back() else { return false };
     let next = after.chars().next();
