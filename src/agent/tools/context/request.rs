@@ -110,8 +110,9 @@ impl Request {
     /// file.
     ///
     /// # Errors
-    /// The reason, as text for the model, if the name is relative and the session has no project
-    /// folder. If the file cannot be opened, only [`Self::carry_out`] fails.
+    /// The reason, as text for the model, if the name cannot be resolved, such as a relative name in
+    /// a session without a project folder. If the file cannot be opened, only [`Self::carry_out`]
+    /// fails.
     pub(super) async fn resolve(&mut self, session: &SessionRow) -> Result<(), String> {
         let Self::AddFile(file) = self else { return Ok(()) };
         let (name, project) = (file.path.clone(), session.project.clone());
