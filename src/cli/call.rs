@@ -43,7 +43,6 @@ const ATTEMPTS: u32 = 100;
 /// Pause between attempts to reach the owner of the state folder.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A reply from the server.
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Reply {
@@ -70,7 +69,8 @@ impl Call {
         self.show(reply)
     }
 
-    /// Creates a call without parameters, for another command.
+    /// Creates a call of a method for another command, which passes the parameters to
+    /// [`result`](Self::result).
     pub(super) fn of(method: &str) -> Self {
         Self { method: method.to_owned(), params: None, json: false, socket: None }
     }
@@ -182,7 +182,7 @@ fn read_params(given: Option<&str>) -> anyhow::Result<Value> {
 }
 
 /// Adds a request key, so that the call can be repeated safely if the server ends before it
-/// answers.
+/// answers. Does nothing if the method takes no request key, or `params` already has one.
 fn add_request_key(method: &str, params: &mut Value) {
     let name = "request-key";
     let takes_one = |method: &Method| method.params().iter().any(|param| param.name == name);

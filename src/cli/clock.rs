@@ -10,12 +10,13 @@ use anyhow::Context;
 use crate::engine::Clock;
 use crate::visible::visible_path;
 
-/// Time on the clock of a test's server.
+/// The time that the clock of a test's server shows.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum FixedTime {
     /// Unix seconds.
     At(i64),
-    /// File that holds the seconds. It is read each time, so a test can move the clock.
+    /// File that holds the Unix seconds. The file is read each time that the server asks for the
+    /// time, so a test can move the clock.
     In(PathBuf),
 }
 
@@ -30,7 +31,7 @@ impl FromStr for FixedTime {
     }
 }
 
-/// Returns the system's clock, or one that shows the fixed time.
+/// Returns a clock that shows the time `fixed`, or the system's clock if it is `None`.
 pub(super) fn clock(fixed: Option<&FixedTime>) -> anyhow::Result<Clock> {
     Ok(match fixed.cloned() {
         None => Box::new(|| jiff::Timestamp::now().as_millisecond()),
@@ -49,7 +50,9 @@ pub(super) fn clock(fixed: Option<&FixedTime>) -> anyhow::Result<Clock> {
 fn read(file: &Path) -> anyhow::Result<i64> {
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("cannot read the time from {}", visible_path(file)))?;
-    text.trim().parse().with_context(|| format!("{} must contain Unix seconds", visible_path(file)))
+    text.trim()
+        .parse()
+        .with_context(|| format!("{} must contain a time in Unix seconds", visible_path(file)))
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub(super) struct Doctor {
 
 const DATABASE: &str = "contexture.db";
 
-/// One finding: the state of something, or a problem with its remedy.
+/// A line of the report: either something that is in order, or a problem with its remedy.
 #[derive(Clone)]
 struct Finding {
     good: bool,
@@ -150,7 +150,8 @@ fn state(folder: &Path) -> Vec<Finding> {
     }
 }
 
-/// Returns a finding for each project in the list of trusted projects.
+/// Returns a finding for each project in the list of trusted projects. If the list cannot be read,
+/// returns one finding that says why.
 fn trusted(folder: &Path) -> Vec<Finding> {
     let line = |trusted: Trusted| {
         let Identity { project, remote } = &trusted.identity;
@@ -174,7 +175,8 @@ fn trusted(folder: &Path) -> Vec<Finding> {
     }
 }
 
-/// Checks whether the state folder can be created, without creating it.
+/// Says whether the state folder, which does not exist yet, can be created. It cannot if the
+/// nearest existing path above it is a file. Does not create the folder.
 fn state_to_be(folder: &Path) -> Finding {
     let above = folder.ancestors().find(|above| above.exists());
     match above.filter(|above| !above.is_dir()) {

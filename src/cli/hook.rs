@@ -135,8 +135,8 @@ impl Hook {
         transcript.map_or(Ok(()), |transcript| record(&transcript))
     }
 
-    /// Gives the agent a push, and records that the session received it. Returns whether the server
-    /// imports the transcript.
+    /// Gives the agent a push, unless there is nothing to give, and notes in `receipt` that the
+    /// session received the push. Returns whether the server will import the transcript.
     fn pushed(
         &self,
         access: &Access,
@@ -161,7 +161,6 @@ impl Hook {
     }
 }
 
-/// Returns the maximum time to wait for the server.
 fn wait_of(session: &AgentSession<'_>) -> Duration {
     match session.received {
         _ if session.compacted.is_some() => FACTS_WAIT,
@@ -210,7 +209,7 @@ fn is_readable(end: Instant) -> anyhow::Result<bool> {
     Ok(retry_on_intr(|| poll(&mut awaited, Some(&left)))? > 0)
 }
 
-/// Access to the server.
+/// A way to reach the server, and the runtime that it needs.
 struct Access {
     runtime: Runtime,
     reach: Arc<Reach>,
@@ -223,8 +222,8 @@ impl Access {
         Ok(Self { runtime: runtime()?, link: Link::new(Shared(reach.clone())), reach })
     }
 
-    /// Asks the server for a push for the project of the folder in which the agent runs hooks. A
-    /// folder in the event is ignored.
+    /// Asks the server for a push about the project of the current folder, in which the agent runs
+    /// its hooks. A folder in the event is ignored.
     fn push(&self, session: AgentSession<'_>) -> anyhow::Result<Push> {
         let folder = std::env::current_dir().context("cannot find the current folder")?;
         let wait = wait_of(&session);
@@ -247,7 +246,8 @@ impl Access {
 }
 
 /// Starts a process that imports a transcript, so that the agent need not wait for the import. The
-/// process uses the same state, since it gets the same options.
+/// process gets the options that precede `hook` in this command line, so that it uses the same
+/// state.
 fn record(transcript: &Path) -> anyhow::Result<()> {
     use std::os::unix::process::CommandExt;
     let mut command = Command::new(std::env::current_exe()?);
@@ -257,7 +257,6 @@ fn record(transcript: &Path) -> anyhow::Result<()> {
     command.spawn().map(drop).context("cannot start the import of the transcript")
 }
 
-/// An agent with hooks.
 struct Agent {
     name: &'static str,
     /// Folder of the agent's transcripts, if they can be imported.
@@ -290,7 +289,7 @@ impl Agent {
     }
 
     /// Returns the transcript that an event names, if it is a JSON Lines file in the agent's own
-    /// folder.
+    /// folder of transcripts.
     fn transcript(&self, named: Option<&Path>) -> Option<PathBuf> {
         let path = named?.canonicalize().ok()?;
         let folder = self.transcripts.as_ref()?.canonicalize().ok()?;

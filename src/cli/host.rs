@@ -49,7 +49,8 @@ impl Common {
 }
 
 impl Setup {
-    /// Starts a server on the owned folder, or in memory if there is none.
+    /// Starts a server with the state in the folder `owned`, or with a new state in memory if that
+    /// is `None`.
     pub(super) fn start(&self, owned: Option<&Owned>) -> anyhow::Result<Server> {
         let (store, findings) = match owned {
             None => (LoggedStore::in_memory(SqliteStore::in_memory()?)?, Vec::new()),
@@ -107,7 +108,8 @@ impl Setup {
     }
 }
 
-/// Opens the list of trusted projects. If the list cannot be read, moves its file aside and begins
+/// Opens the list of trusted projects in the folder `owned`, or an empty list if that is `None`. If
+/// the list cannot be read, adds the reason to `notices`, renames the file of the list, and begins
 /// an empty list.
 fn trust(owned: Option<&Owned>, notices: &mut Vec<String>) -> Trust {
     let Some(owned) = owned else { return Trust::default() };
@@ -118,7 +120,7 @@ fn trust(owned: Option<&Owned>, notices: &mut Vec<String>) -> Trust {
     })
 }
 
-/// Builds a runtime with one thread; only blocking work runs elsewhere.
+/// Builds a runtime with one thread. Only blocking work runs on other threads.
 pub(super) fn runtime() -> anyhow::Result<Runtime> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }

@@ -14,14 +14,14 @@ use crate::visible::visible_path;
 /// Name of the file with the token, in the state folder.
 const TOKEN_FILE: &str = "http-token";
 
-/// A listener for agents.
+/// A listener for agents, and the token that agents must send.
 pub(super) struct Agents {
     listener: TcpListener,
     token: SecretHash,
 }
 
 impl Agents {
-    /// Listens on a port of the loopback address; 0 picks a free port.
+    /// Listens on a port of the loopback address. If `port` is 0, the system picks a free port.
     pub(super) async fn listen(setup: &Setup, port: u16) -> anyhow::Result<Self> {
         let token = token(setup)?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(|error| {
@@ -60,7 +60,7 @@ impl Dial for InProcess {
 }
 
 /// Reads the token from the secret file that the user chose, or else from the state folder, where
-/// the first start creates it.
+/// the first start creates a file with a new token.
 fn token(setup: &Setup) -> anyhow::Result<SecretHash> {
     let chosen = setup.config.secret_file.clone();
     let own = setup.state.as_ref().map(|folder| folder.join(TOKEN_FILE));

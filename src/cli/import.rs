@@ -33,7 +33,7 @@ pub(super) struct Import {
     project: Option<PathBuf>,
 }
 
-/// The part of the result of `import-sessions` that is shown.
+/// The members of the result of `import-sessions` that the command shows.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Answer {
@@ -143,7 +143,8 @@ fn named(path: &Path) -> anyhow::Result<Value> {
     Ok(Value::Str(name.to_owned()))
 }
 
-/// Returns where agents keep their sessions, and which of these folders exist.
+/// Returns a text that lists the folders where agents keep their sessions, and says which of these
+/// folders do not exist.
 fn places() -> anyhow::Result<String> {
     let home = std::env::home_dir().unwrap_or_default();
     let folder = |variable: &str, default: &str| {

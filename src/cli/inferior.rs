@@ -62,7 +62,7 @@ fn port_file(said: &str) -> Option<PathBuf> {
     last_path(&sexp::read(said).ok()?).map(PathBuf::from)
 }
 
-/// Returns the last of the form's strings that is an absolute path, if there is one.
+/// Returns the last string in the form that is an absolute path, if there is one.
 fn last_path(form: &Value) -> Option<&str> {
     match form {
         Value::Str(text) if text.starts_with('/') => Some(text),

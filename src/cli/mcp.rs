@@ -97,7 +97,7 @@ impl Reach {
         &self.setup
     }
 
-    /// Returns whether the server is in this process.
+    /// Returns whether the server is in this process; false before the first connection.
     pub(super) async fn is_here(&self) -> bool {
         self.here.lock().await.is_some()
     }
@@ -133,7 +133,8 @@ impl Reach {
 }
 
 impl Here {
-    /// Starts a server. The owner of a state folder listens on a socket, so that Emacs finds it.
+    /// Starts a server. If it owns a state folder, it listens on a socket, so that Emacs can find
+    /// it.
     fn start(setup: &Setup, owned: Option<Owned>) -> anyhow::Result<Self> {
         let server = setup.start(owned.as_ref())?;
         let listening = match &owned {

@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line: the commands of the program, and the options that all of them take.
 
 mod acp;
 mod backup;
@@ -171,7 +171,6 @@ fn say(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Writes to standard output.
 fn write_out(text: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;

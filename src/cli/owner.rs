@@ -16,10 +16,10 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Maximum number of attempts to reach the owner of the state folder.
 const LOOKS: u32 = 250;
 
-/// Owner of the state folder.
+/// The owner of a state folder, after an attempt to take the folder.
 pub(super) enum Taken {
     Here(Owned),
-    /// Another server, listening on this socket, with a connection to it.
+    /// Another server: the path of its socket, and a connection to it.
     By(PathBuf, UnixStream),
 }
 
@@ -51,8 +51,8 @@ pub(super) async fn take(folder: &Path, bridge: bool) -> anyhow::Result<Taken> {
     unreachable!("the loop only ends by returning")
 }
 
-/// Listens on a socket. If this process owns the state folder, notes the socket in the folder, so
-/// that other processes find it.
+/// Listens on the socket at `path`. If this process owns the state folder, notes the path in the
+/// folder, so that other processes find the socket.
 pub(super) fn listen(path: &Path, owned: Option<&Owned>) -> io::Result<UnixSocket> {
     let socket = UnixSocket::bind(path)?;
     if let Some(owned) = owned {
@@ -72,8 +72,8 @@ pub(super) fn usual_socket(setup: &Setup) -> anyhow::Result<PathBuf> {
     Ok(setup.folders.runtime.join(socket_name(setup.state.as_deref())?))
 }
 
-/// Returns the file name of the socket of a state folder, which is short even if the folder's path
-/// is long.
+/// Returns the file name of the socket for the state folder `state`, or for an ephemeral server if
+/// `state` is `None`. The name is short even if the path of the folder is long.
 fn socket_name(state: Option<&Path>) -> anyhow::Result<String> {
     let Some(state) = state else { return Ok(format!("ephemeral-{}.sock", std::process::id())) };
     let folder = state.canonicalize()?;

@@ -34,7 +34,7 @@ impl Receipt {
     }
 
     /// Notes that the agent is about to forget the items that it was given. The next
-    /// [`note`](Self::note) cancels this.
+    /// [`note`](Self::note) cancels this. Does nothing if the session has not received a push.
     pub(super) fn forget(&self) -> anyhow::Result<()> {
         match self.number() {
             Some(number) => self.write(&format!("{number}\n{FORGOTTEN}\n")),
@@ -42,14 +42,15 @@ impl Receipt {
         }
     }
 
-    /// Returns whether the agent has forgotten what it was given.
+    /// Returns whether the agent has forgotten the items that it was given, or is about to.
     pub(super) fn is_forgotten(&self) -> bool {
         let text = std::fs::read_to_string(&self.0).unwrap_or_default();
         text.lines().nth(1) == Some(FORGOTTEN)
     }
 
-    /// Makes other hooks of the session wait while the returned file is open: some agents run the
-    /// hook for the start and the hook for the first prompt at the same time.
+    /// Makes other hooks of the session wait while the returned file is open, since some agents run
+    /// the hook for the start and the hook for the first prompt at the same time. Fails if another
+    /// process holds the receipt for longer than [`LONGEST_HOLD`].
     pub(super) fn hold(&self) -> anyhow::Result<File> {
         self.make_folder()?;
         let file = File::options().write(true).create(true).truncate(false).open(&self.0)?;

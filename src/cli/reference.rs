@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::rpc::{Method, Param, document, methods};
 
-/// A part of the reference.
+/// A part of the protocol's reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Part {
     /// The methods with their parameters and results.
@@ -117,7 +117,7 @@ impl Reference<'_> {
         all.into_iter().map(line).collect()
     }
 
-    /// Returns the type of a schema, as the reference names it.
+    /// Returns the type of the values that a schema allows, as the reference names it.
     fn kind(&self, schema: &Json) -> String {
         if let Some((name, target)) = self.target(schema) {
             let name = target["x-part-of"].as_str().unwrap_or(name);
@@ -193,7 +193,8 @@ impl Reference<'_> {
     }
 }
 
-/// Returns the values that a schema allows, whether it lists them under `enum`, `oneOf` or `const`.
+/// Returns the strings that a schema allows, whether it lists them under `enum`, `oneOf` or
+/// `const`.
 fn constants(schema: &Json) -> Vec<&str> {
     let variants = schema["oneOf"].as_array().into_iter().flatten().map(|one| &one["const"]);
     let listed = schema["enum"].as_array().into_iter().flatten();

@@ -223,19 +223,20 @@ impl Serve {
     }
 }
 
-/// Listeners over TCP.
+/// Listeners over TCP, and the port to print.
 #[derive(Default)]
 struct Doors {
     tcp: Option<TcpListener>,
     /// Listener for the Emacs that started this program.
     inferior: Option<TcpListener>,
-    /// Port that was picked but has not been printed yet.
+    /// Port that the system picked for `tcp`, until it has been printed.
     unsaid: Option<u16>,
 }
 
 impl Doors {
-    /// Prints the port that was picked, once clients can connect. With `--stdio`, this is the first
-    /// line that the client reads, as the documentation of the protocol says.
+    /// Prints the port that the system picked, if there is one that has not been printed. Called
+    /// once clients can connect. With `--stdio`, the port is the first line that the client reads,
+    /// as the documentation of the protocol says.
     fn say_port(&mut self) -> anyhow::Result<()> {
         self.unsaid.take().map_or(Ok(()), |port| say(&format!("{port}\n")))
     }
@@ -244,7 +245,7 @@ impl Doors {
 /// A task that lasts as long as the Emacs that started this program.
 type Attending = JoinHandle<anyhow::Result<()>>;
 
-/// Waits for the end of a task; waits forever if there is no task.
+/// Waits for the end of a task, and returns its result; waits forever if there is no task.
 async fn end_of(attending: &mut Option<Attending>) -> anyhow::Result<()> {
     match attending {
         Some(attending) => attending.await?,
@@ -252,11 +253,12 @@ async fn end_of(attending: &mut Option<Attending>) -> anyhow::Result<()> {
     }
 }
 
-/// Default filter of the log. The crate rmcp logs each request that it refuses, with its whole
-/// text, and a full pipe at standard error would hold up all clients.
+/// Default filter of the log. The crate rmcp logs the whole text of each request that it refuses,
+/// and a full pipe at standard error would hold up all clients.
 const LOGGED: &str = "warn,rmcp=error";
 
-/// Logs to standard error. `CONTEXTURE_LOG` sets the level, such as `debug` or `info`.
+/// Logs to standard error. The environment variable `CONTEXTURE_LOG` sets the level, such as
+/// `debug` or `info`.
 pub(super) fn log_to_stderr() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("CONTEXTURE_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(LOGGED));

@@ -67,7 +67,7 @@ fn text<'a>(answer: &'a Value, name: &str) -> &'a str {
     }
 }
 
-/// Formats the answer to a method as text for the user.
+/// Formats the answer to `method` as text for the user.
 fn shown(method: &str, answer: &Value) -> String {
     let project = text(answer, "project");
     match (method, answer) {

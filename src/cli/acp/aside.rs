@@ -16,12 +16,12 @@ use crate::cli::mcp::{Reach, Shared};
 use crate::cli::receipt::Receipt;
 use crate::mcp::{AgentSession, Link, Push, import};
 
-/// Maximum time that a prompt waits for its push.
+/// Maximum time that a prompt waits for the push that the proxy adds to it.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Maximum size of a push, in bytes of JSON.
 const ROOM: usize = 100_000;
 
-/// The thread that works alongside the pipe.
+/// The thread that does the proxy's slow work, and the recorder, if sessions are recorded.
 pub(super) struct Aside {
     reach: Arc<Reach>,
     jobs: UnboundedSender<Job>,
@@ -49,27 +49,28 @@ impl Aside {
         Ok(Self { reach, jobs, recorder })
     }
 
-    /// Returns the changes since the last push that the agent received; `None` if there are none,
-    /// or if they do not arrive in time.
+    /// Returns the push to add to a prompt. `received` is the number of the last push that the
+    /// agent received, if known. Returns `None` if there is nothing to add and nothing to record,
+    /// or if the server fails or is too slow.
     pub(super) fn push(&self, place: Place, received: Option<u64>) -> Option<Push> {
         let (reply, answer) = sync_channel(1);
         self.jobs.send(Job::Push { place, received, reply }).ok()?;
         answer.recv_timeout(PATIENCE).ok()?
     }
 
-    /// Returns the number of the last push that a session received before the proxy started, if it
-    /// is known.
+    /// Returns the number of the last push that a session received, according to its receipt;
+    /// `None` if there is no valid receipt.
     pub(super) fn received_before(&self, place: &Place) -> Option<u64> {
         Receipt::of(self.reach.setup(), &place.agent, &place.session)?.number()
     }
 
-    /// Notes that the agent received a push.
+    /// Notes that a session received the push with this number.
     pub(super) fn note(&self, place: Place, number: u64) {
         // If the thread has ended, the push is made again, which does no harm.
         let _ = self.jobs.send(Job::Received { place, number });
     }
 
-    /// Records a message that passed through the pipe.
+    /// Records a message between client and agent, if sessions are recorded.
     pub(super) fn record(&self, place: Place, said: &Said<'_>) {
         if let Some(recorder) = &self.recorder {
             recorder.note(place, said);

@@ -8,23 +8,21 @@ pub(super) const LONGEST_LINE: usize = 16 << 20;
 /// Number of bytes that are read at a time.
 pub(super) const CHUNK: usize = 64 << 10;
 
-/// The pieces of a stream. All pieces together are the stream.
+/// A stream to read in pieces. The pieces together contain every byte of the stream.
 pub(super) struct Lines<R> {
     source: R,
-    /// Bytes that have been read.
+    /// Bytes that have been read from `source`; the first `done` of them have also been returned.
     text: Vec<u8>,
-    /// Number of bytes at the beginning of `text` that have been returned.
     done: usize,
-    /// True within a line that is too long.
+    /// True if the beginning of the current line has been returned, because the line is too long.
     is_long: bool,
 }
 
-/// A piece of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
-    /// A line with its end.
+    /// A line, including its line feed.
     Line(&'a [u8]),
-    /// A part of a line that is too long, or a last line without an end.
+    /// A line that is too long, or a part of such a line; or a last line without a line feed.
     Part(&'a [u8]),
 }
 
@@ -33,7 +31,7 @@ impl<R: Read> Lines<R> {
         Self { source, text: Vec::new(), done: 0, is_long: false }
     }
 
-    /// Returns the next piece; `None` at the end.
+    /// Returns the next piece; `None` at the end of the stream.
     pub(super) fn next(&mut self) -> io::Result<Option<Piece<'_>>> {
         let mut seen = self.done;
         loop {

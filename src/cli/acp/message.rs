@@ -7,12 +7,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value as Json, json};
 
-/// Name of our server in the list of servers.
+/// Name of Contexture's server in the list of servers of a session.
 const NAME: &str = "contexture";
-/// URI under which agents and clients show what the proxy adds to a prompt.
+/// URI of the resource that the proxy adds to a prompt. Agents and clients may show it.
 const ADDED: &str = "contexture://marked";
 
-/// A message. A response has no method.
+/// A request, notification or response. A response has no `method`.
 #[derive(Deserialize)]
 pub(super) struct Message<'a> {
     #[serde(borrow)]
@@ -26,8 +26,7 @@ pub(super) struct Message<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// The parameters of the requests that the proxy reads. Each method has only some of these
-/// parameters.
+/// All parameters that the proxy reads. Each method has only some of these parameters.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Params<'a> {
@@ -41,7 +40,7 @@ pub(super) struct Params<'a> {
     update: Option<&'a RawValue>,
 }
 
-/// The kind of a `session/update`.
+/// The update in a `session/update` notification. Only its kind is read.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Update {
@@ -49,7 +48,7 @@ pub(super) struct Update {
     session_update: String,
 }
 
-/// The members of the results that the proxy reads. Each result has only some of these members.
+/// All members of results that the proxy reads. Each result has only some of these members.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Outcome {
@@ -78,7 +77,8 @@ impl<'a> Message<'a> {
         params.starts_with('{').then(|| serde_json::from_str(params).ok())?
     }
 
-    /// Returns the result of a response; `None` if the response is an error.
+    /// Returns the result of a response; `None` if the response is an error. A result that is
+    /// missing or cannot be read counts as an empty result.
     pub(super) fn outcome(&self) -> Option<Outcome> {
         match (self.error, self.result) {
             (Some(_), _) => None,
@@ -87,8 +87,9 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Returns the line with our server added to its list of servers, which is created if there is
-    /// none. Returns `None` if the list already has a server with our name, or cannot be extended.
+    /// Returns `line` with Contexture's server added to its list of servers, which is created if
+    /// there is none. `command` and `args` start the server. Returns `None` if the list already has
+    /// a server with the same name, or cannot be extended.
     pub(super) fn with_server(
         &self,
         line: &[u8],
@@ -110,8 +111,9 @@ impl<'a> Message<'a> {
 }
 
 impl<'a> Params<'a> {
-    /// Returns the line with a text added after the blocks of the prompt, as a resource if
-    /// `is_embedded`. Returns `None` if the prompt is not a list of blocks.
+    /// Returns `line` with `text` added after the blocks of the prompt: as a resource if
+    /// `is_embedded`, or else as a text block. Returns `None` if the prompt is not a list of
+    /// blocks.
     pub(super) fn with_text(&self, line: &[u8], text: &str, is_embedded: bool) -> Option<Vec<u8>> {
         let block = match is_embedded {
             true => json!({ "type": "resource", "resource": {
@@ -138,13 +140,13 @@ impl<'a> Params<'a> {
 }
 
 impl Update {
-    /// Returns whether the update shows that the agent works on a prompt.
+    /// Returns whether the update shows that the agent is working on a prompt.
     pub(super) fn is_work(&self) -> bool {
         let kinds = ["agent_message_chunk", "agent_thought_chunk", "tool_call", "plan"];
         kinds.contains(&&*self.session_update)
     }
 
-    /// Returns whether recordings contain this update.
+    /// Returns whether recordings contain updates of this kind.
     pub(super) fn is_recorded(&self) -> bool {
         let kinds = ["agent_message_chunk", "tool_call", "tool_call_update", "usage_update"];
         kinds.contains(&&*self.session_update)
@@ -162,7 +164,7 @@ impl Outcome {
     }
 }
 
-/// Returns the offset in `line` at which its part `part` begins.
+/// Returns the offset at which `part`, a slice of `line`, begins.
 fn place(line: &[u8], part: &str) -> usize {
     part.as_ptr().addr() - line.as_ptr().addr()
 }
@@ -171,8 +173,8 @@ fn with(line: &[u8], at: usize, text: &str) -> Vec<u8> {
     [&line[..at], text.as_bytes(), &line[at..]].concat()
 }
 
-/// Returns a line with an element added to the end of `array`, a part of the line; `None` if this
-/// part is not an array.
+/// Returns `line` with `element` added to the end of `array`, a slice of `line`; `None` if `array`
+/// is not a JSON array.
 fn with_last(line: &[u8], array: &str, element: &Json) -> Option<Vec<u8>> {
     let before = array.strip_suffix(']')?;
     let is_empty = before.strip_prefix('[')?.trim().is_empty();

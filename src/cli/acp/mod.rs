@@ -40,9 +40,10 @@ pub(super) const RECORDS: &str = "records";
 /// Folder of the recordings, in the state folder.
 const RECORDINGS: &str = "acp";
 /// Maximum time to wait for the last output once the agent has ended. A process that the agent
-/// started may hold the pipe open.
+/// started may hold the output open.
 const LAST_OUTPUT: Duration = Duration::from_secs(1);
-/// Maximum time to wait for each thread that works alongside the pipe once the agent has ended.
+/// Maximum time to wait for the recorder, and then for the thread that asks the server, once the
+/// agent has ended.
 const LAST_WORK: Duration = Duration::from_secs(1);
 /// Signals that the proxy passes on to the agent.
 const SIGNALS: [Signal; 6] =
@@ -126,7 +127,7 @@ impl Acp {
     }
 }
 
-/// Passes the client's messages on to the agent.
+/// Passes the client's messages on to the agent, with what `talk` adds to them.
 fn pass_up(mut to: ChildStdin, talk: Option<&Talk>) {
     let Ok(input) = io::stdin().as_fd().try_clone_to_owned() else { return };
     let mut lines = Lines::new(File::from(input));
@@ -146,7 +147,8 @@ fn pass_up(mut to: ChildStdin, talk: Option<&Talk>) {
     }
 }
 
-/// Passes the agent's messages on to the client.
+/// Passes the agent's messages on to the client until the agent's output ends, and reports the end
+/// to `done`.
 fn pass_down(from: ChildStdout, talk: Option<&Talk>, done: &Sender<()>) {
     // A failure means that the client has gone; the agent notices when its pipe is closed.
     let _ = copy_down(from, talk);
@@ -174,8 +176,8 @@ fn copy_down(mut from: ChildStdout, talk: Option<&Talk>) -> io::Result<()> {
     }
 }
 
-/// Passes the lines that end within `bytes` to `talk`. `line` has the beginning of the first of
-/// these lines, from earlier calls.
+/// Passes each line that ends within `bytes` to `talk`, unless the line is too long. `line` holds
+/// the beginning of an unfinished line from one call to the next.
 fn overhear(talk: &Talk, line: &mut Vec<u8>, bytes: &[u8]) {
     for part in bytes.split_inclusive(|byte| *byte == b'\n') {
         // A line that is too long keeps its length until it ends, so that its last part is not read
@@ -220,7 +222,8 @@ async fn pass_signal(known: Signal, caught: io::Result<Caught>, agent: Pid) {
     }
 }
 
-/// Returns the agent's exit code; after a signal, the code that a shell would return.
+/// Returns the agent's exit code. If a signal ended the agent, returns the code that a shell would
+/// return.
 fn exit_code(status: ExitStatus) -> ExitCode {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)

@@ -1,5 +1,5 @@
 //! Records messages on a separate thread, in one file of JSON lines for each session. The server
-//! imports the file after each turn. The pipe never waits for the recording.
+//! imports the file after each turn. Messages are passed on without waiting for the recording.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -17,16 +17,16 @@ use serde_json::{Value as Json, json};
 use super::message::Outcome;
 use crate::store::ownership::make_private;
 
-/// Maximum number of bytes that wait to be written. Anything more is left out, and the recording
-/// says so.
+/// Maximum number of bytes that wait to be written. Records beyond this maximum are left out, and
+/// the recording says how many.
 const MOST_WAITING: usize = 32 << 20;
 
-/// The thread that records.
+/// The thread that writes recordings.
 pub(super) struct Recorder {
     jobs: Sender<Job>,
     /// Number of bytes that wait to be written.
     waiting: Arc<AtomicUsize>,
-    /// Number of records that were left out since the last record was written.
+    /// Number of records that were left out since a record was last accepted.
     dropped: AtomicU64,
 }
 
@@ -37,7 +37,8 @@ enum Job {
         members: String,
         ends_turn: bool,
     },
-    /// Ends the thread, which drops the sender once all earlier records are written.
+    /// Ends the thread once all earlier records are written. The thread then drops `_done`, which
+    /// wakes the waiting side.
     End {
         _done: SyncSender<()>,
     },
@@ -51,11 +52,11 @@ pub(super) struct Place {
     pub(super) folder: PathBuf,
 }
 
-/// A record of a message, with its JSON unchanged.
+/// What to record. The JSON of a prompt or an update is recorded unchanged.
 pub(super) enum Said<'a> {
     Prompt(&'a str),
     Update(&'a str),
-    /// The end of a turn, with the usage that the agent reported, or null.
+    /// The end of a turn. `usage` is what the agent reported, or null if it reported nothing.
     Stop {
         reason: String,
         usage: Json,
@@ -63,7 +64,8 @@ pub(super) enum Said<'a> {
 }
 
 impl Recorder {
-    /// Starts the thread. It calls `written` with the path of a recording after each turn.
+    /// Starts the thread, which writes recordings into `folder`. After each turn, the thread calls
+    /// `written` with the path of the recording.
     pub(super) fn start(folder: PathBuf, written: impl Fn(PathBuf) + Send + 'static) -> Self {
         let (jobs, todo) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
@@ -87,7 +89,7 @@ impl Recorder {
         let _ = self.jobs.send(Job::Write { place, dropped, members, ends_turn });
     }
 
-    /// Ends the thread once everything is written. Waits for this, but at most for `patience`.
+    /// Ends the thread once everything is written. Waits at most `patience` for the end.
     pub(super) fn end(&self, patience: Duration) {
         let (done, ended) = sync_channel::<()>(0);
         if self.jobs.send(Job::End { _done: done }).is_ok() {
@@ -97,8 +99,8 @@ impl Recorder {
 }
 
 impl Said<'_> {
-    /// Returns the record of a turn's end. `outcome` is the outcome of its prompt, or `None` if the
-    /// prompt failed.
+    /// Returns the record of a turn's end. `outcome` is the result of the turn's prompt, or `None`
+    /// if the prompt failed.
     pub(super) fn stop(outcome: Option<Outcome>) -> Self {
         match outcome {
             Some(Outcome { stop_reason, usage, .. }) => {
@@ -147,7 +149,8 @@ fn warn(place: &Place, error: impl Display) {
 }
 
 /// Opens a recording for appending. A new recording begins with a line about the session. If the
-/// last line is incomplete because its writer was killed, it gets a line end.
+/// last line of an existing recording is incomplete, because a process was killed while it wrote,
+/// adds a line end.
 fn open(folder: &Path, path: &Path, place: &Place) -> anyhow::Result<File> {
     make_private(folder)?;
     let mut options = OpenOptions::new();
@@ -175,8 +178,8 @@ fn file_name(place: &Place) -> String {
     format!("{agent}-{}.jsonl", &hash[..16])
 }
 
-/// Returns a record as a line. If records were dropped before it, a line with their number comes
-/// first.
+/// Returns the record with these `members` as a line. Before this line comes a line with the number
+/// `dropped`, unless that is 0.
 fn lines(dropped: u64, members: &str) -> String {
     let time = seconds();
     let gap = match dropped {

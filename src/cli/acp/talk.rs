@@ -13,8 +13,8 @@ use super::aside::Aside;
 use super::message::{Message, Outcome, Params};
 use super::record::{Place, Said};
 
-/// Maximum number of requests that wait for a response, and of sessions. Prompts of further
-/// requests and sessions get no push.
+/// Maximum number of requests that wait for a response, and of sessions. Beyond this number,
+/// prompts are passed on without a push, and are not recorded.
 const MOST: usize = 1000;
 /// Maximum length of the id of a session and of the name of an agent, in bytes.
 const LONGEST_NAME: usize = 200;
@@ -22,9 +22,10 @@ const LONGEST_NAME: usize = 200;
 /// The conversation, and the thread that asks the server.
 pub(super) struct Talk {
     aside: Aside,
-    /// Path of our program.
+    /// Path of the Contexture program.
     program: String,
-    /// Arguments with which our program serves an agent; the folder of the project follows.
+    /// Arguments with which `program` serves an agent. The folder of the session follows as the
+    /// last argument.
     options: Vec<String>,
     known: Mutex<Known>,
 }
@@ -42,8 +43,9 @@ enum Asked {
     Session {
         folder: PathBuf,
     },
-    /// A prompt. `number` is the number of the push that the prompt carries if `is_carrier`, or
-    /// else of an earlier push, if any, that had not been received when the prompt was sent.
+    /// A prompt. If `is_carrier`, `number` is the number of the push that was sent with this
+    /// prompt. Otherwise, it is the number of an earlier push that had not been received when the
+    /// prompt was sent, if there was one.
     Prompt {
         session: String,
         number: Option<u64>,
@@ -73,8 +75,8 @@ impl Talk {
         &self.aside
     }
 
-    /// Reads a line from the client, before the agent gets it. Returns the line to send in its
-    /// place, if any.
+    /// Reads a line from the client before the agent gets it. Returns the line to send instead, or
+    /// `None` to send `line` unchanged.
     pub(super) fn client_says(&self, line: &[u8]) -> Option<Vec<u8>> {
         let message = Message::of(line)?;
         let method = message.method.as_deref()?;
@@ -127,7 +129,7 @@ impl Talk {
         params.with_text(line, &text, known.embeds)
     }
 
-    /// Reads a line from the agent, before the client gets it.
+    /// Reads a line from the agent before the client gets it.
     pub(super) fn agent_says(&self, line: &[u8]) {
         let mut known = self.known();
         if known.asked.is_empty() {
@@ -180,8 +182,8 @@ impl Known {
         Some(Place { agent: self.agent.clone(), session: id.to_owned(), folder })
     }
 
-    /// Returns the update in a message, with its session, if the update belongs in a recording.
-    /// Updates that an agent repeats while it loads a session belong in no recording.
+    /// Returns the session and the update in `params`, if the update belongs in a recording.
+    /// Updates that an agent repeats while it loads a session do not.
     fn overheard<'a>(&self, params: &Params<'a>) -> Option<(Place, &'a str)> {
         let id = params.session_id.as_deref()?;
         let is_asked =
@@ -199,8 +201,8 @@ impl Known {
         }
     }
 
-    /// Handles a response. Returns the push that the agent has received according to the response,
-    /// if any.
+    /// Handles a response. If the response shows that the agent has received a push, returns the
+    /// session and the number of the push. Returns `None` if that was known already.
     fn answered(&mut self, message: &Message<'_>) -> Option<(Place, u64)> {
         let asked = self.asked.remove(&message.id()?)?;
         let outcome = message.outcome();
@@ -232,8 +234,9 @@ impl Known {
         }
     }
 
-    /// Handles an update. If it shows that the agent works on the only prompt of its session,
-    /// returns the push that the agent has thereby received, if any.
+    /// Handles an update. If it shows work on the only waiting prompt of its session, the agent has
+    /// received the push of that prompt. Returns the session and the number of this push; `None` if
+    /// there is no such push, or the push was known to be received.
     fn worked_on(&mut self, params: &Params<'_>) -> Option<(Place, u64)> {
         let in_flight = |session: &Session| session.in_flight.is_some();
         if !self.sessions.values().any(in_flight) {
@@ -261,7 +264,7 @@ impl Known {
     }
 }
 
-/// Returns the visible ASCII characters of a name, up to the maximum length.
+/// Returns the visible ASCII characters of a name, at most [`LONGEST_NAME`] of them.
 fn plain(name: &str) -> String {
     name.chars().filter(char::is_ascii_graphic).take(LONGEST_NAME).collect()
 }

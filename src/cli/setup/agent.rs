@@ -20,15 +20,16 @@ pub(super) enum Agent {
     OpenCode,
 }
 
-/// The place of a configuration: the user's, or a project's.
+/// Where an agent is configured: for the user, or for one project.
 #[derive(Debug, Clone)]
 pub(super) enum Place {
     User,
-    /// A project, with its root.
+    /// The project with this root folder.
     Project(PathBuf),
 }
 
-/// The command line that agents start: this program, with options that name its state.
+/// The command line that starts this program, with options that name its state and configuration. A
+/// command such as `mcp` must follow.
 #[derive(Debug, Clone)]
 pub(super) struct Program {
     words: Vec<String>,
@@ -45,14 +46,14 @@ pub(super) struct File {
 pub(super) enum Wanted {
     /// Entries, as a JSON object.
     Json(String),
-    /// An entry in Codex's TOML: the words of its command.
+    /// The entry of the server in Codex's TOML, as the words of its command.
     Toml(Vec<String>),
 }
 
 impl Agent {
     pub(super) const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Gemini, Self::OpenCode];
 
-    /// Returns the name for the command line.
+    /// Returns the agent's name on the command line.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Claude => "claude",
@@ -62,7 +63,7 @@ impl Agent {
         }
     }
 
-    /// Returns the name as people know it.
+    /// Returns the agent's name as people know it.
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::Claude => "Claude Code",
@@ -81,15 +82,16 @@ impl Agent {
         }
     }
 
-    /// Returns whether the agent's program or the folder of its configuration exists.
+    /// Returns whether the agent's program is in a folder of `PATH`, or the user has a folder for
+    /// the agent's configuration.
     pub(super) fn is_installed(self, home: &Path) -> bool {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let is_there = |folder: PathBuf| folder.join(self.name()).is_file();
         std::env::split_paths(&path).any(is_there) || self.folder(&Place::User, home).is_dir()
     }
 
-    /// Returns a text for the user about what remains to do or to know after the set-up; empty if
-    /// nothing remains.
+    /// Returns a text about what the user must still do or know after the set-up; empty if there is
+    /// nothing.
     pub(super) fn remainder(self, place: &Place) -> &'static str {
         match (self, place) {
             (Self::Codex, Place::User) => {
@@ -112,7 +114,8 @@ impl Agent {
         }
     }
 
-    /// Returns the configuration files of a place. `home` is the user's home folder.
+    /// Returns the agent's configuration files at a place, with the entries that make the agent
+    /// start `program`. `home` is the user's home folder.
     pub(super) fn files(self, place: &Place, home: &Path, program: &Program) -> Vec<File> {
         let folder = self.folder(place, home);
         let within = match place {
@@ -173,11 +176,12 @@ impl Agent {
 }
 
 impl Program {
-    /// Creates the command line of the running program, by the path by which it was called and with
-    /// these options.
+    /// Creates the command line of the running program: the path by which it was called, then
+    /// `options`.
     ///
     /// # Errors
-    /// Fails if the path or an option is not UTF-8, which configuration files must be.
+    /// Fails if the path is not found, or if the path or an option is not UTF-8, which
+    /// configuration files must be.
     pub(super) fn running(options: Vec<PathBuf>) -> anyhow::Result<Self> {
         use anyhow::Context;
         let program = called_path().context("cannot find the path of this program")?;
@@ -189,7 +193,8 @@ impl Program {
         Ok(Self { words: words.collect::<anyhow::Result<_>>()? })
     }
 
-    /// Returns the command line with `path` for the program, if that leads to the same program.
+    /// Returns the command line with `path` as the path of the program. Returns it unchanged if
+    /// `path` is relative, or leads to another program.
     pub(super) fn through(&self, path: &str) -> Self {
         let mut words = self.words.clone();
         if Path::new(path).is_absolute() && is_same_file(Path::new(path), Path::new(&words[0])) {
@@ -204,7 +209,7 @@ impl Program {
         self.words.iter().cloned().chain(more).collect()
     }
 
-    /// Returns the command of a hook, as a line for a shell.
+    /// Returns the command that runs a hook, as a line for a shell.
     pub(super) fn hook(&self, agent: Agent, event: &str) -> String {
         shell_line(&self.with(&["hook", agent.name(), event]))
     }
@@ -222,9 +227,9 @@ impl Program {
     }
 }
 
-/// Returns the path by which this program was called. Links stay in it, since what they lead to may
-/// move with the next version. If the name of the program tells no absolute path, nor `PATH` does,
-/// this is the path of the file that runs.
+/// Returns the path by which this program was called. Links in the path are kept, since the files
+/// that they lead to may move with the next version. If neither the name of the program nor `PATH`
+/// gives an absolute path, returns the path of the running file.
 fn called_path() -> std::io::Result<PathBuf> {
     let running = std::env::current_exe()?;
     let called = PathBuf::from(std::env::args_os().next().unwrap_or_default());
@@ -242,7 +247,8 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// Returns whether two commands run the same hook of this program, wherever it is installed.
+/// Returns whether two commands run the same hook of this program, wherever the program is
+/// installed.
 pub(super) fn same_hook(one: &str, other: &str) -> bool {
     match (hook_of(one), hook_of(other)) {
         (Some((a, one)), Some((b, other))) => {
@@ -253,7 +259,7 @@ pub(super) fn same_hook(one: &str, other: &str) -> bool {
 }
 
 /// Splits the command of a hook into the name of the program and the rest: the agent and the event.
-/// Returns `None` if the command runs no hook.
+/// Returns `None` if `command` runs no hook.
 fn hook_of(command: &str) -> Option<(String, &str)> {
     let (program, hook) = command.trim().rsplit_once(" hook ")?;
     let path = match program.strip_prefix('\'') {
@@ -274,17 +280,17 @@ fn shell_line(words: &[String]) -> String {
     words.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns Claude Code's folder.
+/// Returns the folder in which Claude Code keeps its settings and transcripts.
 pub(in crate::cli) fn claude_folder(home: &Path) -> PathBuf {
     named("CLAUDE_CONFIG_DIR").unwrap_or_else(|| home.join(".claude"))
 }
 
-/// Returns Codex's folder.
+/// Returns the folder in which Codex keeps its settings and sessions.
 pub(in crate::cli) fn codex_folder(home: &Path) -> PathBuf {
     named("CODEX_HOME").unwrap_or_else(|| home.join(".codex"))
 }
 
-/// Returns the file that lists Claude Code's servers.
+/// Returns the file that lists the servers that Claude Code starts.
 fn claude_servers(place: &Place, home: &Path) -> PathBuf {
     match place {
         Place::User => {
@@ -298,7 +304,8 @@ fn variable_path(variable: &str, otherwise: &Path) -> PathBuf {
     named(variable).unwrap_or_else(|| otherwise.to_owned())
 }
 
-/// Returns the folder that an environment variable names, if it is set.
+/// Returns the folder that an environment variable names; `None` if the variable is not set or
+/// empty.
 fn named(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).filter(|it| it != OsStr::new("")).map(PathBuf::from)
 }

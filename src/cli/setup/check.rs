@@ -19,7 +19,7 @@ use super::toml;
 use crate::visible::{visible, visible_path};
 use crate::wording::counted;
 
-/// Maximum time that all commands of an agent may take together.
+/// Maximum time that the commands in one configuration of an agent may take together.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// Maximum number of characters of a command's output to show.
@@ -27,13 +27,14 @@ const SHOWN_OUTPUT: usize = 80;
 
 const UNTRUSTED: &str = "; Codex runs the hooks once you trust them: enter /hooks in Codex";
 
-/// The result of checking an agent.
+/// The result of checking an agent, in words for the user.
 pub(in crate::cli) struct Checked {
     pub(in crate::cli) is_good: bool,
     pub(in crate::cli) text: String,
 }
 
-/// Checks all agents, at the same time, in the configuration of the user and of a project.
+/// Checks all agents at the same time, each in the user's configuration and in that of `project`,
+/// if given. Returns no results if the path of this program is not found.
 pub(in crate::cli) fn check_agents(home: &Path, project: Option<PathBuf>) -> Vec<Checked> {
     let Ok(program) = Program::running(Vec::new()) else { return Vec::new() };
     let places: Vec<_> = std::iter::once(Place::User).chain(project.map(Place::Project)).collect();
@@ -63,7 +64,8 @@ fn check_agent(agent: Agent, places: &[Place], home: &Path, program: &Program) -
     all.into_iter().map(judge).collect()
 }
 
-/// Checks one configuration. Returns `None` if nothing is set up there.
+/// Checks one configuration, and returns what was found, in words. Returns `None` if nothing is set
+/// up there. Fails if an entry is missing or does not work.
 fn check_place(
     agent: Agent,
     place: &Place,
@@ -95,7 +97,7 @@ fn check_place(
     Ok(Some(format!("{} is set up{at} and works: {counts}{trust}", agent.title())))
 }
 
-/// Returns whether the agent is Codex and has not been told to trust the hooks.
+/// Returns whether the agent is Codex and has not been told to trust the hooks at this place.
 fn is_untrusted(agent: Agent, place: &Place, home: &Path) -> bool {
     let hooks = agent.folder(place, home).join("hooks.json");
     let config = codex_folder(home).join("config.toml");
@@ -139,7 +141,9 @@ impl Scratch {
         Ok(Self(folder))
     }
 
-    /// Starts a server of the Model Context Protocol, and returns the number of its tools.
+    /// Starts a server of the Model Context Protocol with the command `words`, and returns the
+    /// number of tools that it offers. Fails if the server does not answer by the time `end`, or
+    /// offers no tools.
     fn ask_server(&self, words: &[String], end: Instant) -> anyhow::Result<usize> {
         let (program, args) = words.split_first().context("its entry has no command")?;
         let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {},
@@ -167,7 +171,8 @@ impl Scratch {
         }
     }
 
-    /// Runs a hook with a sample of its event.
+    /// Runs the hook with the command `line` on a sample event. Fails if the hook fails, does not
+    /// end by the time `end`, or gives an answer that is not valid.
     fn ask_hook(&self, agent: Agent, event: &str, line: &str, end: Instant) -> anyhow::Result<()> {
         let sample = json!({ "session_id": "doctor", "hook_event_name": event, "cwd": self.0,
             "source": "startup", "prompt": "" });
@@ -216,7 +221,8 @@ fn beginning(output: &str) -> String {
     }
 }
 
-/// A running command in its own process group. Dropping the value kills the group.
+/// A running command in its own process group. Dropping the value kills the group if the command is
+/// still running.
 struct Running {
     child: Child,
     lines: Receiver<String>,
@@ -236,7 +242,7 @@ impl Drop for Running {
 
 impl Running {
     /// Writes to the command's input. Ignores failures: a command that does not read its input
-    /// shows the reason in its output.
+    /// gives the reason in its output.
     fn write(&mut self, text: &str) {
         if let Some(stdin) = &mut self.child.stdin {
             let _ = stdin.write_all(text.as_bytes());
@@ -258,7 +264,8 @@ impl Running {
         }
     }
 
-    /// Kills the command, and returns the last line of its standard error.
+    /// Kills the command, and returns the last line of its standard error, or says that there is
+    /// none.
     fn last_words(&mut self) -> String {
         let mut said = String::new();
         let _ = self.child.kill();

@@ -1,19 +1,19 @@
-//! Edits of texts. An edit lists places, each with its new text. It can be shown without the rest
-//! of the text, which may contain keys. Nothing here has side effects.
+//! Edits of texts. An edit lists ranges of a text, each with its replacement. An edit can be shown
+//! without the rest of the text, which may contain API keys. Nothing here has side effects.
 
 use std::fmt::Write;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-/// One replacement.
+/// The replacement of the bytes `range` of a text by `text`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Splice {
     pub(super) range: Range<usize>,
     pub(super) text: String,
 }
 
-/// Replacements that do not overlap, in order.
+/// Replacements that do not overlap, in order. Their ranges are those of the text before the edit.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Edit(Vec<Splice>);
 
@@ -23,7 +23,8 @@ impl Edit {
         Self(splices)
     }
 
-    /// Returns the edit that turns one text into another, as a single replacement.
+    /// Returns the edit that turns `before` into `after` by a single replacement; empty if the two
+    /// are equal.
     pub(super) fn between(before: &str, after: &str) -> Self {
         let same = |pairs: &mut dyn Iterator<Item = (char, char)>| -> usize {
             pairs.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
@@ -73,8 +74,8 @@ impl Edit {
         Self(self.0.iter().map(back).collect())
     }
 
-    /// Formats the edit as a diff without context. Hides each removed line for which `is_known` is
-    /// false.
+    /// Formats this edit of `text` as a diff without context. Hides each removed line for which
+    /// `is_known` returns false. `is_known` gets the line without the white space around it.
     pub(super) fn shown(&self, text: &str, is_known: impl Fn(&str) -> bool) -> String {
         let mut diff = String::new();
         for Splice { range, text: new } in &self.0 {

@@ -15,9 +15,9 @@ use crate::visible::visible_path;
 /// The commands of this program in the configuration of an agent.
 #[derive(Default)]
 pub(super) struct Entries {
-    /// Words of the command of the server; empty if there is none.
+    /// Words of the command that starts the server; empty if there is no server.
     pub(super) server: Vec<String>,
-    /// Events with the commands of their hooks.
+    /// Events that have hooks, each with the command of its hook.
     pub(super) hooks: Vec<(&'static str, String)>,
 }
 
@@ -64,7 +64,8 @@ impl Entries {
         self.server.is_empty() && self.hooks.is_empty()
     }
 
-    /// Returns whether all commands are those of this program, perhaps through a link.
+    /// Returns whether all commands are those that a set-up of `program` would write, except that
+    /// their path may lead to `program` through a link.
     pub(super) fn are_of(&self, agent: Agent, program: &Program) -> bool {
         let program = &program.through(self.server.first().map_or("", String::as_str));
         let mut hooks = self.hooks.iter();
@@ -72,7 +73,7 @@ impl Entries {
             && hooks.all(|(event, command)| *command == program.hook(agent, event))
     }
 
-    /// Returns the first missing entry, in words, if any entry is missing.
+    /// Returns the name of the first missing entry, for a message; `None` if no entry is missing.
     pub(super) fn missing(&self, agent: Agent) -> Option<String> {
         if self.server.is_empty() {
             return Some("the server".to_owned());
@@ -83,7 +84,8 @@ impl Entries {
     }
 }
 
-/// Returns the strings in an array, or just the string if the value is a string.
+/// Returns all strings in an array, or just the string if `value` is a string; empty for any other
+/// value.
 fn strings(value: &Value<'_>) -> Vec<String> {
     match value {
         Value::StringLit(text) => vec![text.value.to_string()],

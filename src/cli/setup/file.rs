@@ -19,13 +19,14 @@ const NEW_MODE: u32 = 0o600;
 pub(super) struct Found {
     /// Path with all links resolved.
     path: PathBuf,
-    /// `None` if there is no such file.
+    /// Text of the file; `None` if there is no such file.
     pub(super) text: Option<String>,
     mode: u32,
 }
 
 impl Found {
-    /// Reads a file that must be in one of the folders, after all links are followed.
+    /// Reads the file at `path`, which must be in one of the folders `within` after all links are
+    /// followed.
     pub(super) fn read(path: &Path, within: &[PathBuf]) -> anyhow::Result<Self> {
         let (path, is_there) = resolve(path)?;
         let is_in = |folder: &PathBuf| resolve(folder).is_ok_and(|(it, _)| path.starts_with(it));
@@ -44,8 +45,8 @@ impl Found {
         Ok(Self { path, text: Some(text), mode: meta.permissions().mode() & 0o7777 })
     }
 
-    /// Replaces the text that was read, and creates missing folders. Returns the number of folders
-    /// that it created.
+    /// Replaces the text of the file, and creates missing folders. Returns the number of folders
+    /// that were created. Fails if another program has changed the file since it was read.
     pub(super) fn write(&self, text: &str) -> anyhow::Result<usize> {
         self.check_unchanged()?;
         let folder = self.path.parent().context("it is in no folder")?;
@@ -61,7 +62,8 @@ impl Found {
         written.map(|()| made)
     }
 
-    /// Removes the file, and up to `folders` folders above it that are then empty.
+    /// Removes the file, and up to `folders` folders above it that are then empty. Fails if another
+    /// program has changed the file since it was read.
     pub(super) fn delete(&self, folders: usize) -> anyhow::Result<()> {
         self.check_unchanged()?;
         std::fs::remove_file(&self.path)?;

@@ -11,7 +11,8 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use super::edit::{Edit, Splice};
 use super::value::{Child, are_groups, bare, children, command, commands, hooks, quoted, render};
 
-/// Name of our entry. The entry is removed as a whole, even if the user has added to it.
+/// Name of the entry for Contexture's server. The entry is removed as a whole, even if the user has
+/// added to it.
 pub(super) const ENTRY: &str = "contexture";
 
 /// A parsed text, with the data needed to edit it.
@@ -24,8 +25,7 @@ struct Document<'a> {
 }
 
 /// Returns the edit that adds the missing parts of `wanted`, a JSON object, and corrects the parts
-/// that differ, other than numbers. `is_same` tells whether two commands of hooks are the same
-/// hook.
+/// that differ, other than numbers. `is_same` tells whether two commands run the same hook.
 ///
 /// # Errors
 /// The reason in words, if the text does not parse, or if something else is in the place of the
@@ -59,7 +59,7 @@ pub(super) fn remove(text: &str, wanted: &str, is_same: SameHook) -> Result<Edit
     Ok(Edit::new(splices))
 }
 
-/// Returns whether a JSON text is empty or an empty object.
+/// Returns whether a JSON text is empty or an empty object, apart from white space.
 pub(super) fn is_blank(text: &str) -> bool {
     let bare: String = text.split_whitespace().collect();
     matches!(&*bare, "" | "{}")
@@ -72,7 +72,11 @@ pub(super) fn lines(wanted: &str) -> Vec<String> {
     text.unwrap_or_default().lines().map(line).collect()
 }
 
-/// Returns the value at a path of names, if there is one.
+/// Returns the value that the names in `path` lead to, step by step, from the root of a JSON text;
+/// `None` if there is no such value.
+///
+/// # Errors
+/// The reason in words, if the text does not parse.
 pub(super) fn find<'a>(text: &'a str, path: &[&str]) -> Result<Option<Value<'a>>, String> {
     let mut value = Document::parse(text)?.root;
     for name in path {
@@ -83,11 +87,11 @@ pub(super) fn find<'a>(text: &'a str, path: &[&str]) -> Result<Option<Value<'a>>
     Ok(Some(value))
 }
 
-/// A function that returns whether two commands are the same hook.
+/// A function that returns whether two commands run the same hook.
 pub(super) type SameHook<'a> = &'a dyn Fn(&str, &str) -> bool;
 
-/// Corrects the commands of our hooks in `all`, and returns the groups in `wanted` whose hooks are
-/// missing.
+/// Adds splices that correct the commands of our hooks in `all`. Returns the groups in `wanted`
+/// whose hooks are missing.
 fn add_groups<'w, 'v>(
     all: &Array<'_>,
     wanted: &'w Array<'v>,
@@ -178,7 +182,7 @@ impl<'a> Document<'a> {
         )
     }
 
-    /// Adds children at the end of an object or array.
+    /// Adds splices that put the children `new` at the end of an object or array.
     fn insert(&self, container: &Value<'a>, new: &[Child<'_, '_>], splices: &mut Vec<Splice>) {
         if new.is_empty() {
             return;
@@ -220,8 +224,8 @@ impl<'a> Document<'a> {
         self.commas.iter().find(|comma| within.contains(&comma.start))
     }
 
-    /// Removes our entries from a value. If the value has no others, returns true instead, and
-    /// leaves the removal of the whole value to the caller.
+    /// Adds splices that remove our entries from the value `have`. If nothing else is in the value,
+    /// returns true instead, and leaves the removal of the whole value to the caller.
     fn strip(
         &self,
         have: &Value<'a>,
@@ -260,8 +264,8 @@ impl<'a> Document<'a> {
         false
     }
 
-    /// Removes our hooks from a group. If the group has no others, returns true instead, and leaves
-    /// the removal of the whole group to the caller.
+    /// Adds splices that remove our hooks from a group. If the group has no other hooks, returns
+    /// true instead, and leaves the removal of the whole group to the caller.
     fn strip_group(
         &self,
         group: &Value<'a>,
@@ -280,7 +284,8 @@ impl<'a> Document<'a> {
         false
     }
 
-    /// Removes some children from an object or array, with their commas and lines.
+    /// Adds splices that remove the children with the indices `gone` from an object or array, with
+    /// their commas and lines.
     fn take_out(&self, container: &Value<'a>, gone: &[usize], splices: &mut Vec<Splice>) {
         let all = children(container);
         let (open, close) = (container.range().start + 1, container.range().end - 1);
@@ -309,7 +314,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Returns options that allow comments and trailing commas, and are strict otherwise.
+/// Returns options of the parser that allow comments and trailing commas, and are strict otherwise.
 fn strict() -> ParseOptions {
     ParseOptions {
         allow_comments: true,

@@ -73,8 +73,8 @@ struct Change {
 }
 
 impl Change {
-    /// Creates the change that adds the missing entries. Its record leads back to the text before
-    /// any earlier set-up.
+    /// Creates the change that adds the missing entries. If the text before any earlier set-up can
+    /// be restored exactly, the record of the change leads back to that text.
     fn into(wanted: &Wanted, text: &str, mut record: Record, is_new: bool) -> Result<Self, String> {
         let edit = wanted.add(text)?;
         let after = applied(&edit, text)?;
@@ -92,8 +92,8 @@ impl Change {
         Ok(Self { edit, after: Some(after), record })
     }
 
-    /// Creates the change that removes our entries, and the file if it was created for them and has
-    /// nothing else.
+    /// Creates the change that removes our entries. Removes the whole file if the set-up created it
+    /// and nothing else is in it.
     fn out(wanted: &Wanted, text: &str, record: Record) -> Result<Self, String> {
         let edit = match record.undo(text) {
             Some(edit) => edit.clone(),
@@ -126,7 +126,7 @@ impl Wanted {
         }
     }
 
-    /// Returns the lines of the entries, which may be shown to the user.
+    /// Returns the lines of our entries, which may be shown to the user.
     fn lines(&self) -> Vec<String> {
         match self {
             Self::Json(wanted) => json::lines(wanted),

@@ -12,41 +12,42 @@ use crate::store::ownership::make_private;
 /// The record of one file.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// Hash of the file after it was set up; empty if the change cannot be undone exactly.
+    /// Hash of the text after the set-up; empty if the set-up cannot be undone exactly.
     after: String,
-    /// Edit that undoes the set-up in the text with the hash `after`.
+    /// Edit that undoes the set-up in the text whose hash is `after`.
     undo: Edit,
-    /// True if there was no file before.
+    /// True if the set-up created the file.
     pub(super) is_made: bool,
     /// Number of folders that were created for the file.
     pub(super) folders: usize,
 }
 
 impl Record {
-    /// Records an edit that only adds.
+    /// Records `edit`, which turned the text `before` into `after` and only added to it.
     pub(super) fn note(&mut self, before: &str, edit: &Edit, after: &str) {
         self.after = hash(after);
         self.undo = edit.inverse(before);
     }
 
-    /// Forgets the edit, for a file that cannot be restored exactly.
+    /// Forgets the edit, since the file cannot be restored exactly.
     pub(super) fn forget(&mut self) {
         self.after.clear();
         self.undo = Edit::default();
     }
 
-    /// Returns whether there is nothing to remember.
+    /// Returns whether the record has nothing that a later removal needs.
     pub(super) fn is_nothing(&self) -> bool {
         self.after.is_empty() && !self.is_made && self.folders == 0
     }
 
-    /// Returns the edit that undoes the set-up, if nobody has changed the text since.
+    /// Returns the edit that undoes the set-up; `None` if the text has changed since, or the set-up
+    /// cannot be undone exactly.
     pub(super) fn undo(&self, text: &str) -> Option<&Edit> {
         (hash(text) == self.after).then_some(&self.undo)
     }
 }
 
-/// The folder of the records.
+/// The folder of the records; `None` if no state is kept, so that there are no records.
 pub(super) struct Records(Option<PathBuf>);
 
 impl Records {

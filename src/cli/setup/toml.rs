@@ -10,13 +10,17 @@ use super::json::ENTRY;
 
 const SERVERS: &str = "mcp_servers";
 
-/// Returns the edit that adds the entry, or corrects its command.
+/// Returns the edit that adds the entry with the command `words`, or corrects the command of an
+/// existing entry.
 ///
 /// # Errors
-/// The reason in words, if the text does not parse, or cannot take another table.
+/// The reason in words, if `words` is empty, or the text does not parse or cannot take another
+/// table.
 pub(super) fn add(text: &str, words: &[String]) -> Result<Edit, String> {
     let mut document = parse(text)?;
-    let Some((program, args)) = words.split_first() else { return Err("no program".to_owned()) };
+    let Some((program, args)) = words.split_first() else {
+        return Err("the command is empty".to_owned());
+    };
     let args: Array = args.iter().collect();
     if let Some(entry) = entry(&mut document) {
         let is_same = entry.get("command").and_then(Item::as_str) == Some(program)
@@ -28,8 +32,9 @@ pub(super) fn add(text: &str, words: &[String]) -> Result<Edit, String> {
         return Ok(Edit::between(text, &document.to_string()));
     }
     let new = format!("{text}{}", block(text, words));
-    parse(&new)
-        .map_err(|_| format!("{SERVERS} is not a table with a heading; add the entry by hand"))?;
+    parse(&new).map_err(|_| {
+        format!("{SERVERS} is not a table that can be extended; add the entry by hand")
+    })?;
     Ok(Edit::between(text, &new))
 }
 
@@ -71,7 +76,8 @@ fn without_lines(text: &str) -> Option<String> {
     Some(format!("{above}{}", &text[end..]))
 }
 
-/// Returns the byte range of an item with everything in it.
+/// Returns the byte range of an item with everything in it; `None` if nothing of it has a place in
+/// the text.
 fn extent(item: &Item) -> Option<Range<usize>> {
     let below = item.as_table_like().into_iter().flat_map(|table| table.iter());
     let all = below.filter_map(|(_, item)| extent(item)).chain(item.span());
@@ -84,6 +90,9 @@ fn same_values(one: &str, other: &str) -> bool {
 }
 
 /// Returns the command of the entry, as words; `None` if there is no entry or no command.
+///
+/// # Errors
+/// The reason in words, if the text does not parse.
 pub(super) fn command(text: &str) -> Result<Option<Vec<String>>, String> {
     let mut document = parse(text)?;
     let Some(entry) = entry(&mut document) else { return Ok(None) };
@@ -93,7 +102,8 @@ pub(super) fn command(text: &str) -> Result<Option<Vec<String>>, String> {
     Ok(program.map(|program| std::iter::once(program).chain(args).collect()))
 }
 
-/// Returns whether Codex has been told to trust a hook of a file.
+/// Returns whether `text`, Codex's configuration, says that Codex trusts a hook in the file with
+/// the path `file`.
 pub(super) fn trusts(text: &str, file: &str) -> bool {
     let Ok(document) = Document::parse(text) else { return false };
     let states = document.get("hooks").and_then(|hooks| hooks.get("state"));
@@ -104,7 +114,7 @@ pub(super) fn trusts(text: &str, file: &str) -> bool {
     })
 }
 
-/// Returns the entry as a table to append to a text.
+/// Returns the entry as a table to append to `text`, with the line ends that must come between.
 pub(super) fn block(text: &str, words: &[String]) -> String {
     let args: Array = words.iter().skip(1).collect();
     let program = toml_edit::Value::from(words.first().map_or("", String::as_str));

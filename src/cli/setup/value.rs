@@ -23,7 +23,8 @@ impl Child<'_, '_> {
     }
 }
 
-/// Returns the byte ranges of an object's properties or an array's elements.
+/// Returns the byte ranges of an object's properties or an array's elements; empty for any other
+/// value.
 pub(super) fn children(value: &Value<'_>) -> Vec<Range<usize>> {
     let range = |it: &dyn Ranged| it.range().start..it.range().end;
     match value {
@@ -33,7 +34,8 @@ pub(super) fn children(value: &Value<'_>) -> Vec<Range<usize>> {
     }
 }
 
-/// Formats a value over several lines, as JavaScript's `JSON.stringify` does.
+/// Formats a value over several lines, as JavaScript's `JSON.stringify` does. `indent` is the
+/// indentation of the line in which the value begins, and `step` that of each level within.
 pub(super) fn render(value: &Value<'_>, indent: &str, step: &str, line_end: &str) -> String {
     let below = format!("{indent}{step}");
     let (open, close, parts) = match value {
@@ -77,7 +79,7 @@ pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Returns whether an array holds groups of hooks.
+/// Returns whether an array holds a group of hooks.
 pub(super) fn are_groups(groups: &Array<'_>) -> bool {
     groups.elements.iter().any(|group| commands(group).next().is_some())
 }
@@ -88,7 +90,7 @@ pub(super) fn commands<'v>(group: &'v Value<'_>) -> impl Iterator<Item = (&'v st
     all.filter_map(command)
 }
 
-/// Returns the hooks of a group, if it has any.
+/// Returns the value of `hooks` in a group, if there is one.
 pub(super) fn hooks<'v, 'a>(group: &'v Value<'a>) -> Option<&'v Value<'a>> {
     Some(&group.as_object()?.get("hooks")?.value)
 }
