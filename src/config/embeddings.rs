@@ -30,7 +30,7 @@ pub(crate) struct EmbeddingSettings {
     pub timeout: Option<f64>,
 }
 
-/// The settings in effect.
+/// The settings in effect, checked and with defaults filled in.
 #[derive(Debug, Clone)]
 pub(crate) struct Embeddings {
     /// Address of the service.

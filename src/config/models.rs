@@ -9,7 +9,7 @@ use crate::tokens::model::Override;
 /// Range of a model's limit, in tokens. A smaller limit leaves no room for a window, and a larger
 /// limit is a mistake.
 const LIMITS: (u64, u64) = (256, 100_000_000);
-/// Range of the factor that converts token counts with the public vocabulary into the model's own
+/// Range of the factor that converts token counts with a public vocabulary into the model's own
 /// counts.
 const FACTORS: (f64, f64) = (0.1, 10.0);
 
@@ -21,9 +21,9 @@ pub(crate) struct ModelSettings {
     pub prefix: String,
     /// Maximum number of tokens in a request.
     pub limit: Option<u64>,
-    /// Factor that converts token counts with the public vocabulary into the model's own counts.
+    /// Factor that converts token counts with a public vocabulary into the model's own counts.
     pub factor: Option<f64>,
-    /// Public vocabulary that is most similar to that of the model.
+    /// Public vocabulary that is most similar to the model's own.
     pub tokenizer: Option<TokenizerName>,
 }
 
