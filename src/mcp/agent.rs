@@ -5,7 +5,7 @@ use rmcp::model::Implementation;
 use rmcp::service::RequestContext;
 use serde::Serialize;
 
-/// Maximum number of characters of a name or version.
+/// Maximum number of characters of an agent's name or version.
 const LONGEST: usize = 100;
 
 /// The introduction of an agent, in the form that the server expects.
@@ -17,13 +17,14 @@ pub(super) struct Agent {
     pub(super) project: Option<String>,
 }
 
-/// Returns the agent that sent a request.
+/// Returns the agent that sent a request, without its project.
 pub(super) fn agent_of(context: &RequestContext<RoleServer>) -> Agent {
     Agent::new(context.client_info())
 }
 
 impl Agent {
-    /// Creates an agent from the information that a client gives about itself, if it gives any.
+    /// Creates an agent, without a project, from the information that a client gives about itself.
+    /// An agent without a name gets the name `mcp`.
     pub(super) fn new(told: Option<Implementation>) -> Self {
         let short = |text: String| text.chars().take(LONGEST).collect::<String>();
         let (name, version) = told.map(|told| (told.name, told.version)).unwrap_or_default();

@@ -15,7 +15,7 @@ pub(super) enum Trouble {
     /// The connection to the server ended during the call, or the reply is not a valid message.
     #[error("no valid answer came from the Contexture server; call the tool again")]
     Lost,
-    /// The server does not answer.
+    /// The server does not answer in time.
     #[error("the Contexture server did not answer in time; ask for less, or try again later")]
     Slow,
     /// The server refused the call.
@@ -26,7 +26,7 @@ pub(super) enum Trouble {
         "the Contexture server's answer has an unexpected form, so the server may be a different version ({0}); ask the user to restart the server"
     )]
     Odd(serde_json::Error),
-    /// The arguments are wrong.
+    /// The arguments are wrong, or name something that does not exist.
     #[error("{0}")]
     Wrong(String),
 }
@@ -39,8 +39,9 @@ pub(super) fn sized(head: &str, body: &str) -> String {
     format!("{head} · about {tokens}\n\n{body}\n")
 }
 
-/// Returns the beginning of a text, of at most about [`MAX_SHOWN`] tokens, and its number of lines.
-/// The beginning ends after a whole line, if it has one. Returns `None` if the whole text fits.
+/// Returns the beginning of a text, of at most about [`MAX_SHOWN`] tokens, and the number of lines
+/// in this beginning. The beginning ends after a whole line, if it has one. Returns `None` if the
+/// whole text fits.
 pub(super) fn beginning(text: &str) -> Option<(&str, u64)> {
     let (end, _) = text.char_indices().nth(MAX_SHOWN as usize * 4)?;
     let shown = text[..end].rfind('\n').map_or(&text[..end], |line| &text[..=line]);

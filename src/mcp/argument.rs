@@ -2,10 +2,10 @@
 
 use super::answer::Trouble;
 
-/// A thing with a text, which the tool `read` can show.
+/// What the tool `read` can show.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Named<'a> {
-    /// An item.
+    /// An item, by its id.
     Item(&'a str),
     /// A message of a session.
     Message {
@@ -14,11 +14,12 @@ pub(super) enum Named<'a> {
         /// Id of the message.
         message: &'a str,
     },
-    /// A file, with the lines that are named after the path, if any.
+    /// A file, by its path, and the lines to show, if they are named after the path.
     Place(&'a str, Option<Lines>),
 }
 
-/// First and last line. `None` in place of the last line stands for the end of the text.
+/// First and last line, counted from 1. `None` in place of the last line stands for the end of the
+/// text.
 pub(super) type Lines = (u64, Option<u64>);
 
 impl<'a> Named<'a> {
@@ -44,7 +45,7 @@ impl<'a> Named<'a> {
     }
 }
 
-/// Returns whether a text is an id that begins with this prefix, such as `ctx-`.
+/// Returns whether a text is an id: `beginning`, such as `ctx-`, followed by a number.
 pub(super) fn is_id(text: &str, beginning: &str) -> bool {
     let number = text.strip_prefix(beginning);
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))

@@ -20,15 +20,16 @@ struct Listed {
     effect: String,
 }
 
-/// The result of a call.
+/// The result of calling a client's tool.
 #[derive(Deserialize)]
 struct Called {
     content: String,
     failed: bool,
 }
 
-/// Returns the tools that clients offer to agents in the agent's project; empty if there is no
-/// project or no server.
+/// Returns the tools that clients offer to agents in the agent's project, without those that have
+/// the name of one of the bridge's own tools. Returns an empty list if there is no project, or the
+/// server cannot be reached.
 pub(super) async fn offered(asked: &Asked<'_>) -> Vec<Tool> {
     let Some(project) = project(asked).await else { return Vec::new() };
     let params = json!({ "agent_project": project });
@@ -37,10 +38,10 @@ pub(super) async fn offered(asked: &Asked<'_>) -> Vec<Tool> {
     listed.filter(|tool| tools::Tool::named(&tool.name).is_none()).map(described).collect()
 }
 
-/// Calls a tool of a client.
+/// Calls a tool that a client offers.
 ///
 /// # Errors
-/// Any [`Trouble`]: the server cannot be reached, or refused the call.
+/// Any [`Trouble`], for example if the server cannot be reached, or refuses the call.
 pub(super) async fn call(
     asked: &Asked<'_>,
     name: &str,
@@ -61,7 +62,7 @@ pub(super) async fn call(
     })
 }
 
-/// Returns the folder of the agent's project; `None` if it has none.
+/// Returns the folder of the agent's project; `None` if the agent works in no project.
 async fn project(asked: &Asked<'_>) -> Option<String> {
     let project = asked.project(None).await.ok()?;
     project.is_project.then(|| project.directory())

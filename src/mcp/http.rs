@@ -20,8 +20,8 @@ use crate::server::auth::SecretHash;
 /// Path at which agents are served.
 pub(crate) const PATH: &str = "/mcp";
 
-/// Returns the service for agents on an address of this machine. `dial` creates the connection to
-/// the server for each agent. Cancelling `ending` ends the service for all agents.
+/// Returns the service for agents on an address of this machine. `dial` returns the way to the
+/// server, and is called for each bridge. Cancelling `ending` ends the service for all agents.
 pub(crate) fn router<D: Dial>(
     dial: impl Fn() -> D + Send + Sync + 'static,
     address: SocketAddr,

@@ -15,7 +15,7 @@ use super::answer::Trouble;
 use super::open::{Open, Refusal, Reply, Stream};
 use super::watch::Watch;
 
-/// Maximum time to wait for the answer to a call.
+/// Maximum time to wait for the reply to a call.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// A future that returns a connection, or the reason why there is none.
@@ -38,7 +38,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Creates a connection to the server that `dial` reaches.
+    /// Creates a link to the server that `dial` reaches, without connecting yet.
     pub(crate) fn new(dial: impl Dial) -> Self {
         Self {
             dial: Box::new(dial),
@@ -48,14 +48,14 @@ impl Link {
         }
     }
 
-    /// Names the agent, unless its name is already known. The server is told the name over each
-    /// connection, before the first call.
+    /// Sets the agent that the connection serves, unless it is already known. Over each connection
+    /// for ordinary calls, the server is told about the agent before the first call.
     pub(super) fn introduce(&self, agent: impl FnOnce() -> Agent) {
         self.agent.get_or_init(agent);
     }
 
     /// Begins to watch the tools that clients offer to agents, and returns a receiver of changes to
-    /// them.
+    /// these tools. If there is no server, the watch begins with the next connection.
     pub(super) async fn tool_changes(&self) -> Receiver<()> {
         let changes = self.watch.changes();
         // Without a server, the next connection begins the watch.
@@ -64,8 +64,8 @@ impl Link {
         changes
     }
 
-    /// Begins to watch the tools if somebody wants to know of changes. Does nothing if they are
-    /// already watched, unless the connection goes to a new server (`is_new`).
+    /// Begins to watch the tools that clients offer, if somebody wants to know of changes. Does
+    /// nothing if the tools are already watched, unless the server `is_new`.
     pub(super) async fn watch_tools(&self, is_new: bool) {
         if let Some(due) = self.watch.due(is_new).await
             && let Ok(stream) = self.dial.dial().await
@@ -83,8 +83,8 @@ impl Link {
         Ok(())
     }
 
-    /// Calls a method of the server and decodes its result. Waits at most [`LONGEST_WAIT`] for each
-    /// reply.
+    /// Calls a method of the server and decodes its result. If the server is shutting down, calls
+    /// the method of the next server. Waits at most [`LONGEST_WAIT`] for each of the two replies.
     pub(super) async fn call<T: DeserializeOwned>(
         &self,
         method: &str,

@@ -26,18 +26,18 @@ pub(super) struct Rendered {
     pub(super) report: Vec<Verdict>,
 }
 
-/// The items of a project at a revision.
+/// The marked items of a project at one revision.
 #[derive(Deserialize)]
 pub(super) struct Now {
     pub(super) managers: Vec<String>,
     #[serde(rename = "items", deserialize_with = "digests")]
     pub(super) digests: Digests,
     pub(super) revision: u64,
-    /// Number of editors that did not send their changes in time.
+    /// Number of editors that did not send their unsaved text in time.
     pub(super) late_editors: u64,
 }
 
-/// Digests of items as an agent sees them, by item id.
+/// Digests of items as an agent sees the items, by item id.
 pub(super) type Digests = BTreeMap<String, String>;
 
 /// An item with its digest, as the server lists it.
@@ -53,7 +53,7 @@ pub(super) fn digests<'de, D: Deserializer<'de>>(from: D) -> Result<Digests, D::
     Ok(items.into_iter().map(|item| (item.id, item.digest)).collect())
 }
 
-/// The open layers of a project.
+/// The result of the method `open-layers`.
 #[derive(Deserialize)]
 struct Opened {
     layers: Vec<Layer>,
@@ -103,7 +103,7 @@ pub(super) async fn layers(link: &Link, project: &Project) -> Result<Vec<String>
     Ok(layers.into_iter().map(|layer| layer.manager).collect())
 }
 
-/// Has editors send their unsaved text.
+/// Asks the editors to send their unsaved text to the server.
 pub(super) async fn edits(link: &Link) -> Result<(), Trouble> {
     let IgnoredAny = link.call("ask_editors", json!({})).await?;
     Ok(())

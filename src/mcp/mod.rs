@@ -63,8 +63,8 @@ impl Bridge {
         Self::sharing(dial, projects, Arc::default())
     }
 
-    /// Creates a bridge that shares its record of answers with other bridges, since an agent may
-    /// have a new bridge for each request.
+    /// Creates a bridge that shares `given`, the record of its answers, with other bridges, since
+    /// an agent may have a new bridge for each request.
     fn sharing(dial: impl Dial, projects: Projects, given: Arc<Given>) -> Self {
         Self { link: Link::new(dial), projects, given }
     }
@@ -225,7 +225,8 @@ impl ServerHandler for Bridge {
     }
 }
 
-/// Checks that a tool with this name is offered to the agent.
+/// Fails, with a list of the tools that the agent has, unless a client offers the agent a tool with
+/// this name.
 async fn check_name(asked: &Asked<'_>, name: &str) -> Result<(), ErrorData> {
     let brought = brought::offered(asked).await;
     if brought.iter().any(|tool| tool.name == name) {

@@ -1,4 +1,4 @@
-//! An open connection to the server, in the JSON dialect.
+//! An open connection to the server, over which both sides send JSON.
 
 use futures_util::FutureExt;
 use serde::Deserialize;
@@ -21,11 +21,11 @@ pub(super) struct Open {
     writer: WriteHalf<Box<dyn Stream>>,
     /// Id of the last call.
     pub(super) last: u64,
-    /// True once the server knows the agent.
+    /// True once the server has been told about the agent.
     pub(super) is_introduced: bool,
 }
 
-/// A reply from the server.
+/// A reply from the server, or a notification, which has no id.
 #[derive(Deserialize)]
 pub(super) struct Reply {
     id: Option<Json>,
@@ -43,7 +43,8 @@ pub(super) struct Refusal {
 }
 
 impl Reply {
-    /// Decodes the result.
+    /// Decodes the result. Fails if the server refused the call, or the result has an unexpected
+    /// form.
     pub(super) fn result<T: DeserializeOwned>(self) -> Result<T, Trouble> {
         match self.error {
             Some(refusal) => Err(Trouble::Refused(refusal.message)),

@@ -22,10 +22,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 pub(crate) struct Projects {
     /// Project that the command line names.
     named: Option<PathBuf>,
-    /// Folder in which the program was started; `None` if that says nothing about the agent.
+    /// Folder in which the program was started; `None` over HTTP, where it says nothing about the
+    /// agent.
     folder: Option<PathBuf>,
-    /// Projects of the client's roots, or else of the folder; `None` until the client has been
-    /// asked.
+    /// Projects of the client's roots, or else of `folder`; `None` until the client has been asked.
     roots: Mutex<Option<Vec<Project>>>,
 }
 
@@ -57,14 +57,14 @@ impl Project {
         format!("{}/", self.directory().trim_end_matches('/'))
     }
 
-    /// Returns the name of the folder, for showing it.
+    /// Returns the name of the folder, in a form that can be shown.
     pub(super) fn label(&self) -> String {
         let name = self.root.file_name().map(Path::new).unwrap_or(&self.root);
         visible_path(name).to_string()
     }
 
-    /// Returns the name of a file relative to the project. Returns the name of any other file
-    /// unchanged.
+    /// Returns the name of a file relative to the project's folder. Returns the name unchanged if
+    /// the file is elsewhere.
     pub(super) fn relative<'a>(&self, filename: &'a str) -> &'a str {
         let below = filename.strip_prefix(&*self.key());
         below.filter(|below| !below.is_empty()).unwrap_or(filename)
@@ -72,7 +72,8 @@ impl Project {
 }
 
 impl Projects {
-    /// Creates the projects of an agent that was started in `folder`.
+    /// Creates the projects of the agent that this program serves. `named` is the project that the
+    /// command line names, if any, and `folder` is the folder in which the program was started.
     pub(crate) fn new(named: Option<PathBuf>, folder: PathBuf) -> Self {
         Self { named, folder: Some(folder), roots: Mutex::new(None) }
     }
@@ -94,8 +95,9 @@ impl Projects {
         *self.roots.lock().await = None;
     }
 
-    /// Returns the project that a call is about. `asked` names a project by the name of its folder,
-    /// by its path, or by a path within it; the default is the first project.
+    /// Returns the project that a call is about. `asked` is the name of the project's folder, or
+    /// the absolute path of that folder or of anything in it. The default is the first project.
+    /// Fails if there is no such project.
     pub(super) async fn choose(
         &self,
         asked: Option<&str>,

@@ -8,7 +8,6 @@ use rmcp::model::{
 use super::answer::Trouble;
 use super::tools::{Asked, context, handoff};
 
-/// Lists the prompts.
 pub(super) fn list() -> ListPromptsResult {
     let session = PromptArgument::new("session")
         .with_description("Name or id of the session; the latest by default")

@@ -25,9 +25,10 @@ pub(crate) const ROOM_OF_A_HOOK: usize = 9_700;
 /// statements, then for the commands, paths and figures. Agents' own summaries lose commands, paths
 /// and figures first.
 const GIVEN_BACK: [u64; 2] = [450, 1_500];
-/// Number of attempts to fit the items or the facts into their room, each with a smaller budget.
+/// Number of attempts to fit the items or the facts into the available room, each with a smaller
+/// budget.
 const TRIES: u32 = 4;
-/// Maximum number of items that are named when they are no longer marked.
+/// Maximum number of items to name among those that are no longer marked.
 const GONE_NAMED: usize = 100;
 
 /// A session of an agent.
@@ -40,11 +41,12 @@ pub(crate) struct AgentSession<'a> {
     pub(crate) received: Option<u64>,
     /// True if the agent has lost the items that it was given.
     pub(crate) is_anew: bool,
-    /// Transcript of the session if it was compacted, so that the push gives its facts back.
+    /// Transcript of the session, if the session was compacted. The push then gives back the facts
+    /// of the session.
     pub(crate) compacted: Option<&'a Path>,
-    /// Recording of the session, which the server is to import once the caller has left.
+    /// Recording of the session, for the server to import once the caller has disconnected.
     pub(crate) recording: Option<&'a Path>,
-    /// Maximum number of bytes of the text, as JSON.
+    /// Maximum size of the push's text, in bytes of JSON.
     pub(crate) room: usize,
 }
 
@@ -52,7 +54,7 @@ pub(crate) struct AgentSession<'a> {
 pub(crate) struct Push {
     /// Number of the push; `None` if there is nothing to record.
     pub(crate) number: Option<u64>,
-    /// The text; empty if nothing changed.
+    /// The text; empty if there is nothing to give.
     pub(crate) text: String,
     /// True if the server will import the recording.
     pub(crate) is_importing: bool,
@@ -65,7 +67,7 @@ impl Push {
     }
 }
 
-/// The items that a session has, those to send with its next prompt, and those marked now.
+/// The items that a session was given, those to send with its next prompt, and those marked now.
 #[derive(Deserialize)]
 pub(super) struct Pushed {
     number: u64,
@@ -99,7 +101,7 @@ pub(super) struct Sent {
 #[derive(Default)]
 pub(super) struct Shown {
     pub(super) ids: Vec<String>,
-    /// Tokens of the items.
+    /// Number of tokens of the items in the text of the push.
     pub(super) tokens: u64,
 }
 
@@ -126,8 +128,9 @@ struct Ledger {
 }
 
 impl AgentSession<'_> {
-    /// Records a push with what changed in the project of a folder since the last push, and returns
-    /// the push. Tries once more if the server ends in the meantime or refuses.
+    /// Returns a push with what changed in the project of `folder` since the last push that the
+    /// agent received. Records the push, unless there is nothing to record. Tries once more if the
+    /// connection is lost or the server refuses.
     ///
     /// # Errors
     /// The reason in words, if the server cannot be reached, does not answer, or refuses again.
@@ -144,9 +147,9 @@ impl AgentSession<'_> {
         pushed.map_err(|trouble| trouble.to_string())
     }
 
-    /// Pushes once. `received` is the number of the last push that the agent received. If the
-    /// number is unknown, sets `received` to the number of the latest push, since the push made
-    /// here may be recorded and then lost.
+    /// Makes a push, without trying again. `received` is the number of the last push that the agent
+    /// received. If the number is unknown, sets `received` to the number of the latest push, since
+    /// the push made here may be recorded and then lost.
     async fn try_push(
         &self,
         link: &Link,
@@ -175,8 +178,8 @@ impl AgentSession<'_> {
         Ok(Push { number, text, is_importing: before.importing })
     }
 
-    /// Asks for the items that the session has after the push `received`, for those to send with
-    /// its next prompt, and for those marked now, including unsaved text.
+    /// Asks the server for the items that the session has after the push `received`, for those to
+    /// send with its next prompt, and for those marked now, including unsaved text.
     pub(super) async fn before(
         &self,
         link: &Link,
@@ -272,8 +275,9 @@ impl Sent {
     }
 }
 
-/// Renders items in a frame, within `room` bytes of JSON, with smaller and smaller budgets. Returns
-/// the text and the number of tokens of the items; `None` if the items do not fit.
+/// Renders items with smaller and smaller budgets, until `frame` turns them into a text of at most
+/// `room` bytes of JSON. Returns the text and the number of tokens of the items; `None` if the
+/// items still do not fit after [`TRIES`] attempts.
 async fn fitting(
     link: &Link,
     managers: &[String],
@@ -297,7 +301,7 @@ async fn fitting(
 /// Has the server import a recording.
 ///
 /// # Errors
-/// The reason in words.
+/// The reason in words, if the server cannot be reached or cannot import the recording.
 pub(crate) async fn import(link: &Link, recording: &str) -> Result<(), String> {
     let imported: Result<Imported, Trouble> =
         link.call("import_sessions", json!({ "paths": [recording] })).await;
@@ -314,7 +318,8 @@ struct Change {
 }
 
 impl Change {
-    /// Returns the difference, without the items that are `sent` with the prompt anyway.
+    /// Returns the difference. Leaves out items that are `sent` with the prompt anyway. If
+    /// `is_anew`, all other marked items are new, and none is gone.
     fn between(is_anew: bool, before: &Pushed, sent: &Sent) -> Self {
         let (had, now) = (&before.items, &before.now.digests);
         let is_known = |id: &String, digest: &String| {
@@ -360,8 +365,9 @@ impl Change {
         Ok((text, Shown { ids: Vec::from_iter(self.changed.iter().cloned()), tokens }))
     }
 
-    /// Returns a heading with the names of the items that are no longer marked, or with their number
-    /// if the names are longer than `room` bytes of JSON.
+    /// Returns the heading `head`, followed by the names of the items that are no longer marked. If
+    /// this text is longer than `room` bytes of JSON, it has the number of the items in place of
+    /// their names.
     fn with_gone(&self, head: &str, room: usize) -> String {
         let text = |names| format!("{head}\n{}", self.gone_text(names));
         let named = text(GONE_NAMED);

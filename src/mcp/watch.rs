@@ -7,7 +7,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::open::Open;
 
-/// The watch over the tools, which begins once somebody wants to know of changes.
+/// The watch over the tools that clients offer to agents. It begins once somebody wants to know of
+/// changes.
 #[derive(Default)]
 pub(super) struct Watch {
     changed: Sender<()>,
@@ -18,7 +19,7 @@ pub(super) struct Watch {
 pub(super) struct Due<'a>(&'a Watch, MutexGuard<'a, Option<AbortOnDropHandle<()>>>);
 
 impl Watch {
-    /// Returns a receiver of changes.
+    /// Returns a receiver of changes to the tools.
     pub(super) fn changes(&self) -> Receiver<()> {
         self.changed.subscribe()
     }
@@ -36,8 +37,8 @@ impl Watch {
 }
 
 impl Due<'_> {
-    /// Begins to watch over a new connection. If there was a watch before, announces a change, since
-    /// that watch may have missed some.
+    /// Begins to watch over `open`, a new connection; does nothing if the connection is lost. If
+    /// there was a watch before, announces a change, since the old watch may have missed one.
     pub(super) async fn begin(mut self, mut open: Open) {
         if open.ask("subscribe", &json!({ "topics": ["tools-changed"] })).await.is_none() {
             return;

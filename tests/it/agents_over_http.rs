@@ -156,7 +156,7 @@ fn an_agent_with_the_token_sees_the_project_that_its_address_names() {
     let revision = text.split("revision ").nth(1).unwrap().split(' ').next().unwrap();
     let since: u64 = revision.parse().unwrap();
     let text = site.tool(&one, "context", json!({ "since": since }));
-    assert!(text.contains(&format!("unchanged since {since}")), "{text}");
+    assert!(text.contains(&format!("unchanged since revision {since}")), "{text}");
     assert!(site.tool(&two, "context", json!({})).contains("nothing is marked"));
     assert!(site.tool(&two, "read", json!({ "what": "file.txt" })).contains("text of two"));
     let text = site.tool(&two, "read", json!({ "what": root.join("file.txt") }));

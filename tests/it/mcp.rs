@@ -215,7 +215,7 @@ fn an_agent_gets_what_is_marked_and_then_only_what_changed() {
     has(&text, &["3 items", "for everything", "the first mark", "8080"]);
     let since = revision(&text);
     let same = agent.tool("context", json!({ "since": since }));
-    assert_eq!(same, format!("unchanged since {since} (0 tokens of items)\n"));
+    assert_eq!(same, format!("unchanged since revision {since} (0 tokens of items)\n"));
     // An item that is new, a file that changed on disk, and an item that is gone.
     emacs.add(&manager, "the second mark");
     std::fs::write(&file, "fn port() -> u16 {\n    9090\n}\n").unwrap();
@@ -276,7 +276,7 @@ fn what_does_not_fit_is_named_and_explained() {
     let mut agent = Agent::with(&home, &[]);
     let long = emacs.add(&manager, &"long ".repeat(2_000));
     emacs.add(&manager, "short");
-    has(&agent.tool("explain", json!({})), &["leaves nothing out of 2 items"]);
+    has(&agent.tool("explain", json!({})), &["shows 2 items in full"]);
     let text = agent.tool("context", json!({ "budget": 300 }));
     has(&text, &["short", "Cut or left out: ", &long]);
     let why = agent.tool("explain", json!({}));

@@ -42,10 +42,10 @@ impl Arguments {
 
 /// The latest answers that were given to one agent, or over HTTP to all agents.
 pub(in crate::mcp) struct Given {
-    /// Beginning of the ids under which answers are recorded as pushes to sessions; different for
-    /// each process.
+    /// Beginning of the ids of the sessions to which answers are recorded as pushes. It differs
+    /// from process to process.
     name: String,
-    /// The answers, newest last.
+    /// The answers, from the oldest to the newest.
     answers: Mutex<VecDeque<Answer>>,
     /// Number of the last push that was recorded for an answer, by agent and session.
     recorded: Mutex<HashMap<(String, String), u64>>,
@@ -99,7 +99,8 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
     Ok(answer + &sent + if now.late_editors > 0 { late } else { "" })
 }
 
-/// Returns an answer with all items or with the changes, and the items that the answer shows.
+/// Returns an answer with all items, or with the changes since the revision that `given` names.
+/// Also returns the items that the answer shows.
 async fn answer_about(
     asked: &Asked<'_>,
     project: &Project,
@@ -121,8 +122,8 @@ async fn answer_about(
     }
 }
 
-/// Renders the items of a project again, within the budget of the latest answer, and returns the
-/// outcome of each.
+/// Renders the items of a project again, within the budget of the latest answer about it, or else
+/// the default budget. Returns the outcome of each item.
 pub(super) async fn outcome(asked: &Asked<'_>, project: &Project) -> Result<Vec<Verdict>, Trouble> {
     let managers = asked.layers(project).await?;
     let latest = asked.given.latest(&project.key());
@@ -175,7 +176,7 @@ async fn changes(
     gone.retain(|id| !now.digests.contains_key(*id));
     gone.sort_unstable();
     if changed.is_empty() && gone.is_empty() {
-        let text = format!("unchanged since {since} (0 tokens of items)\n");
+        let text = format!("unchanged since revision {since} (0 tokens of items)\n");
         return Ok((text, Shown::default()));
     }
     let head = format!("revision {} · changes since {since}", now.revision);
@@ -231,8 +232,8 @@ impl Given {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the numbers of the recorded pushes. A panic cannot leave the numbers inconsistent
-    /// either.
+    /// Locks the numbers of the recorded pushes. A panic cannot leave the numbers inconsistent:
+    /// each change is one step.
     fn recorded(&self) -> MutexGuard<'_, HashMap<(String, String), u64>> {
         self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }

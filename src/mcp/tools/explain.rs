@@ -67,7 +67,7 @@ async fn items(asked: &Asked<'_>, project: &Project) -> Result<String, Trouble> 
         .collect();
     let items = counted(all.len() as u64, "item");
     if left_out.is_empty() {
-        return Ok(format!("`context` leaves nothing out of {items}\n"));
+        return Ok(format!("`context` shows {items} in full\n"));
     }
     let head = format!("`context` cuts or leaves out {} of {items}", left_out.len());
     Ok(sized(&head, &left_out.join("\n")))

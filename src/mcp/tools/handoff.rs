@@ -29,7 +29,8 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
     of(asked, &project, given.session.as_deref()).await
 }
 
-/// Returns the facts of the session that [`sessions::find`] finds by this name or id.
+/// Returns the facts of the session that [`sessions::find`] returns for this name or id, or for
+/// `None`.
 pub(in crate::mcp) async fn of(
     asked: &Asked<'_>,
     project: &Project,

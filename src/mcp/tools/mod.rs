@@ -107,7 +107,7 @@ impl Tool {
         Self::ALL.iter().find(|tool| tool.name == name)
     }
 
-    /// Returns the description of the tool for clients.
+    /// Describes the tool to clients.
     pub(super) fn offered(&self) -> rmcp::model::Tool {
         let schema = match (self.schema)() {
             Json::Object(schema) => schema,

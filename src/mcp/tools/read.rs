@@ -48,7 +48,7 @@ struct FileText {
     late_editors: u64,
 }
 
-/// A text, with a line about the text and the number of the text's first line.
+/// A text to show. `head` is a line about the text, and `first_line` the number of its first line.
 pub(in crate::mcp) struct Text {
     head: String,
     pub(in crate::mcp) content: String,
@@ -148,7 +148,8 @@ async fn file(
 }
 
 impl Text {
-    /// Keeps only the wanted lines, which are numbered from [`Text::first_line`].
+    /// Keeps only the lines `wanted`, or all lines if that is `None`. Counts lines from
+    /// `first_line`. Fails if the first wanted line does not exist.
     fn only(mut self, wanted: Option<Lines>) -> Result<Self, Trouble> {
         let Some((first, last)) = wanted else { return Ok(self) };
         let count = self.content.lines().count() as u64;
@@ -166,7 +167,7 @@ impl Text {
         Ok(self)
     }
 
-    /// Formats the text, cut to the size of an answer.
+    /// Formats the text, cut to the maximum size of an answer.
     fn shown(&self) -> String {
         match beginning(&self.content) {
             None => format!("{}\n\n{}", self.head, self.content),

@@ -91,7 +91,7 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
     Ok(sized(&counts.join(", "), &lines.join("\n")))
 }
 
-/// A search in the project of a call.
+/// A search in the agent's project.
 struct Search<'a> {
     asked: &'a Asked<'a>,
     project: Project,
