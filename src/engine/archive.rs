@@ -43,12 +43,13 @@ impl Engine {
         Ok(telling.len() as u64)
     }
 
-    /// Returns whether the loop can run a step of postponed work.
+    /// Returns whether the engine's loop should run a step: messages may be waiting to become
+    /// memories, the last step did not fail, and the store accepts changes.
     pub(super) fn has_put_off(&self) -> bool {
         self.archiving.is_due && !self.archiving.is_stalled && self.refusal().is_none()
     }
 
-    /// Runs one step of postponed work and commits it.
+    /// Turns the next waiting messages into memories and commits them. Logs a failure.
     pub(super) fn do_put_off(&mut self) {
         let done = self.request(Self::archive_step);
         let kept = self.commit();
@@ -58,15 +59,15 @@ impl Engine {
         }
     }
 
-    /// Finishes all postponed work within the running request. Does nothing while the store accepts
-    /// no changes.
+    /// Turns all waiting messages into memories within the running request. Does nothing while the
+    /// store accepts no changes.
     pub(super) fn finish_put_off(&mut self) -> Result<(), EngineError> {
         while self.do_one_put_off()? {}
         Ok(())
     }
 
-    /// Runs one step of postponed work within the running request. Returns false if no work is left
-    /// or the store accepts no changes.
+    /// Turns the next waiting messages into memories within the running request. Returns false if
+    /// none are waiting or the store accepts no changes.
     pub(super) fn do_one_put_off(&mut self) -> Result<bool, EngineError> {
         if !self.archiving.is_due || self.refusal().is_some() {
             return Ok(false);
@@ -96,8 +97,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Reads messages. Leaves out each range that contains a damaged message, so that the other
-    /// ranges still become memories.
+    /// Reads the messages with these numbers. If a message is damaged, leaves out its whole range
+    /// in `numbers`, so that the other ranges still become memories.
     fn messages_to_archive(
         &mut self,
         session: u64,

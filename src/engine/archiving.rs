@@ -2,14 +2,15 @@
 
 use crate::store::memory::ToArchive;
 
-/// Progress of the postponed work.
+/// Progress of turning waiting messages into memories.
 #[derive(Default)]
 pub(super) struct Archiving {
-    /// True if there may be work left.
+    /// True if messages may be waiting.
     pub(super) is_due: bool,
-    /// True if the last step failed. The loop then leaves the rest to the next search for memories.
+    /// True if the last step failed. The engine's loop then runs no more steps until a request has
+    /// run one or has made more messages wait.
     pub(super) is_stalled: bool,
-    /// The oldest stored piece of work, if it has been read.
+    /// The messages that have waited longest, if they have been read from the store.
     pub(super) oldest: Option<ToArchive>,
 }
 
@@ -18,7 +19,7 @@ impl Archiving {
         Self { is_due, ..Self::default() }
     }
 
-    /// Drops the cached work after requests were undone.
+    /// Makes the next step read from the store again, after requests were undone.
     pub(super) fn forget(&mut self) {
         *self = Self { is_due: true, is_stalled: self.is_stalled, oldest: None };
     }

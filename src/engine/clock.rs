@@ -1,11 +1,11 @@
-//! Keeps implausible times from spreading.
+//! Keeps one implausible time from making all later times implausible.
 
 /// Maximum time in seconds that a stored time may be ahead of the clock. Clocks differ, but not by
 /// a day.
 const MAX_AHEAD: i64 = 24 * 60 * 60;
 
-/// Returns a stored time as a lower bound for later times. Returns `now` if the stored time is so
-/// far ahead that a clock or a client must have been wrong.
+/// Returns the lower bound for later times: `stored`, or `now` if `stored` is so far ahead that a
+/// clock or a client must have been wrong.
 pub(super) fn not_ahead(stored: i64, now: i64) -> i64 {
     if stored > now.saturating_add(MAX_AHEAD) { now } else { stored }
 }

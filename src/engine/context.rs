@@ -1,4 +1,4 @@
-//! Operations on context items: add, change, arrange, undo and select.
+//! Operations on managers and their items: add, change, pin, move, remove, configure and list.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub struct NewItem {
     pub content: Arc<str>,
     /// Origin and other metadata.
     pub metadata: Metadata,
-    /// Time when the content was taken, in Unix milliseconds.
+    /// Time when the content was taken from its source, in Unix milliseconds.
     pub taken_ms: i64,
     /// Number of tokens in the content.
     pub tokens: u64,
@@ -37,12 +37,12 @@ pub struct NewItem {
 /// Changes to an item; `None` keeps the old value.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Revision {
-    /// New content, its tokens, the name of their counter, and the time when the content was taken,
-    /// in Unix milliseconds.
+    /// New content, its number of tokens, the name of the counter that counted them, and the time
+    /// when the content was taken from its source, in Unix milliseconds.
     pub content: Option<(Arc<str>, u64, &'static str, i64)>,
     /// New type.
     pub kind: Option<Kind>,
-    /// New metadata, replacing the old completely.
+    /// New metadata, which replaces all of the old.
     pub metadata: Option<Metadata>,
     /// New value of [`Item::live`].
     pub live: Option<bool>,
@@ -214,7 +214,7 @@ impl Engine {
         Ok((held.len(), held.tokens()))
     }
 
-    /// Returns the ids of a manager's items, oldest first.
+    /// Returns the ids of a manager's items in their order: oldest first, unless items were moved.
     ///
     /// # Errors
     /// [`EngineError::Store`].

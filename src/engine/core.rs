@@ -32,8 +32,8 @@ const MANAGERS_KEPT: usize = 1024;
 /// A clock that returns the time in Unix milliseconds.
 pub(crate) type Clock = Box<dyn Fn() -> i64 + Send>;
 
-/// Maximum number of hashes of requests in memory; above it, the hashes are read from the store
-/// again.
+/// Maximum number of hashes of requests in memory. Above it, the hashes are read from the store
+/// again, which drops those of requests that were undone or forgotten.
 const MAX_KNOWN_REQUESTS: usize = 100_000;
 
 fn hash_of(name: &str) -> u64 {
@@ -42,7 +42,7 @@ fn hash_of(name: &str) -> u64 {
     hasher.finish()
 }
 
-/// The state and its store.
+/// The server's state (managers, sessions and memories), and the store that keeps it.
 pub struct Engine {
     pub(super) store: Box<dyn Store>,
     pub(super) clock: Clock,
@@ -62,10 +62,10 @@ pub struct Engine {
     pub(super) archiving: Archiving,
     pub(super) moments: Moments,
     pub(super) held: Held,
-    /// Set when the loop must end although handles remain.
+    /// True if the loop must end although [`Handle`](super::Handle)s remain.
     pub(super) has_ended: bool,
-    /// Hashes of the names under which requests are recorded, and perhaps of names of requests that
-    /// were undone or forgotten; `None` until they are first needed.
+    /// Hashes of the names under which answers are recorded. May include names whose answers were
+    /// undone or forgotten. `None` until the hashes are first needed.
     requests: Option<HashSet<u64>>,
 }
 
@@ -113,17 +113,19 @@ impl Engine {
         self.events.push(Event::ProvidersChanged { method, provider });
     }
 
-    /// Announces with an event that a client has started or stopped offering tools.
+    /// Announces with an event that a client has started or stopped offering tools. `is_for_agents`
+    /// is true if agents other than the server's own can, or until now could, call one of the
+    /// tools.
     pub(crate) fn note_tools(&mut self, is_for_agents: bool) {
         self.events.push(Event::ToolsChanged { is_for_agents });
     }
 
-    /// Returns totals since the start.
+    /// Returns totals over all events since the engine was created.
     pub fn statistics(&self) -> Statistics {
         self.statistics
     }
 
-    /// Runs `operation`, unless a request with this method and key was answered before; in that
+    /// Runs `operation`, unless a request with this method and key has succeeded before; in that
     /// case, returns the earlier outcome. Clients can therefore safely repeat a call if its answer
     /// was lost. Without a key, always runs the operation.
     ///
@@ -181,8 +183,8 @@ impl Engine {
         Ok(self.store.remember(name, answer)?)
     }
 
-    /// Returns the hashes of the names under which requests are recorded. May include hashes of
-    /// requests that were undone or forgotten since the hashes were read.
+    /// Returns the hashes of the names under which answers are recorded. May include names whose
+    /// answers were undone or forgotten since the hashes were read.
     fn known_requests(&mut self) -> Result<&mut HashSet<u64>, EngineError> {
         let known = match self.requests.take() {
             Some(known) if known.len() <= MAX_KNOWN_REQUESTS => known,
@@ -211,8 +213,9 @@ impl Engine {
         outcome
     }
 
-    /// Runs a part of a request like a request of its own: if the part fails, only its own writes
-    /// are undone.
+    /// Runs a part of a request like a request of its own: the part's writes are undone if it
+    /// fails, and stay if a later part fails. The request must write nothing outside its parts,
+    /// because a part that fails undoes that too.
     ///
     /// # Errors
     /// Those of the operation and [`EngineError::Store`].
@@ -352,7 +355,8 @@ impl Engine {
         Ok(manager)
     }
 
-    /// Stores a planned change, applies it, and records its event.
+    /// Stores a planned change, applies it, and records its event. Does nothing if the change is
+    /// empty.
     pub(super) fn carry_out(&mut self, name: &str, change: Change) -> Result<(), EngineError> {
         if change.is_empty() {
             return Ok(());
@@ -384,5 +388,5 @@ impl Engine {
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("no message").to_owned()
+    text.unwrap_or("a panic without a message").to_owned()
 }

@@ -20,7 +20,8 @@ impl Engine {
         Arc::clone(&self.models.counter)
     }
 
-    /// Returns the costs for the named model, or for the default one.
+    /// Returns the calibrated costs for the named model, or for the default one. If there is no
+    /// default either, the counter's counts are taken as they are.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -32,8 +33,8 @@ impl Engine {
         Ok(Costs { model, measure })
     }
 
-    /// Calibrates a model with a report: the provider counted `reported` input tokens for a request
-    /// that was counted here as `counted`. Returns the updated calibration.
+    /// Calibrates a model with a provider's report: the provider counted `reported` input tokens
+    /// for a request for which Contexture counted `counted`. Returns the updated calibration.
     ///
     /// # Errors
     /// [`EngineError::Store`].

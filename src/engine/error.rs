@@ -49,7 +49,7 @@ pub enum EngineError {
         of: VersionedName,
         /// Version that the caller expected.
         expected: u64,
-        /// Version now.
+        /// Current version; 0 if there is no such session.
         version: u64,
     },
     /// No set has this name.
@@ -57,7 +57,7 @@ pub enum EngineError {
     NoSuchSet {
         /// Requested name.
         name: String,
-        /// Existing names.
+        /// Names of all sets.
         known: Vec<String>,
     },
     /// Another manager has since saved or dropped the set to restore.
@@ -96,7 +96,7 @@ pub enum EngineError {
     NoSuchRevision {
         /// Requested number.
         number: u64,
-        /// Newest revision.
+        /// Number of the newest revision.
         newest: u64,
     },
     /// The session has no such checkpoint, or none at all.
@@ -107,7 +107,7 @@ pub enum EngineError {
         /// Numbers of the existing checkpoints.
         known: Vec<u64>,
     },
-    /// The session keeps no versions.
+    /// The session's setting `versioning` is off, so it cannot be rolled back.
     #[error(
         "versioning is not enabled in {session:?}; turn it on with configure-session :versioning t"
     )]
@@ -167,9 +167,9 @@ pub enum EngineError {
     /// The commit that would have made the request durable failed.
     #[error("{why}")]
     NotKept {
-        /// Kind of the error.
+        /// Kind of the error that made the commit fail.
         kind: &'static str,
-        /// Description of the error.
+        /// Description of that error.
         why: String,
     },
     /// A defect: the operation panicked and was undone.
@@ -293,7 +293,7 @@ fn known_names(noun: &str, maker: &str, known: &[String]) -> String {
     listed(noun, &quoted, known.len())
 }
 
-/// Lists `names`, and says how many names are left out if they are not all of the `known` ones.
+/// Lists `names`, and says how many are left out. `known` is the number of all names.
 fn listed(noun: &str, names: &[String], known: usize) -> String {
     match names {
         [only] => format!("the only {noun} is {only}"),

@@ -20,9 +20,9 @@ pub enum Event {
         manager: String,
         /// Method that made the change.
         method: String,
-        /// Method whose change was undone.
+        /// Method whose change was undone; `None` if the change is not an undo.
         undone: Option<String>,
-        /// Method whose change was redone.
+        /// Method whose change was redone; `None` if the change is not a redo.
         redone: Option<String>,
         /// Number of items in the manager now.
         count: usize,
@@ -47,7 +47,8 @@ pub enum Event {
         /// Number of messages in the session's log now.
         messages: u64,
     },
-    /// A memory was added, forgotten or restored.
+    /// A note or a summary became a memory, or a memory was forgotten or restored. There is no
+    /// event for messages that become memories.
     MemoriesChanged {
         /// Method that made the change.
         method: &'static str,
@@ -63,7 +64,8 @@ pub enum Event {
     },
     /// A client has started or stopped offering tools.
     ToolsChanged {
-        /// True if agents other than the server's own can, or could, call one of the tools.
+        /// True if agents other than the server's own can, or until now could, call one of the
+        /// tools.
         is_for_agents: bool,
     },
     /// A turn has started or stopped waiting for the user's approval of a tool call.
@@ -75,11 +77,12 @@ pub enum Event {
         /// True if the question was asked, false if it was decided or withdrawn.
         is_open: bool,
     },
-    /// Somebody asks for the text that editors have not saved.
+    /// The server asks editors for text that they have not saved.
     TextWanted {
         /// Number of the question, which the answers must name.
         question: u64,
-        /// Absolute path of the wanted file; `None` if only the changes of live items are wanted.
+        /// Absolute path of the wanted file; `None` if only the changed text of live items is
+        /// wanted.
         path: Option<String>,
     },
     /// An agent connected or disconnected, an agent's session was given items, or an item began or
@@ -129,7 +132,7 @@ pub enum Event {
         session: SessionName,
         /// Number of the checkpoint, `chk-N` for clients.
         checkpoint: u64,
-        /// Number of turns in the session.
+        /// Number of turns before the checkpoint.
         turn: u64,
         /// Purpose of the checkpoint.
         message: String,
@@ -142,7 +145,7 @@ pub enum Event {
         session: SessionName,
         /// Number of the turn, counted from 1.
         turn: u64,
-        /// Name of the template.
+        /// Name of the template for the notes.
         template: String,
         /// Outcome of the note-taking.
         status: NotesStatus,

@@ -1,4 +1,4 @@
-//! Live items, which follow their sources: replaces them with newer versions, and merges an item
+//! Replaces live items with newer versions when their sources have changed, and merges a live item
 //! that is added again with the existing one.
 
 use std::collections::HashMap;
@@ -18,13 +18,14 @@ use crate::tokens::Counter;
 pub(crate) struct Again {
     /// Relation of the added item to the existing items.
     pub repeat: Repeat,
-    /// Items that became part of the merged item.
+    /// Ids of other existing items, which became part of the merged item.
     pub absorbed: Vec<ItemId>,
 }
 
 impl Engine {
     /// Adds an item. A live item that repeats an existing one, whole or in part, is merged with the
-    /// existing item, which becomes the newest. `counter` counts the tokens of the merged text.
+    /// existing item, which becomes the newest; the overlap is then returned too. `counter` counts
+    /// the tokens of the merged text.
     ///
     /// # Errors
     /// Those of [`add`](Self::add).
@@ -73,8 +74,8 @@ impl Engine {
         Ok((added, Some(Again { repeat, absorbed })))
     }
 
-    /// Marks new items of files as live. Leaves out those that repeat or overlap live items that
-    /// the manager has, and returns the ids of the live items that they repeat.
+    /// Marks new items of files as live and returns them, except those that repeat or overlap live
+    /// items of the manager. Also returns the ids of these live items.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -100,8 +101,8 @@ impl Engine {
         self.held.note(item, self.sessions.caller);
     }
 
-    /// Announces with an event that somebody wants unsaved text from editors: the text of the file
-    /// at `path`, or, without a path, only what changed in live items.
+    /// Asks editors, with an event, for text that they have not saved: the text of the file at
+    /// `path`, or, without a path, only the changed text of live items.
     pub(crate) fn want_text(&mut self, question: u64, path: Option<String>) {
         self.events.push(Event::TextWanted { question, path });
     }

@@ -1,8 +1,8 @@
 //! Layers: the managers whose items are sent from a buffer or in a conversation, from the most
 //! general to the most specific.
 //!
-//! Opening layers also moves items into them from managers that have former names of the same
-//! places.
+//! Opening a layer also moves into it the items of managers that have former names: names that
+//! earlier versions of the program gave to the same project, file or buffer.
 
 use super::{Engine, EngineError, SessionSettings};
 use crate::context::place::{self, Place};
@@ -12,7 +12,7 @@ use crate::names::names;
 names! {
     /// A layer, named after what its items belong to.
     Layer {
-        /// Nothing in particular.
+        /// Nothing in particular: the items are sent from everywhere.
         Everywhere => "everywhere",
         /// The project, or the folder that stands in for one.
         Project => "project",
@@ -30,7 +30,7 @@ names! {
 pub(crate) struct Wanted {
     /// Layers from the most general to the most specific, without that of the conversation.
     pub layers: Vec<WantedLayer>,
-    /// Name or id of the session that holds the conversation.
+    /// Name or id of the session that holds the conversation; `None` if there is no conversation.
     pub session: Option<String>,
     /// Managers whose names were given by an earlier version of the program, and whose items may
     /// belong to one of the layers.
@@ -103,7 +103,7 @@ pub(crate) struct OpenLayers {
     pub layers: Vec<OpenLayer>,
     /// Managers whose items moved into a layer.
     pub taken_over: Vec<Held>,
-    /// Managers that belong to no layer, but whose items the caller may expect.
+    /// Managers that belong to none of the layers, but whose items the caller may expect.
     pub elsewhere: Vec<Held>,
 }
 
@@ -167,8 +167,8 @@ impl Engine {
         Ok(OpenLayer { layer, manager, label, items, tokens, max_items, version })
     }
 
-    /// Moves the items of a manager with a former name into its layer, if the items are still those
-    /// that were compared with the layers.
+    /// Moves the items of a manager with a former name into the layer to which they belong, if they
+    /// are still the items that were compared with the layers. Notes in `open` what became of them.
     fn settle_former(
         &mut self,
         former: Former,
@@ -194,9 +194,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Moves the content of one manager to another: with its journal if nothing is stored under the
-    /// other name, else only the items, if they fit. Returns the manager and the number of items
-    /// moved, if any.
+    /// Moves the items of the manager `from` to `to`, the manager of `layer`. Moves the journal
+    /// with them if nothing is stored under the name `to`; otherwise moves them only if they all
+    /// fit. Returns `from` and the number of its items; `None` if no items moved.
     fn take_over(
         &mut self,
         from: &str,
@@ -222,8 +222,8 @@ impl Engine {
         Ok(Some(held).filter(|held| held.items > 0))
     }
 
-    /// Gives a manager another name, under which nothing is stored. Its changes can still be
-    /// undone.
+    /// Gives the manager `from` the name `to`, under which nothing may be stored yet. The manager's
+    /// changes can still be undone.
     fn rename_manager(&mut self, from: &str, to: &str) -> Result<(), EngineError> {
         let emptied = self.manager(from)?.plan_clear("open-layers");
         let filled = emptied.clone().inverse();
@@ -255,7 +255,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the managers that have items and belong to the same project, folder or file with
+    /// Returns other managers that have items and belong to the same project, folder or file under
     /// another Git remote, or to another buffer with the same name.
     fn neighbours(&mut self, manager: &str) -> Result<Vec<Held>, EngineError> {
         let Some(place) = Place::of(manager) else { return Ok(Vec::new()) };

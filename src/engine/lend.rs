@@ -22,14 +22,14 @@ impl Lender {
         let thread = thread::Builder::new().name("engine".to_owned()).spawn(work);
         if let Err(error) = &thread {
             tracing::warn!(
-                "cannot start a thread; clients will have to wait during long work: {error}"
+                "cannot start a thread: {error}; clients will have to wait during long work"
             );
         }
         Self { jobs: thread.is_ok().then_some(jobs) }
     }
 
-    /// Runs `work` on the thread, then returns the engine and the result. Returns `None` if the
-    /// work panicked; the engine is lost then.
+    /// Runs `work` on the thread (on the caller's thread if there is none), then returns the engine
+    /// and the result. Returns `None` if the work panicked on the thread; the engine is lost then.
     pub(super) async fn lend<T: Send + 'static>(
         &self,
         mut engine: Box<Engine>,

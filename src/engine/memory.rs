@@ -18,7 +18,8 @@ const LOOKED_AT: u64 = 100;
 const MORE_LOOKED_AT: u64 = 4;
 /// Maximum number of matches that a search considers.
 const MOST_LOOKED_AT: u64 = 1600;
-/// Number of top hits of each search whose neighbours are considered too.
+/// Number of the best matches by words, and of those by vectors, whose neighbours in their session
+/// are considered too.
 const NEIGHBOURS_OF: usize = 10;
 /// The kind of memories that a user or model stored explicitly.
 pub(crate) const NOTE: &str = "note";
@@ -32,7 +33,7 @@ pub(crate) const ARCHIVED: &str = "archived";
 pub struct Query {
     /// Text that memories should match.
     pub text: String,
-    /// Name of the embedding model and its vector for the text.
+    /// Name of the embedding model and its vector for the text; `None` to search by words only.
     pub vector: Option<(String, Vec<f32>)>,
     /// Memories that may be found.
     pub filter: MemoryFilter,
@@ -40,7 +41,7 @@ pub struct Query {
     pub limit: usize,
     /// A session, and the numbers of its messages in view, which need not be found again.
     pub in_view: Option<(u64, Spans)>,
-    /// True to strengthen the memories that are found.
+    /// True if the memories that are found count as used, which strengthens them for later queries.
     pub strengthen: bool,
 }
 
@@ -49,7 +50,7 @@ pub struct Query {
 pub struct Grounded {
     /// Memories found, best first.
     pub memories: Vec<MemoryRow>,
-    /// Text for a window, with ids and relevances in the same order.
+    /// Text for a window, with the ids and relevances of `memories` in the same order.
     pub grounding: Grounding,
 }
 
@@ -66,7 +67,8 @@ impl Query {
 }
 
 impl Engine {
-    /// Stores a text as a memory. Returns its id.
+    /// Stores a text as a memory, with its vector and the name of the model that computed the
+    /// vector, if given. Returns the memory's id.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -125,9 +127,9 @@ impl Engine {
         Ok(Grounded { memories, grounding })
     }
 
-    /// Finds up to one memory more than the query's limit among the `looked_at` best matches, so
-    /// that a text that only repeats the query does not end the search. Also returns whether there
-    /// are no further matches.
+    /// Finds the memories among the `looked_at` best matches that answer the query: at most one
+    /// more than the query's limit, since the last one may only repeat the query. Also returns
+    /// whether there are no further matches.
     fn answers(
         &mut self,
         query: &Query,
@@ -212,7 +214,7 @@ impl Engine {
         self.store.read().memory(id)?.ok_or(EngineError::NoSuchMemory(id))
     }
 
-    /// Lists memories without a vector from this model, newest first.
+    /// Lists memories that are not forgotten and have no vector from this model, newest first.
     ///
     /// # Errors
     /// [`EngineError::Store`].

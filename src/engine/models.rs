@@ -26,8 +26,8 @@ pub struct Costs {
 }
 
 impl Models {
-    /// Creates the registry. `overrides` take precedence over the table; `default` is the model of
-    /// sessions that name none.
+    /// Creates the models' data without calibrations. `overrides` take precedence over the built-in
+    /// table; `default` is the model of sessions that name none.
     pub fn new(
         counter: Arc<dyn Counter>,
         overrides: Vec<Override>,

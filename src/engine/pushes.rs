@@ -29,9 +29,7 @@ pub(crate) struct NewPush {
 
 /// A wish to send an item with the next prompt.
 pub(crate) struct Wish {
-    /// Manager of the item.
     pub(crate) manager: String,
-    /// Id of the item.
     pub(crate) item: ItemId,
     /// Name of the agent; empty for any agent.
     pub(crate) agent: String,
@@ -90,8 +88,8 @@ impl Engine {
         Ok(Some(number))
     }
 
-    /// Returns the latest push to each of at most `limit` sessions of agents, the latest first, and
-    /// the fulfilled wishes, the oldest first.
+    /// Returns the latest push to each of at most `limit` sessions of agents, the latest first.
+    /// Also returns the fulfilled wishes, the oldest first.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -186,7 +184,6 @@ impl Engine {
 }
 
 impl NextPush {
-    /// Returns whether this is the wish: for the same item, agent, session and project.
     fn is_for(&self, wish: &Wish) -> bool {
         let Self { manager, item, agent, session, project, .. } = self;
         (manager, *item, agent, session, project)

@@ -45,8 +45,8 @@ impl Waiting {
         self.tasks.extend(tasks);
     }
 
-    /// Takes the next burst: up to `most` quick requests that do not follow a waiting request of
-    /// the same caller, or one long request if there are none.
+    /// Takes the next burst: up to `most` quick requests that no other waiting request of the same
+    /// caller precedes, or, if there are none, one long request.
     pub(super) fn burst(&mut self, engine: &Engine, most: usize) -> Burst {
         let mut blocked = HashSet::new();
         let mut left = VecDeque::new();

@@ -16,7 +16,7 @@ pub enum Reach {
 pub enum Caller {
     /// A connection, by a unique number.
     Connection(u64),
-    /// A caller that waits for each outcome before the next request.
+    /// A caller without a connection. It waits for each outcome before its next request.
     #[default]
     Nobody,
 }

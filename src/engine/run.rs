@@ -105,15 +105,15 @@ thread_local! {
 
 /// Outcome of a burst.
 struct Done {
-    /// Answers, each with true if its request or an earlier one of the burst changed the state.
+    /// Answers, each with whether its request or an earlier one of the burst changed the state.
     answers: Vec<(bool, Deliver)>,
     events: Vec<Event>,
     failure: Option<EngineError>,
 }
 
 /// Runs the loop until the last [`Handle`] is dropped, or the engine is told to
-/// [`end`](Engine::end). `publish` gets the events of each burst, in order, before the answers of
-/// the burst are sent.
+/// [`end`](Engine::end). `publish` gets the events of each committed burst, in order, before the
+/// answers of the burst are sent.
 pub(crate) async fn run(
     engine: Engine,
     mut queue: mpsc::Receiver<Task>,
@@ -161,9 +161,10 @@ pub(crate) async fn run(
     }
 }
 
-/// Receives the queued requests. If none is queued and `is_idle`, does postponed work step by step,
-/// then waits for a request; `received` then stays empty only if no more requests can come. Returns
-/// `None` if the engine is lost.
+/// Moves the queued requests to `received`. `is_idle` means that no request received earlier is
+/// waiting; if none is queued either, does postponed work step by step, then waits for a request.
+/// `received` then stays empty only if no more requests can come. Returns `None` if the engine is
+/// lost.
 async fn next(
     engine: Box<Engine>,
     lender: &Lender,
@@ -239,16 +240,18 @@ fn carry_out(engine: &mut Engine, works: Vec<Work>) -> Done {
     match &failure {
         None => events.iter().for_each(|event| engine.statistics.note(event)),
         // Report a full disk once, not for every request that fails because of it.
-        Some(error) if failed_before => tracing::debug!("cannot store requests: {error}"),
+        Some(error) if failed_before => {
+            tracing::debug!("cannot store the changes of requests: {error}")
+        }
         Some(error) => {
             let requests = counted(answers.len() as u64, "request");
-            tracing::error!("cannot store {requests}: {error}");
+            tracing::error!("cannot store the changes of {requests}: {error}");
         }
     }
     Done { answers, events, failure }
 }
 
-/// Publishes the events and sends the answers.
+/// Publishes the events, unless the commit failed, and sends the answers.
 fn deliver(engine: &Engine, done: Done, publish: &mut impl FnMut(&[Event], &Engine)) {
     let Done { answers, events, failure } = done;
     if failure.is_none() {

@@ -29,8 +29,9 @@ pub struct View {
     pub item: Arc<Item>,
     /// True if the item is exempt from eviction.
     pub pinned: bool,
-    /// Largest time of this item and the items before it in its manager, in Unix seconds. This time
-    /// orders items of several managers by age, and keeps each manager's own order.
+    /// Time in Unix seconds that orders items of several managers by age: the largest time of this
+    /// item and of those before it in its manager, so that each manager keeps its own order. For an
+    /// item that was read by its id, only its own time.
     pub since: i64,
     /// Name of the item's manager.
     pub manager: Arc<str>,
@@ -46,8 +47,8 @@ impl View {
 }
 
 impl Engine {
-    /// Returns the selected items, manager by manager, and in each manager oldest first. If there
-    /// are several managers, leaves out each item that a later item repeats.
+    /// Returns the selected items, manager by manager, in each manager's order. If there are
+    /// several managers, leaves out each item that a later item repeats.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -70,7 +71,7 @@ impl Engine {
         Ok(live)
     }
 
-    /// Returns an item as its manager holds it.
+    /// Returns the item in `slot`, with its own time as [`since`](View::since).
     pub(super) fn view_of(&self, manager: &Arc<str>, slot: &Slot) -> View {
         let Slot { item, pinned, .. } = slot;
         let (manager, is_held) = (Arc::clone(manager), self.held.has(item));

@@ -23,8 +23,8 @@ pub(super) struct Loaded {
     pub(super) session: Session,
     /// Vectors of the session's messages, once they have been needed.
     pub(super) vectors: Option<OfSession>,
-    /// Data about the session's messages that building windows computed. Shared with the threads
-    /// that build windows.
+    /// Data about the session's messages, computed while windows were built. Shared with the
+    /// threads that build windows.
     pub(super) words: Arc<Words>,
 }
 
@@ -95,12 +95,10 @@ impl Sessions {
         self.opened.remove(&caller);
     }
 
-    /// Iterates over the sessions in memory.
     pub(super) fn loaded_mut(&mut self) -> impl Iterator<Item = &mut Loaded> {
         self.loaded.iter_mut()
     }
 
-    /// Returns whether a session is in memory.
     pub(super) fn has(&self, id: u64) -> bool {
         self.loaded.iter().any(|loaded| loaded.row.id == id)
     }
@@ -109,18 +107,18 @@ impl Sessions {
         self.loaded.iter().map(|loaded| &loaded.row).chain(&self.found)
     }
 
-    /// Returns the row of a session, if the row was read before.
+    /// Returns the row of a session, if the row is in memory.
     pub(super) fn row(&self, id: u64) -> Option<&SessionRow> {
         self.rows().find(|row| row.id == id)
     }
 
-    /// Returns the row of the session that has this name and is not deleted, if the row was read
-    /// before.
+    /// Returns the row of the session that has this name and is not deleted, if the row is in
+    /// memory.
     pub(super) fn row_named(&self, name: &str) -> Option<&SessionRow> {
         self.rows().find(|row| row.name == name && row.deleted.is_none())
     }
 
-    /// Keeps the row that was read, if any, and returns it.
+    /// Keeps a row that was read, in place of the one kept before, and returns it.
     pub(super) fn note_found(&mut self, row: Option<SessionRow>) -> Option<SessionRow> {
         self.found.clone_from(&row);
         row
@@ -160,7 +158,7 @@ impl Sessions {
         rows.filter(|row| row.id == id).for_each(|row| row.version = version);
     }
 
-    /// Changes the row of a session to match the store.
+    /// Changes the row of a session, if it is in memory, to match the store.
     pub(super) fn change_row(&mut self, id: u64, change: impl FnOnce(&mut SessionRow)) {
         self.touch(id);
         let mut rows = self.loaded.iter_mut().map(|loaded| &mut loaded.row);
@@ -182,7 +180,7 @@ impl Sessions {
         rows.any(|row| is_meant(row) && row.messages <= SHORT_SESSION)
     }
 
-    /// Returns the number of changes since the last commit.
+    /// Returns the number of calls of [`touch`](Self::touch) since the last commit.
     pub(super) fn touched(&self) -> usize {
         self.touched.len()
     }
@@ -205,8 +203,8 @@ impl Sessions {
         self.unversioned.clear();
     }
 
-    /// Forgets the least recently used sessions after a commit, if there are too many messages in
-    /// memory.
+    /// Ends the list of changed sessions after a commit, and forgets the least recently used
+    /// sessions if there are too many messages in memory.
     pub(super) fn tidy(&mut self) {
         self.found = None;
         self.touched.clear();

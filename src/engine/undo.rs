@@ -38,7 +38,7 @@ pub struct NextStep {
     /// Items that the change adds, removes or alters: removed items as they are before the change,
     /// all others as they are after it.
     pub items: Vec<Arc<Item>>,
-    /// Name of the set that the change saved or dropped.
+    /// Name of the set that the change saved or dropped, if it did.
     pub set: Option<String>,
 }
 

@@ -17,7 +17,7 @@ pub(super) type Known = HashMap<u64, Box<[f32]>>;
 /// Vectors by the number of the message.
 pub(crate) type MessageVectors = HashMap<u64, Arc<[f32]>>;
 
-/// The vectors of a session's messages by one model.
+/// The vectors that one model computed for a session's messages.
 pub(super) struct OfSession {
     pub(super) model: String,
     pub(super) vectors: Arc<MessageVectors>,
@@ -27,7 +27,7 @@ pub(super) struct OfSession {
 #[derive(Default)]
 pub(super) struct Vectors {
     model: Option<String>,
-    /// `None` if there are too many vectors.
+    /// Vectors of that model; `None` if there are too many, or none were asked for yet.
     known: Option<Known>,
     numbers: usize,
     /// True if some vectors may not be committed yet.

@@ -24,7 +24,7 @@ pub enum VersionedName {
 /// Data in a result that can change without a new version of the manager or session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beside {
-    /// Nothing.
+    /// The result has no such data.
     Nothing,
     /// Files of live items.
     Files,

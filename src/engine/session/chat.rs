@@ -16,10 +16,10 @@ pub struct ModelAnswer {
     pub asked: Option<AskedWindow>,
 }
 
-/// The cost of asking a model with a window.
+/// The cost of sending a window to a model.
 #[derive(Debug, Clone)]
 pub struct AskedWindow {
-    /// Number of the window's record in the usage log.
+    /// Number of the window's line in the usage log.
     pub line: u64,
     /// Number of tokens in the window by Contexture's own count.
     pub counted: u64,
@@ -27,7 +27,8 @@ pub struct AskedWindow {
     pub spent: Spent,
 }
 
-/// Name of the record which says that the chat with a request key has its complete answer.
+/// Method name under which [`once`](Engine::once) records that the chat with a request key has its
+/// complete answer.
 const ENDED: &str = "chat-ended";
 
 impl Engine {
@@ -105,8 +106,9 @@ impl Engine {
         Ok(said.numbers)
     }
 
-    /// Adds the last answer of a turn, records that the chat with this key is answered, and ends
-    /// the turn, all in one step. Returns the number of the answer, unless it is empty.
+    /// Adds the last answer of a turn, records that the chat with this `key`, if any, is answered,
+    /// and ends the turn, all in one step. Returns the number of the answer; `None` if the answer
+    /// is empty.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -32,7 +32,8 @@ pub struct Undone {
 }
 
 impl Engine {
-    /// Takes a checkpoint of a session. Returns `None` if the session keeps no versions.
+    /// Takes a checkpoint of a session and returns its number. Returns `None` if the session keeps
+    /// no versions because its setting `versioning` is off.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -45,7 +46,7 @@ impl Engine {
     }
 
     /// Restores the view, pins and items of a checkpoint, by default the last one. The checkpoint
-    /// and all later messages are kept, and the rollback can be undone.
+    /// is kept, all later messages stay in the log, and the rollback can be undone.
     ///
     /// # Errors
     /// [`EngineError::NoVersioning`] if the session keeps no versions,
@@ -132,7 +133,8 @@ impl Engine {
         self.go_back(id, method, to, |state| state.redo = Some(redo))
     }
 
-    /// Creates a session that continues another one, from a checkpoint or from its current state.
+    /// Creates a session that continues session `id`, from a checkpoint or from its current state,
+    /// and makes the new session current.
     ///
     /// # Errors
     /// [`EngineError::SessionExists`], [`EngineError::NoCheckpoint`].
@@ -262,8 +264,8 @@ impl Engine {
         self.session_changed(id, method)
     }
 
-    /// Restores the items of a session's manager from a stored set, with their old ids. `None`
-    /// stands for no items.
+    /// Restores the items of a session's manager, with their old ids, from the stored set with the
+    /// number `items`. `None` stands for an empty set.
     pub(super) fn restore_items(
         &mut self,
         id: u64,

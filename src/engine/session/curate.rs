@@ -72,7 +72,7 @@ pub struct PrunedView {
 }
 
 impl Engine {
-    /// Compares a session's size with its model's limit.
+    /// Compares the size of a session's view with the limit of the model in `costs`.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -352,7 +352,8 @@ impl Keep {
     }
 }
 
-/// Returns the input of a summary of these messages, without those to keep.
+/// Returns the input of a new summary: these messages, except those to `keep`, and the earlier
+/// summary `prior`, if there is one.
 pub(super) fn ahead(
     messages: &[Arc<Message>],
     prior: Option<&Summary>,
@@ -375,7 +376,7 @@ pub(super) fn ahead(
     })
 }
 
-/// Parses the stored form of a summary.
+/// Parses the stored form of the summary `prior`, if there is one.
 fn source_of(prior: Option<&Summary>) -> Result<Option<summary::Summary>, EngineError> {
     let source = prior.map(|prior| serde_json::from_value(prior.source.clone()));
     source.transpose().map_err(damaged)

@@ -1,4 +1,4 @@
-//! Import of exported sessions, and of those that other agents recorded.
+//! Imports sessions: those that Contexture exported, and those that agents such as Codex recorded.
 
 use super::super::clock::not_ahead;
 use super::super::{Engine, EngineError};
@@ -9,7 +9,7 @@ use crate::store::session::{NewSession, RecordingRow, UsageRow};
 
 /// A part of a recorded session, to be appended in one request.
 pub(crate) struct Portion {
-    /// Real name of the file.
+    /// Path of the recorded file, without symbolic links.
     pub path: String,
     /// Number of the session that the file has become; `None` before the first portion.
     pub session: Option<u64>,
@@ -18,12 +18,13 @@ pub(crate) struct Portion {
     pub new: NewSession,
     /// Messages; those without a time get the time of the previous message.
     pub messages: Vec<NewMessage>,
-    /// Windows with which the agent asked its model, with the costs that it reported. A time in the
+    /// Windows that the agent sent to its model, with the costs that it reported. A time in the
     /// future counts as now.
     pub usages: Vec<UsageRow>,
-    /// Place up to which the file was read before; `None` if it has not been read yet.
+    /// Place in the file at which this portion begins; `None` if nothing of the file was imported
+    /// yet.
     pub before: Option<String>,
-    /// Place up to which the file was read.
+    /// Place in the file at which this portion ends.
     pub mark: String,
 }
 
@@ -35,13 +36,13 @@ pub(crate) struct KnownRecording {
     pub name: String,
     /// True if the session was deleted.
     pub is_deleted: bool,
-    /// Place up to which the file was read.
+    /// Place in the file up to which it was imported.
     pub mark: String,
 }
 
 impl Engine {
-    /// Creates a session from exported messages. If the name is taken, appends a number to the
-    /// name. `view` is the exported view; without one, all messages are in view.
+    /// Creates a session from exported messages and makes it current. If the name is taken, appends
+    /// a number to the name. `view` is the exported view; without one, all messages are in view.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -64,8 +65,8 @@ impl Engine {
         Ok(Opened { id, created: true })
     }
 
-    /// Returns the record of a file, by the real name of the file; `None` if the file was not
-    /// imported.
+    /// Returns the record of the file at `path`, which must be without symbolic links; `None` if
+    /// the file was not imported.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -78,10 +79,10 @@ impl Engine {
         Ok(Some(KnownRecording { session, name: row.name, is_deleted, mark }))
     }
 
-    /// Appends a portion of a recorded session and notes how far the file was read; does both or
-    /// neither. The current session stays the same. Returns the number of the session; `None` if
-    /// another call has read on in the file in the meantime, so that the portion may be there
-    /// already.
+    /// Appends a portion of a recorded session and notes how far the file was imported; does both
+    /// or neither. The current session stays the same. Returns the number of the session. Does
+    /// nothing and returns `None` if another call has imported from the file in the meantime, so
+    /// that the portion may be there already.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -102,7 +103,7 @@ impl Engine {
         Ok(Some(id))
     }
 
-    /// Records the windows with which another agent asked its model, and their costs.
+    /// Records the windows that an agent sent to its model, and their costs.
     fn note_usages(&mut self, id: u64, usages: Vec<UsageRow>) -> Result<(), EngineError> {
         let now = self.now();
         for row in usages {
@@ -126,8 +127,8 @@ impl Engine {
         Ok(id)
     }
 
-    /// Appends messages with their own times. Does not read a session into memory, since reading a
-    /// long one would take long.
+    /// Appends messages with their own times. Does not read the session into memory, since reading
+    /// a long one would take long.
     fn append_recorded(&mut self, id: u64, new: Vec<NewMessage>) -> Result<(), EngineError> {
         let now = self.now();
         let row = self.row(id)?;
@@ -150,7 +151,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns a name, with a number appended if it is taken.
+    /// Returns the name `wanted`, with a number appended if a session has that name.
     fn free_name_like(&mut self, wanted: String) -> Result<String, EngineError> {
         let mut name = wanted.clone();
         for number in 2.. {

@@ -1,4 +1,4 @@
-//! Appending to a session's log.
+//! Appends messages to a session's log, and pins them.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::super::{Engine, EngineError};
 use crate::session::message::{Message, Phase, Role, Signals, ToolCall};
 use crate::tokens::Counter;
 
-/// A message before it gets a number and a time.
+/// A message to append. It gets its number, and its time if it has none, when it is appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMessage {
     /// Author of the message.

@@ -156,12 +156,13 @@ impl Engine {
         self.row(row.id)
     }
 
-    /// Restores a deleted session: the one with this name deleted last, or the one with this
-    /// number. Returns the session, and whether it was deleted.
+    /// Restores the session deleted last among those with this name or number. Returns the session
+    /// and true. If none of them is deleted, returns the session with this name or number, and
+    /// false.
     ///
     /// # Errors
-    /// [`EngineError::NotDeleted`]; [`EngineError::SessionExists`] if another session has taken the
-    /// name since.
+    /// [`EngineError::NotDeleted`] if there is no such session at all;
+    /// [`EngineError::SessionExists`] if another session has taken the name since.
     pub fn restore_session(&mut self, name: &str) -> Result<(SessionRow, bool), EngineError> {
         let Some(row) = self.deleted_session(name)? else {
             let rows = self.store.read().sessions(true)?.into_iter();
@@ -178,8 +179,7 @@ impl Engine {
         Ok((self.row(row.id)?, true))
     }
 
-    /// Finds the session with this name that was deleted last, or the deleted one with this number,
-    /// if there is one.
+    /// Finds the session deleted last among those with this name or number, if there is one.
     pub(super) fn deleted_session(
         &mut self,
         name: &str,

@@ -7,8 +7,8 @@ use crate::session::state::{Learned, Revision, State};
 use crate::store::StoreError;
 use crate::store::session::StateRow;
 
-/// Methods after which an undone change can still be redone. The revisions of all other methods are
-/// new changes; after these, nothing can be redone.
+/// Methods after which an undone change can still be redone. Every other method makes a new change,
+/// after which nothing can be redone.
 const KEEPS_REDO: [&str; 5] =
     ["undo-session", "redo-session", "undo-rollback", "checkpoint", "fork-session"];
 
@@ -39,7 +39,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Adds a revision with a changed view of the whole log.
+    /// Stores and applies a revision made by `change` from the current state. `change` gets the
+    /// state with all messages of the log up to its `base`.
     pub(super) fn change_view(
         &mut self,
         id: u64,
@@ -64,7 +65,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes sure that the newest revision includes the figures that were learned from turns.
+    /// Makes sure that the newest revision includes the figures that were learned from turns: if
+    /// not, adds a revision made by `method`.
     pub(super) fn settle_learned(&mut self, id: u64, method: &str) -> Result<(), EngineError> {
         let session = self.session(id)?;
         let (number, learned) = (session.revision(), session.learned());
@@ -107,12 +109,10 @@ fn print(state: &impl Serialize) -> Result<String, EngineError> {
     serde_json::to_string(state).map_err(damaged)
 }
 
-/// Parses a stored revision.
 pub(super) fn parse(text: &str) -> Result<Revision, EngineError> {
     Revision::parse(text).map_err(damaged)
 }
 
-/// Parses the stored figures that were learned from turns.
 pub(super) fn parse_learned(text: &str) -> Result<Learned, EngineError> {
     serde_json::from_str(text).map_err(damaged)
 }

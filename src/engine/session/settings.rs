@@ -8,7 +8,7 @@ use crate::curation::notes::NotesOptions;
 use crate::store::StoreError;
 use crate::store::session::SessionRow;
 
-/// Template for sessions that name none.
+/// Name of the template for notes in sessions that name none.
 pub const DEFAULT_TEMPLATE: &str = "freeform-chat";
 
 /// Settings of a session, stored as JSON. An older program ignores the settings that only a newer
@@ -32,13 +32,13 @@ pub struct SessionSettings {
     pub turn: TurnConfig,
     /// True if notes replace the history that models see.
     pub manage: bool,
-    /// Name of the template; defaults to [`DEFAULT_TEMPLATE`].
+    /// Name of the template for notes; defaults to [`DEFAULT_TEMPLATE`].
     pub template: Option<String>,
     /// Overrides of the template's own settings for notes.
     pub managing: NotesOptions,
     /// Names of the tools that the model may call.
     pub tools: Vec<String>,
-    /// Names of the tools that the model may call without permission each time.
+    /// Names of the tools that the model may call without asking the user each time.
     pub allowed_tools: Vec<String>,
     /// Managers whose items the session shows besides those of its own manager, from the most
     /// general to the most specific.
@@ -114,8 +114,8 @@ pub struct SessionContext {
 }
 
 impl Engine {
-    /// Loads a session as [`find_session`](Self::find_session) finds it, for its own model unless
-    /// another is named.
+    /// Loads a session as [`find_session`](Self::find_session) finds it. The token costs are for
+    /// `model`, by default the session's own model.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`]; [`StoreError::Damaged`] if the settings cannot be read.
@@ -128,8 +128,8 @@ impl Engine {
         self.context_of(row, model)
     }
 
-    /// Loads the settings and token costs of the session with this row, for its own model unless
-    /// another is named.
+    /// Loads the settings of the session with this row, and the token costs for `model`, by default
+    /// the session's own model.
     ///
     /// # Errors
     /// [`EngineError::Store`]; [`StoreError::Damaged`] if the settings cannot be read.

@@ -1,4 +1,5 @@
-//! Processing of one turn: adds the user's message and keeps the context in good shape.
+//! Processes a turn: adds the user's message, finds memories, summarizes, measures the quality of
+//! the context, and takes a checkpoint or rolls back.
 
 use std::sync::Arc;
 
@@ -34,9 +35,9 @@ pub struct NewTurn {
     pub method: &'static str,
     /// The user's message.
     pub message: NewMessage,
-    /// Coherence of the last answer from 0 to 1, if it was judged.
+    /// Coherence of the last answer, from 0 to 1, if it was rated.
     pub coherence: Option<f64>,
-    /// Name of the embedding model and its vector for the message.
+    /// Name of the embedding model and its vector for the message, if there is one.
     pub vector: Option<(String, Vec<f32>)>,
 }
 
@@ -208,7 +209,9 @@ impl Engine {
         })
     }
 
-    /// Summarizes if the view is too large, unless recent attempts did not help.
+    /// Summarizes if the view is too large, unless recent attempts did not help. Returns the
+    /// summary, or the reason why there is none; neither if the view is small enough or the
+    /// settings turn off automatic summaries.
     fn keep_small(
         &mut self,
         id: u64,
@@ -313,7 +316,9 @@ impl Engine {
             return not("there is no earlier turn to roll back");
         };
         if !versioning {
-            return not("the session keeps no versions to go back to");
+            return not(
+                "rollbacks are impossible, because the setting versioning of the session is off",
+            );
         }
         let checkpoints = self.store.read().checkpoints(id)?;
         match checkpoints.into_iter().rev().find(|row| row.made.position < last_turn) {

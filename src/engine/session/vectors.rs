@@ -10,16 +10,16 @@ use crate::store::session::Unembedded;
 /// Maximum number of a session's newest messages that have vectors. Comparing a query with more
 /// would take long.
 const MOST_VECTORS: u64 = 20_000;
-/// Number of messages that one request looks at for missing vectors.
+/// Maximum number of messages that one request checks for missing vectors.
 const LOOKED_AT: u64 = 2_000;
 
-/// Messages without a vector.
+/// Messages without a vector, as far as one request has found them.
 pub(crate) struct Lacking {
-    /// Some of the messages, in order.
+    /// The messages found, in order.
     pub messages: Vec<Unembedded>,
-    /// Number of the last message that was looked at.
+    /// Number of the last message that was checked.
     pub end: u64,
-    /// True if there are no further messages.
+    /// True if no messages are left to check.
     pub is_last: bool,
 }
 
@@ -48,8 +48,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Finds at most `most` messages of a session that have no vector from this model, beginning
-    /// with message `from`. Looks at no more than [`LOOKED_AT`] messages.
+    /// Finds at most `most` messages of a session that have a user's or a model's text but no
+    /// vector from this model, beginning with message `from`. Checks no more than [`LOOKED_AT`]
+    /// messages, and only the newest [`MOST_VECTORS`].
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -34,7 +34,7 @@ pub struct Material {
     /// Vectors of the messages, by the same model as the query's vector; empty if the query has no
     /// vector.
     pub vectors: Arc<MessageVectors>,
-    /// Data about the messages that building earlier windows computed; `None` if some of the
+    /// Data about the messages, computed while earlier windows were built; `None` if some of the
     /// messages are not in the log.
     pub words: Option<Arc<Words>>,
 }
@@ -49,8 +49,8 @@ pub struct Summarizing {
     pub covers: Spans,
     /// Number of messages in the log when the summary was made.
     pub position: u64,
-    /// The structured summary from which the text was rendered; `None` if it is not known, so that
-    /// the text is never shortened.
+    /// The structured summary from which the text was rendered; `None` if it is not known. The text
+    /// is then never shortened.
     pub source: Option<summary::Summary>,
 }
 
