@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::names;
 
-/// A message of a session's log. Only `pinned` can change; whether the message is in view belongs
-/// to the session's state.
+/// A message of a session's log. Only `pinned` changes while the session is in memory. Whether the
+/// message is in view belongs to the session's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// Place in the log, from 1; `msg-N` in the client protocol. Never changes.
@@ -16,7 +16,8 @@ pub struct Message {
     pub role: Role,
     /// The text, verbatim.
     pub content: Arc<str>,
-    /// Time in Unix seconds. Never earlier than the time of the previous message.
+    /// Time in Unix seconds. Not earlier than the time of the previous message, unless that time
+    /// was more than a day ahead of the clock.
     pub timestamp: i64,
     /// Phase of the work in which the message was written.
     pub phase: Option<Phase>,
@@ -27,18 +28,19 @@ pub struct Message {
     /// True if the message is never left out of a window. Copied from the session's state.
     pub pinned: bool,
     /// Number of tokens of the content and the calls, without the overhead that a model adds for
-    /// the role, by the counter named in `counted_by`. Counted once, when the message is made.
+    /// the role, by the counter named in `counted_by`. Counted when the message is made, and again
+    /// when it is read by a server that uses another counter.
     pub tokens: u64,
     /// Name of the counter: `o200k`, `cl100k` or `estimate`.
     pub counted_by: &'static str,
-    /// Topics of the text that affect its importance. Found once, when the message is made.
+    /// Topics of the text that affect its importance.
     pub signals: Signals,
 }
 
 impl Message {
-    /// Returns whether the message has the user's role but is a notice that the agent itself wrote:
-    /// that a command ran, that a task ended, that an answer was interrupted, and the like. A
-    /// command with arguments counts as written by the user.
+    /// Returns whether the message has the user's role, but is a notice that an agent such as
+    /// Claude Code wrote: that a command ran, that a task ended, that an answer was interrupted,
+    /// and the like. A command with arguments counts as written by the user.
     pub fn is_notice(&self) -> bool {
         const NOTICES: &[&str] = &[
             "<local-command-",
@@ -93,7 +95,7 @@ pub struct Signals {
 names! {
     /// The author of a message.
     Role {
-        /// Instructions.
+        /// The application, which gives the model instructions.
         System => "system",
         /// The user.
         User => "user",

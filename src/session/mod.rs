@@ -26,8 +26,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Restores a session from its log, its newest revision with that revision's number, and the
-    /// figures learned about it. The log must start with the first message.
+    /// Restores a session from its log, the state and number of its newest revision, and the
+    /// figures learned in its turns. The log must start with the first message.
     pub fn new(log: Vec<Message>, state: State, revision: u64, learned: Learned) -> Self {
         let calls = log.iter().flat_map(call_ids).collect();
         let log = log.into_iter().map(Arc::new).collect();
@@ -76,7 +76,8 @@ impl Session {
         self.log.iter().filter(|message| self.state.is_active(message.number))
     }
 
-    /// Iterates over the messages in view: active, and neither pruned nor summarized.
+    /// Iterates over the messages in view: those of the conversation that are pinned, or neither
+    /// pruned nor summarized.
     pub fn in_view(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
         self.log.iter().filter(|message| self.state.is_in_view(message.number))
     }
@@ -109,7 +110,8 @@ impl Session {
         self.calls.contains(id)
     }
 
-    /// Makes a revision the current one.
+    /// Makes `state`, the revision with this number, the current one. Pins and unpins the messages
+    /// accordingly.
     pub fn set_state(&mut self, state: State, revision: u64) {
         for message in &mut self.log {
             let pinned = state.pinned.contains(message.number);

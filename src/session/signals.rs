@@ -27,11 +27,11 @@ const WORDS: &[(&str, Found)] = &[
     ("delete:", Found::Operation),
 ];
 
-/// Words in the name of a tool that show that the tool writes.
+/// Words in a tool's name. Each of them shows that the tool writes files.
 const WRITES: &[&str] = &["write", "edit", "multiedit", "editor", "patch"];
 
-/// Words in the name of a tool that show that the tool writes if the name also has one of
-/// [`FILES`].
+/// Words in a tool's name. Each of them shows that the tool writes files, if the name also has one
+/// of [`FILES`].
 const CHANGES: &[&str] =
     &["create", "update", "delete", "remove", "rename", "move", "append", "insert", "replace"];
 const FILES: &[&str] = &["file", "files", "directory", "dir", "folder", "buffer", "line", "lines"];

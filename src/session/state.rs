@@ -103,8 +103,9 @@ pub struct Summary {
     /// Number of messages in the log when the summary was made; 0 if that is unknown.
     #[serde(default)]
     pub position: u64,
-    /// Data that the next summary is made from, besides the messages, in a form that the maker of
-    /// summaries defines.
+    /// The structured summary from which the text was rendered, and from which the next summary is
+    /// made; null if it is not known. Its form is that of
+    /// [`curation::summary`](crate::curation::summary).
     #[serde(default)]
     pub source: serde_json::Value,
 }
@@ -149,8 +150,8 @@ impl State {
         self.is_active(number) && (self.pinned.contains(number) || !self.pruned.contains(number))
     }
 
-    /// Returns the same view with `base` raised to `length`. The messages in between, which are
-    /// already in view, become active.
+    /// Returns the same view with `base` raised to `length`. Adds the messages in between, which
+    /// are already in view, to `active`.
     #[must_use]
     pub fn rebased(&self, length: u64) -> Self {
         let mut state = self.clone();
@@ -170,7 +171,7 @@ impl State {
     }
 
     /// Adapts the state of another session to a log of `length` messages, for a session that has no
-    /// checkpoints yet and nothing to go back to. The result is valid for any state.
+    /// checkpoints yet and nothing to go back to. The result is valid even if the state is not.
     #[must_use]
     pub fn of_log(self, length: u64) -> Self {
         let within = |spans: &Spans| spans.within(length);
@@ -195,8 +196,8 @@ impl State {
         }
     }
 
-    /// Returns whether this state shows the same messages as an earlier one, and has the same
-    /// rollback to undo.
+    /// Returns whether this state has the same messages, summary and pins in view as an earlier
+    /// one, and the same rollback to undo.
     pub fn shows_same(&self, earlier: &Self) -> bool {
         let then = earlier.rebased(self.base.max(earlier.base));
         (&self.active, &self.pruned, &self.summary) == (&then.active, &then.pruned, &then.summary)
