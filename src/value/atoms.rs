@@ -23,7 +23,7 @@ from_atoms! {
 }
 
 impl From<u64> for Value {
-    /// Converts the number, to [`Value::BigInt`] if it needs the 64th bit.
+    /// Converts the number to [`Value::Int`], or to [`Value::BigInt`] if it needs the 64th bit.
     fn from(number: u64) -> Self {
         i64::try_from(number)
             .map_or_else(|_| Self::BigInt(number.to_string().into_boxed_str()), Self::Int)

@@ -288,6 +288,8 @@ fn not_text(codes: &[u32]) -> Error {
         0x3F_FF80.. => {
             format!("must be text, but character {index} is the raw byte 0x{:02X}", code & 0xFF)
         }
-        _ => format!("must be text, but character {index} has the code 0x{code:X}"),
+        _ => format!(
+            "must be text, but character {index} has the code 0x{code:X}, which is not Unicode"
+        ),
     })
 }

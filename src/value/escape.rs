@@ -4,7 +4,7 @@
 const BLOCK: usize = 32;
 
 /// Appends the content of a string literal, in JSON or an s-expression. `other` appends a control
-/// character for which the two do not share a short escape.
+/// character for which JSON and s-expressions do not share a short escape.
 pub(crate) fn push_content(text: &str, out: &mut Vec<u8>, other: impl Fn(u8, &mut Vec<u8>)) {
     let mut rest = text.as_bytes();
     loop {
@@ -22,9 +22,9 @@ pub(crate) fn push_content(text: &str, out: &mut Vec<u8>, other: impl Fn(u8, &mu
     }
 }
 
-/// Returns the number of bytes at the start of `bytes` that need no escape in a string literal,
-/// neither in JSON nor in an s-expression. Control characters, double quotes and backslashes need
-/// one.
+/// Returns the number of bytes before the first byte that needs an escape in a string literal, in
+/// JSON or an s-expression: a control character, a double quote or a backslash. Counts all bytes if
+/// none needs an escape.
 fn plain_prefix(bytes: &[u8]) -> usize {
     let mut at = 0;
     for block in bytes.chunks_exact(BLOCK) {

@@ -44,9 +44,9 @@ pub enum Value {
     /// JSON's `true` and `false`. `t` is read as `Bool(true)`, and `Bool(false)` is printed as
     /// `nil`.
     Bool(bool),
-    /// An integer that fits 64 bits.
+    /// An integer that fits an `i64`.
     Int(i64),
-    /// An integer that does not fit 64 bits: decimal digits with an optional minus sign.
+    /// An integer that does not fit an `i64`: decimal digits with an optional minus sign.
     BigInt(Box<str>),
     /// A float; infinities and NaN are allowed.
     Float(f64),
@@ -79,7 +79,8 @@ pub enum Value {
 }
 
 impl Value {
-    /// Size that is counted for each datum in addition to its text, in bytes.
+    /// Number of bytes that [`exceeds`](Self::exceeds) counts for each datum, in addition to its
+    /// text.
     pub const DATUM_BYTES: usize = 16;
 
     /// Converts the datum to `T`. Texts move over without being copied.
@@ -160,8 +161,8 @@ impl Value {
     }
 }
 
-/// Converts `value` to a datum: structs become maps with kebab-case names, unit variants keywords,
-/// sequences and tuples lists, and `None` becomes `nil`.
+/// Converts `value` to a datum: structs become maps with kebab-case names, unit variants become
+/// keywords, sequences and tuples become lists, and `None` becomes `nil`.
 ///
 /// # Errors
 /// Fails when the `Serialize` of `value` fails, or when a map has a key that is not a name.

@@ -22,7 +22,8 @@ impl Value {
         }
     }
 
-    /// Returns the name, in kebab-case, for which the datum stands as a key in a property list.
+    /// Returns the name that the datum has as a key of a property list, in kebab-case; `None` if
+    /// the datum is not a keyword.
     pub(crate) fn plist_key(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Keyword(name) => Some(kebab(name)),
@@ -51,7 +52,7 @@ impl Value {
         entries.iter().map(|(key, _)| key.kebab()).chain(of_list)
     }
 
-    /// Removes all entries with a name from a map or property list, and returns the first value.
+    /// Removes all entries named `wanted` from a map or property list, and returns the first value.
     pub(crate) fn take_named(&mut self, wanted: &str) -> Option<Self> {
         let mut taken = None;
         match self {

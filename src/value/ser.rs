@@ -21,7 +21,7 @@ impl<T: AsRef<str>> Serialize for Keyword<T> {
 /// The serializer behind [`super::to_value`].
 pub(super) struct ValueSerializer;
 
-/// The elements of a list so far, and the variant that will hold it.
+/// The elements of a list so far, and the enum variant that will hold the list, if any.
 pub(super) struct ListBuilder {
     variant: Option<&'static str>,
     items: Vec<Value>,
@@ -31,8 +31,8 @@ pub(super) struct ListBuilder {
 /// fields.
 const FLATTENED_FIELDS: usize = 16;
 
-/// The entries of a map so far, the key that waits for its value, and the variant that will hold
-/// the map.
+/// The entries of a map so far, the key that waits for its value, and the enum variant that will
+/// hold the map, if any.
 pub(super) struct MapBuilder {
     variant: Option<&'static str>,
     entries: Vec<(Key, Value)>,
@@ -225,7 +225,7 @@ impl ser::SerializeMap for MapBuilder {
             Value::Str(name) => name.into(),
             Value::Keyword(name) | Value::Symbol(name) | Value::BigInt(name) => name.into(),
             Value::Int(number) => number.to_string().into(),
-            other => return Err(Error::misfit("a name as key of a map", other.describe())),
+            other => return Err(Error::misfit("a name as the key of a map", other.describe())),
         });
         Ok(())
     }

@@ -185,7 +185,10 @@ fn texts_come_from_strings_and_names() {
     check_error::<String>("nil", "must be a string, got nil");
     check_error::<String>("(a)", "must be a string, got a list");
     check_error::<String>("\"é\\377\"", "must be text, but character 2 is the raw byte 0xFF");
-    check_error::<String>("\"\\ud800\"", "must be text, but character 1 has the code 0xD800");
+    check_error::<String>(
+        "\"\\ud800\"",
+        "must be text, but character 1 has the code 0xD800, which is not Unicode",
+    );
     check_error::<char>("\"ab\"", "must be one character, got \"ab\"");
 }
 
@@ -299,7 +302,7 @@ fn rust_values_become_data() {
     check_encoded(BTreeMap::from([("a_b", 1)]), "(:a_b 1)");
     check_encoded(Some(Some(1)), "1");
     let bad = to_value(&BTreeMap::from([((1, 2), 3)])).unwrap_err();
-    assert_eq!(bad.to_string(), "must be a name as key of a map, got a list");
+    assert_eq!(bad.to_string(), "must be a name as the key of a map, got a list");
 }
 
 #[test]

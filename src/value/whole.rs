@@ -1,10 +1,10 @@
 //! Passes a whole [`Value`] through serde, whose data model cannot tell a symbol from a string.
 //!
 //! `Value` asks serde for a newtype struct with a name that no other type uses. The serializer and
-//! deserializer of this module know the name. They pass the datum through a thread-local slot
-//! instead of serde. The slot is filled and emptied within one call. Every other format sees an
-//! ordinary newtype and gets the plain form, with symbols and keywords as strings. This is also
-//! true of `#[serde(flatten)]`, which buffers data in a format of its own.
+//! deserializer of `Value` know the name. They pass the datum through a thread-local slot instead
+//! of serde. The slot is filled and emptied within one call. Every other format sees an ordinary
+//! newtype and gets the plain form, with symbols and keywords as strings. This is also true of
+//! `#[serde(flatten)]`, which buffers data in a format of its own.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -17,7 +17,7 @@ use super::atoms::visit_atoms;
 use super::json::text_of_codes;
 use super::sexp::print;
 
-/// Name by which our own serializer and deserializer recognize a `Value`.
+/// Name by which the serializer and deserializer of `Value` recognize a `Value`.
 pub(super) const MARKER: &str = "$contexture::Value";
 
 thread_local! {

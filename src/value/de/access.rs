@@ -103,8 +103,8 @@ pub(super) struct Variant {
 }
 
 impl Variant {
-    /// Creates the variant called `name`. The name is changed to kebab-case if only that form is
-    /// known.
+    /// Creates the variant called `name`. Changes the name to kebab-case if only that form is among
+    /// the `known` names.
     pub(super) fn named(name: Box<str>, known: &[&str]) -> Self {
         let kebab = kebab(&name);
         let other_form = !known.contains(&&*name) && known.contains(&&*kebab);

@@ -68,8 +68,8 @@ fn check_size(text: &str) -> Result<(), JsonError> {
     Ok(())
 }
 
-/// Returns the index of the quote that ends the string whose content begins at `at`, or the text's
-/// end.
+/// Returns the index of the closing quote of the string whose content begins at `at`; the length of
+/// the text if there is none.
 fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
     while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
         at += found;
@@ -101,9 +101,9 @@ fn explain(text: &str, error: &serde_json::Error) -> JsonError {
     let said = full.strip_suffix(&place).unwrap_or(&full);
     let message = match said {
         "EOF while parsing a string" => format!("{ENDED} a string"),
-        _ if error.is_eof() => format!("{ENDED} an array or object"),
+        _ if error.is_eof() => format!("{ENDED} a JSON value"),
         _ if said.contains("surrogate") || said.contains("hex escape") => {
-            format!("{said}: an escape \\uD800 to \\uDFFF counts only as one of a pair")
+            format!("{said}: an escape from \\uD800 to \\uDFFF is valid only as one of a pair")
         }
         _ if said.starts_with("control character") => {
             "a control character inside a string: write a newline as \\n".to_owned()

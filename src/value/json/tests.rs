@@ -103,7 +103,7 @@ fn errors_have_their_place_in_characters() {
     check_error(b"", 1, "ends inside");
     check_error("{\"é\":x}".as_bytes(), 6, "expected value");
     check_error("[\"é".as_bytes(), 4, "ends inside a string");
-    check_error(b"[1,", 4, "ends inside an array");
+    check_error(b"[1,", 4, "ends inside a JSON value");
     check_error(b"[1] 2", 5, "trailing characters");
     check_error(b"\"a\nb\"", 3, "control character");
     check_error(b"[1,\n x]", 6, "expected value");

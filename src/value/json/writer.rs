@@ -32,7 +32,6 @@ pub(super) fn write(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends `text` as a JSON string.
 pub(super) fn write_string(text: &str, out: &mut Vec<u8>) {
     out.reserve(text.len() + 2);
     out.push(b'"');

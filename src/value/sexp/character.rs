@@ -11,7 +11,6 @@ use crate::value::Value;
 /// Number that is added to a raw byte to get its character code. Only the bytes 0x80 to 0xFF have
 /// such codes.
 pub(super) const RAW_BYTES: u32 = 0x3F_FF00;
-/// Largest character code.
 pub(super) const MAX_CODE: u32 = 0x3F_FFFF;
 
 pub(super) const ALT: u32 = 1 << 22;
@@ -20,7 +19,6 @@ pub(super) const HYPER: u32 = 1 << 24;
 pub(super) const SHIFT: u32 = 1 << 25;
 pub(super) const CONTROL: u32 = 1 << 26;
 pub(super) const META: u32 = 1 << 27;
-/// All modifiers.
 pub(super) const MODIFIERS: u32 = ALT | SUPER | HYPER | SHIFT | CONTROL | META;
 
 /// Maximum number of modifiers on a character, which bounds the recursion. There are only six
@@ -151,7 +149,7 @@ impl Reader<'_> {
         let length = rest.take_while(|byte| byte.is_ascii_hexdigit()).count();
         if length < count {
             return Err(match self.bytes.get(self.at + length) {
-                Some(_) => self.syntax(format!("a Unicode escape without {count} digits")),
+                Some(_) => self.syntax(format!("a Unicode escape with fewer than {count} digits")),
                 None => self.ended_in_character(),
             });
         }
@@ -173,7 +171,7 @@ impl Reader<'_> {
         };
         let Some(end) = named.find('}') else { return Err(self.ended_in_character()) };
         let Some(digits) = named[..end].strip_prefix("U+") else {
-            let message = "a character name: write \\N{U+XXXX}";
+            let message = "a character's name, which cannot be read: write \\N{U+XXXX}";
             return Err(self.fault(ReadErrorKind::Unsupported, message));
         };
         match u32::from_str_radix(digits, 16).ok().and_then(char::from_u32) {

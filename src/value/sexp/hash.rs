@@ -8,7 +8,7 @@ use super::reader::{Fault, Reader};
 use super::symbol::intern;
 use crate::value::Value;
 
-/// Maximum length of the quotation of an unreadable object in an error message, in characters.
+/// Maximum number of characters of an unreadable object to quote in an error message.
 const LONGEST_QUOTE: usize = 40;
 
 impl Reader<'_> {

@@ -1,8 +1,9 @@
 //! S-expressions as Emacs reads and prints them.
 //!
-//! [`read`] accepts the data that `prin1` writes. It refuses everything else, and names it in the
-//! error. [`print()`] writes one line that `read` in Emacs turns into the same data. This module
-//! knows nothing of the protocol's messages.
+//! [`read`] accepts data in Emacs's syntax, written by `prin1` or by a person. It refuses objects
+//! that are not data, such as buffers, with an error that names them. [`print()`] writes one line
+//! that `read` in Emacs turns into the same data. This module knows nothing of the protocol's
+//! messages.
 
 mod character;
 mod hash;
@@ -47,7 +48,7 @@ pub enum ReadErrorKind {
     IncompleteString,
     /// The text ends inside a list, vector or record, or before the datum that a quote needs.
     IncompleteList,
-    /// The text ends after a backslash in a symbol or character.
+    /// The text ends inside a character, or after a backslash in a symbol.
     IncompleteAtom,
     /// The text nests deeper than [`MAX_DEPTH`].
     TooDeep,

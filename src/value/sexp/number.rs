@@ -1,4 +1,4 @@
-//! Numbers as Emacs writes them, and names that only look like numbers.
+//! Reads and prints numbers as Emacs does. Tells numbers from names that only look like numbers.
 
 use crate::value::Value;
 
@@ -31,7 +31,8 @@ pub(super) fn parse(token: &str) -> Option<Value> {
     float(token, whole, exponent, negative).map(Value::Float)
 }
 
-/// Parses `token`, which may have a sign, as an integer in `radix`.
+/// Parses `token`, which may have a sign, as an integer in `radix`. Returns `None` if it is not
+/// one, or has more than [`MAX_RADIX_DIGITS`] digits.
 pub(super) fn parse_radix(token: &str, radix: u32) -> Option<Value> {
     let digits = token.strip_prefix(['-', '+']).unwrap_or(token);
     if digits.is_empty() || digits.len() > MAX_RADIX_DIGITS {
@@ -68,7 +69,6 @@ pub(super) fn print_float(number: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Appends `number` in decimal.
 pub(super) fn print_int(number: i64, out: &mut Vec<u8>) {
     let mut digits = [0_u8; 20];
     let mut start = digits.len();

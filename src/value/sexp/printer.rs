@@ -12,7 +12,6 @@ pub fn print(value: &Value) -> String {
     into_text(out)
 }
 
-/// Returns printed bytes as text.
 pub(crate) fn into_text(printed: Vec<u8>) -> String {
     String::from_utf8(printed).unwrap_or_else(|error| {
         // Every piece is valid text. If not, a reader would rather have a damaged text than none.

@@ -56,7 +56,7 @@ enum Shape {
     Prefix,
 }
 
-/// The state of a list's dot.
+/// How far an open list's dot and the tail after it have been read.
 #[derive(Clone, Copy, PartialEq)]
 enum Dot {
     Absent,
@@ -182,12 +182,12 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// Opens `#s(`, which is 3 bytes long.
+    /// Opens the record that begins with `#s(`.
     pub(super) fn open_record(&mut self) -> Result<(), Fault> {
         self.open(Shape::Record, 3)
     }
 
-    /// Opens `#(`.
+    /// Opens the string with properties that begins with `#(`.
     pub(super) fn open_propertized(&mut self) -> Result<(), Fault> {
         self.open(Shape::Propertized, 2)
     }
@@ -268,7 +268,7 @@ impl<'t> Reader<'t> {
                 self.at += 1;
                 Ok(())
             }
-            _ => Err(self.syntax("a dot outside a list or after another")),
+            _ => Err(self.syntax("a dot outside a list or after another dot")),
         }
     }
 
@@ -294,7 +294,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Returns the character at the current place, which must be a character boundary, and moves to
-    /// the next character.
+    /// the next character. Returns `None` at the end of the text.
     pub(super) fn next_char(&mut self) -> Option<char> {
         let character = self.text.get(self.at..)?.chars().next()?;
         self.at += character.len_utf8();

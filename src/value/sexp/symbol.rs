@@ -13,7 +13,7 @@ const STRANGE_QUOTES: &[char] = &[
 ];
 
 impl<'t> Reader<'t> {
-    /// Reads a symbol, keyword or number. The text must not be at its end.
+    /// Reads a symbol, keyword or number. The current place must not be the end of the text.
     pub(super) fn read_symbol(&mut self) -> Result<Value, Fault> {
         let token = self.token();
         if self.peek() == Some(b'\\') {
