@@ -1,6 +1,6 @@
 //! Finds the topics of a message's text in one pass, when the message is made.
 //!
-//! Only the text of a message is read, also if it is the output of a tool. The arguments of a call
+//! Only the text of a message is read, even if it is the output of a tool. The arguments of a call
 //! are left out because they say what a model wants to do, and a search for "error" is not an
 //! error. The name of a called tool counts, since it tells whether files are written.
 

@@ -142,8 +142,9 @@ impl Engine {
     }
 
     /// Returns the input of the summary that a turn with this message would make now, so that the
-    /// summary can be prepared. Returns `None` if the turn would make no summary, or if fewer than
-    /// `least` messages are in view; see [`WORTH_PREPARING`](super::WORTH_PREPARING).
+    /// summary can be prepared. Returns `None` if the turn would make no summary (memories that it
+    /// would find are not counted), or if fewer than `least` messages are in view; see
+    /// [`WORTH_PREPARING`](super::WORTH_PREPARING).
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -56,7 +56,7 @@ enum Shape {
     Prefix,
 }
 
-/// How far an open list's dot and the tail after it have been read.
+/// Progress of reading an open list's dot and the tail after it.
 #[derive(Clone, Copy, PartialEq)]
 enum Dot {
     Absent,
