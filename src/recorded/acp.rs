@@ -27,7 +27,7 @@ struct Record<'a> {
     dropped: Option<u64>,
 }
 
-/// The session of a recording.
+/// Id that the agent gave the session, and the folder in which the agent worked.
 #[derive(Deserialize)]
 struct Head {
     session: String,
@@ -77,11 +77,13 @@ pub(super) struct Turn {
     said: String,
     /// Id of the message that the agent is sending.
     message: Option<String>,
-    /// Time of the message's first piece.
+    /// Time of the first piece of `said`, or of the last update of a call, whichever is later, in
+    /// Unix seconds.
     time: Option<i64>,
     /// Calls without a result.
     calls: Vec<Begun>,
-    /// The agent's window as last reported: tokens, size, and cost of the session.
+    /// The agent's window as reported last in this turn: its tokens, its size in tokens, and the
+    /// cost of the session so far.
     window: Option<(u64, u64, Option<f64>)>,
 }
 
@@ -97,12 +99,12 @@ struct Begun {
 }
 
 impl Turn {
-    /// Returns whether the turn is over, so that later records can only begin something new.
+    /// Returns whether no text of the agent is still to be added, and no call waits for its result.
     pub(super) fn is_over(&self) -> bool {
         self.said.is_empty() && self.calls.is_empty()
     }
 
-    /// Reads a line.
+    /// Adds what the line `text` says to `into`. Fails if the line is malformed.
     pub(super) fn record(&mut self, text: &str, into: &mut Gathered) -> serde_json::Result<()> {
         let record: Record<'_> = serde_json::from_str(text)?;
         let time = record.time;
@@ -176,7 +178,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Adds the agent's text since the last call of this function as a message.
+    /// Adds the text in `said` as a message of the agent, unless it is blank, and empties `said`.
     fn flush(&mut self, into: &mut Gathered) {
         into.agent(&std::mem::take(&mut self.said), Vec::new(), self.time, false);
     }
@@ -268,7 +270,7 @@ impl Begun {
     }
 }
 
-/// Returns the sum of the numbers that were reported, if any.
+/// Returns the sum of the numbers that were reported; `None` if none was.
 fn sum(numbers: [Option<u64>; 3]) -> Option<u64> {
     numbers.into_iter().flatten().reduce(u64::saturating_add)
 }

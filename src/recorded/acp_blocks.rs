@@ -54,14 +54,15 @@ impl Block {
     }
 }
 
-/// Returns the blocks of a prompt as a text.
+/// Returns the blocks of a prompt as one text.
 pub(super) fn prompt_text(blocks: &[Block]) -> String {
     let mut text = String::new();
     blocks.iter().for_each(|block| join(&mut text, &block.shown()));
     text
 }
 
-/// Returns the result of a tool as a text; `None` if an update has none.
+/// Returns the result of a tool as a text: that of `items`, or else of `raw`. Returns `None` if the
+/// update has neither.
 pub(super) fn result_text(items: Option<&[Item]>, raw: Option<&Json>) -> Option<String> {
     let mut text = String::new();
     for item in items.unwrap_or_default() {

@@ -66,7 +66,7 @@ struct AttachedFile {
 /// Model name in messages that Claude Code itself writes.
 const SYNTHETIC: &str = "<synthetic>";
 
-/// Reads a record.
+/// Adds what the record `text` says to `into`. Fails if the record is malformed.
 pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> {
     let record: Record<'_> = serde_json::from_str(text)?;
     let time = into.time(record.timestamp.as_deref());
@@ -206,7 +206,8 @@ fn assistant(message: &RawValue, time: Option<i64>, into: &mut Gathered) -> serd
     Ok(())
 }
 
-/// Adds the text of a block that is neither a call nor a result.
+/// Appends the text of a block that is neither a call nor a result to `text`. Counts a block
+/// without text as left out.
 fn add(block: &Block<'_>, text: &mut String, into: &mut Gathered) {
     match (block.as_text(), &*block.kind) {
         (Some(part), _) => {
@@ -234,7 +235,8 @@ fn result_text(block: &Block<'_>, into: &mut Gathered) -> serde_json::Result<Str
     })
 }
 
-/// Reads an attachment: text that the user typed while the agent worked, or a file.
+/// Reads an attachment: text that the user typed while the agent worked, or a file. Counts other
+/// attachments as left out.
 fn attached(
     attachment: &RawValue,
     time: Option<i64>,

@@ -72,7 +72,7 @@ const ADDED: &[&str] = &[
     "# AGENTS.md instructions",
 ];
 
-/// Reads a line.
+/// Adds what the line `text` says to `into`. Fails if the line is malformed.
 pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> {
     let record: Record<'_> = serde_json::from_str(text)?;
     let time = into.time(record.timestamp.as_deref());

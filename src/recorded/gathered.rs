@@ -1,4 +1,4 @@
-//! The messages gathered from records. Must not depend on the records' format.
+//! The messages gathered from records. Knows of the records' format only whether records have ids.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -19,9 +19,9 @@ pub(super) struct Gathered {
     pub(super) report: Report,
     /// Number of the line that is being read.
     pub(super) line: u64,
-    /// Messages that are complete.
+    /// Complete messages that have not been returned yet.
     pub(super) ready: VecDeque<RecordedMessage>,
-    /// Usage of turns that has been read and not taken yet.
+    /// Usage of the turns that were read, until it is taken.
     pub(super) usages: Vec<Usage>,
     /// The last message, to which later records may add.
     last: Option<RecordedMessage>,
@@ -39,12 +39,13 @@ impl Gathered {
         Self { mark, equal, is_anew, ..Self::default() }
     }
 
-    /// Counts a record of the current line that is left out.
+    /// Counts the current line, or something in it, as left out. `kind` says what it is.
     pub(super) fn leave_out(&mut self, kind: &str, reason: &'static str) {
         self.report.note(kind, reason, self.line);
     }
 
-    /// Parses and returns the time of a record. The first time becomes the start of the recording.
+    /// Returns the time of a record in Unix seconds; `None` if there is none or it cannot be
+    /// parsed. The first time becomes the start of the recording.
     pub(super) fn time(&mut self, written: Option<&str>) -> Option<i64> {
         let time = super::time::seconds(written?);
         self.mark.about.started = self.mark.about.started.or(time);
@@ -94,7 +95,7 @@ impl Gathered {
         }
     }
 
-    /// Adds a message from the user.
+    /// Adds a message from the user, unless it is blank.
     pub(super) fn user(&mut self, content: String, time: Option<i64>) {
         if content.trim().is_empty() {
             return;
@@ -146,7 +147,8 @@ impl Gathered {
         ToolCall { id: told, name, arguments }
     }
 
-    /// Adds the result of the call with this id.
+    /// Adds the result of the call with this id. If no such call waits, keeps the result on its
+    /// own, and reports it.
     pub(super) fn result(&mut self, id: &str, content: String, time: Option<i64>) {
         let told = match self.mark.open.iter().position(|(recorded, _)| recorded == id) {
             Some(at) => self.mark.open.remove(at).1,
@@ -198,7 +200,7 @@ impl Gathered {
         self.ready.is_empty() && self.mark.open.is_empty() && !goes_on
     }
 
-    /// Completes the last message.
+    /// Completes the last message, if there is one. Drops it if an earlier reading returned it.
     pub(super) fn finish(&mut self) {
         let Some(mut last) = self.last.take() else { return };
         if last.content.len() > LARGEST_MESSAGE {
@@ -230,7 +232,7 @@ fn hash(parts: &[&str]) -> u64 {
     first_bytes(&hasher.finalize())
 }
 
-/// Returns the hash of the n-th of several equal messages.
+/// Returns the hash of the `number`-th of several equal messages, which all have the hash `own`.
 fn nth(own: u64, number: u64) -> u64 {
     let bytes = [own.to_le_bytes(), number.to_le_bytes()].concat();
     first_bytes(&blake3::hash(&bytes))

@@ -1,5 +1,5 @@
-//! JSON in recordings. Accepts the escapes that JavaScript writes for parts of characters, which a
-//! strict reader refuses.
+//! JSON in recordings. Mends escapes of lone surrogates (halves of characters), which JavaScript
+//! writes and a strict parser refuses.
 
 use std::borrow::Cow;
 
@@ -65,7 +65,7 @@ impl Block<'_> {
     }
 }
 
-/// Appends a part to a text, with an empty line between the two.
+/// Appends a part to a text, with an empty line between the two. Ignores a blank part.
 pub(super) fn join(text: &mut String, part: &str) {
     if part.trim().is_empty() {
         return;

@@ -26,11 +26,11 @@ pub struct Mark {
     /// Calls without a result so far: for each, the id in the recording and the id in the returned
     /// message.
     pub open: Vec<(String, String)>,
-    /// Id of the model's last answer in the recording.
+    /// Id of the model's last answer in the recording; empty if unknown.
     pub last_answer: String,
     /// Hashes of the records or messages that were read, so that no message is returned twice.
     pub seen: HashSet<u64>,
-    /// Hashes of the ids of calls.
+    /// Hashes of the ids of the returned calls, so that no two calls get the same id.
     pub calls: HashSet<u64>,
     /// Cost that an agent has reported so far, in billionths of a currency unit.
     #[serde(default)]
@@ -44,8 +44,8 @@ impl Mark {
         self.format != Some(Format::Specstory)
     }
 
-    /// Returns the mark for reading the recording from its beginning again, without the messages
-    /// that were read before.
+    /// Returns the mark for reading the recording from its beginning again. That reading leaves out
+    /// the messages that were read before.
     #[must_use]
     pub fn anew(self) -> Self {
         Self { seen: self.seen, messages: self.messages, ..Self::default() }

@@ -29,14 +29,15 @@ pub use self::report::LeftOut;
 use crate::names::names;
 use crate::session::message::{Role, ToolCall};
 
-/// Maximum length of a line in bytes. Longer lines are counted and skipped.
+/// Maximum length of a line in bytes. Longer lines are skipped, and the report says so.
 pub const LONGEST_LINE: usize = 32 << 20;
 /// Maximum size of a message's text in bytes. The rest of a longer text is cut off, and the report
 /// says so.
 pub const LARGEST_MESSAGE: usize = 4 << 20;
 /// Number of lines after which reading fails if the format is still unknown.
 pub const MOST_UNKNOWN_LINES: u64 = 1000;
-/// Maximum length of a title in characters.
+/// Maximum length, in characters, of a SpecStory title, of a first question, and of a kind in the
+/// report; longer ones are cut.
 pub const LONGEST_TITLE: usize = 100;
 
 names! {
@@ -98,7 +99,7 @@ pub struct Usage {
     pub output: Option<u64>,
     /// Input tokens that came from a cache.
     pub cached: Option<u64>,
-    /// Cost, in the agent's currency.
+    /// Cost of the turn in the agent's currency, if reported.
     pub cost: Option<f64>,
 }
 
@@ -118,7 +119,8 @@ pub struct Recorded {
 /// Reads a whole recording.
 ///
 /// # Errors
-/// [`ReadError`].
+/// [`ReadError::Unknown`] if the text is in no known format; [`ReadError::Io`] if the source cannot
+/// be read.
 pub fn read(source: impl BufRead) -> Result<Recorded, ReadError> {
     let mut reader = Reader::new(source, Mark::default());
     let mut messages = Vec::new();

@@ -46,13 +46,14 @@ impl<R: BufRead> Reader<R> {
         self.gathered.report.entries().to_vec()
     }
 
-    /// Returns the number of bytes that were read.
+    /// Returns the number of bytes of the recording that were read, in this and earlier readings.
     pub fn offset(&self) -> u64 {
         self.lines.offset
     }
 
-    /// Returns whether the part read so far ends with a whole unit: no call waits for its result,
-    /// and the last message is not an answer to which later records may add.
+    /// Returns whether nothing in the part read so far is unfinished: all complete messages have
+    /// been returned, no call waits for its result, and the last message is not an answer to which
+    /// later records may add.
     pub fn is_between_units(&self) -> bool {
         self.turn.is_over() && self.gathered.is_between_units()
     }
@@ -65,7 +66,7 @@ impl<R: BufRead> Reader<R> {
         self.gathered.ready.drain(..).collect()
     }
 
-    /// Returns the usage of turns that was read since the last call.
+    /// Returns the usage of the turns that were read since this method was last called.
     pub fn take_usages(&mut self) -> Vec<Usage> {
         std::mem::take(&mut self.gathered.usages)
     }
@@ -85,7 +86,8 @@ impl<R: BufRead> Reader<R> {
     /// Returns the next message; `None` at the end.
     ///
     /// # Errors
-    /// [`ReadError::Unknown`] if the beginning is in no known format; [`ReadError::Io`].
+    /// [`ReadError::Unknown`] if the beginning is in no known format; [`ReadError::Io`] if the
+    /// source cannot be read.
     #[allow(clippy::should_implement_trait, reason = "an iterator cannot fail midway")]
     pub fn next(&mut self) -> Result<Option<RecordedMessage>, ReadError> {
         loop {

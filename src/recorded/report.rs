@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::LONGEST_TITLE;
 
-/// Maximum number of entries. Records that would need a further entry are counted together.
+/// Maximum number of entries. Records that would need more are counted together in one further
+/// entry.
 const MOST_ENTRIES: usize = 64;
 
 /// Records of one kind that were left out for one reason.
@@ -14,7 +15,7 @@ const MOST_ENTRIES: usize = 64;
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub struct LeftOut {
-    /// Kind of the records, as the recording names it.
+    /// Kind of what was left out, often as the recording names it.
     pub kind: String,
     /// Reason why the records were left out.
     pub reason: String,
@@ -55,7 +56,7 @@ impl Report {
     }
 }
 
-/// Returns a text on one line, cut to the length of a title.
+/// Returns a text on one line, cut after [`LONGEST_TITLE`] characters.
 pub(super) fn clipped(text: &str) -> String {
     let mut line = String::new();
     let mut length = 0;

@@ -31,7 +31,7 @@ struct Speaker {
 }
 
 impl Markdown {
-    /// Reads a line.
+    /// Reads the next line. A heading ends the part before it.
     pub(super) fn line(&mut self, line: &str, into: &mut Gathered) {
         self.follow_fence(line);
         if !self.in_fence
@@ -101,7 +101,7 @@ fn before_the_first(line: &str, into: &mut Gathered) {
 }
 
 /// Returns the speaker whom a heading such as `_**User (TIME)**_` or `_**Agent (MODEL TIME)**_`
-/// names.
+/// names; `None` for other lines.
 fn speaker(line: &str) -> Option<Speaker> {
     let inner = line.trim_end().strip_prefix("_**")?.strip_suffix("**_")?;
     let is_user = inner.starts_with("User");
@@ -155,7 +155,7 @@ fn agent(text: &str, heading: u64, time: Option<i64>, into: &mut Gathered) {
     }
 }
 
-/// Splits a text that begins with a thought into the thought and the rest.
+/// Splits a text that begins with a thought into the thought and the rest; `None` for other texts.
 fn thought(text: &str) -> Option<(&str, &str)> {
     let inner = text.strip_prefix("<think>")?;
     let (thought, after) = inner.split_once("</think>").unwrap_or((inner, ""));

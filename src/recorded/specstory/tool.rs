@@ -3,17 +3,16 @@
 
 use serde_json::json;
 
-/// A use of a tool.
 pub(super) struct ToolUse {
     pub(super) name: String,
-    /// The shown part of the arguments.
+    /// The part of the arguments that the Markdown shows.
     input: String,
     pub(super) result: String,
 }
 
-/// Beginning of a use in version 1.
+/// Beginning of the use of a tool in version 1 of the format.
 const PLAIN: &str = "Tool use: **";
-/// Beginning of a use in version 2.
+/// Beginning of the use of a tool in version 2 of the format.
 const TAGGED: &str = "<tool-use";
 
 impl ToolUse {
@@ -26,12 +25,12 @@ impl ToolUse {
     }
 }
 
-/// Returns whether a use begins with this line.
+/// Returns whether the use of a tool begins with this line.
 pub(super) fn begins(line: &str) -> bool {
     line.starts_with(PLAIN) || line.starts_with(TAGGED)
 }
 
-/// Reads the use with which a text begins. Returns the use and the rest of the text.
+/// Reads the use of a tool with which `text` begins. Returns the use and the text after it.
 pub(super) fn read(text: &str) -> (ToolUse, &str) {
     match text.starts_with(TAGGED) {
         true => tagged(text),
@@ -147,7 +146,8 @@ fn is_result(line: &str) -> bool {
     matches!(line.trim_end(), "Result:" | "Error:")
 }
 
-/// Returns the text inside a fence. The text's own fences are written as `\``` in the Markdown.
+/// Returns the text inside a fence. In the Markdown, fences within that text begin with a
+/// backslash.
 fn inside(fence: &Fence<'_>) -> String {
     let lines = fence.lines.iter().map(|line| line.replace("\\```", "```"));
     lines.collect::<Vec<_>>().join("\n")
