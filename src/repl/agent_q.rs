@@ -1,6 +1,6 @@
-//! The calls that the Emacs package of agent-q, an agent for Common Lisp, makes to its server.
-//! The answers have the form that the package expects, so that users of agent-q can keep their
-//! front end.
+//! Answers the calls that the Emacs package of agent-q (an agent for Common Lisp) makes to its
+//! server. The answers have the form that the package expects, so that its users can keep it as
+//! their front end.
 
 use std::sync::Mutex;
 
@@ -49,7 +49,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Cancels the current turn, and returns the token of the next one.
+    /// Cancels the current turn, and returns the token that cancels the next turn.
     fn next(&self) -> CancellationToken {
         let next = CancellationToken::new();
         std::mem::replace(&mut *locked(&self.current), next.clone()).cancel();
@@ -195,8 +195,8 @@ fn whether(outcome: Outcome) -> Value {
     truth(outcome.is_ok())
 }
 
-/// Returns the name of the session's own manager; `None` if the connection has no session, or the
-/// session cannot be looked up.
+/// Returns the name of the manager of the session's items; `None` if the connection has no session,
+/// or the session cannot be looked up.
 async fn manager(shared: &Shared) -> Option<Value> {
     shared.place.row(shared).await?.get("manager").cloned()
 }

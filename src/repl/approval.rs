@@ -110,9 +110,9 @@ impl Questions {
         }
     }
 
-    /// Handles the choice of a restart, by its index in [`RESTARTS`], in the debugger of a thread,
-    /// or of any thread if `None`. Any other index refuses. Returns whether a question was open
-    /// there.
+    /// Answers the question in the debugger of `thread`, or in any one debugger if `thread` is
+    /// `None`. The answer is the restart with the index `restart` in [`RESTARTS`]; any other index
+    /// is a refusal. Returns whether there was such a question.
     pub(super) fn restart(&self, thread: Option<i64>, restart: usize) -> bool {
         let decision = RESTARTS.get(restart).map_or(Decision::Refuse, |(_, _, means)| *means);
         let mut debuggers = locked(&self.debuggers);
@@ -123,7 +123,8 @@ impl Questions {
         }
     }
 
-    /// Answers the question of a thread with a refusal; see [`restart`](Self::restart).
+    /// Refuses what the question in the debugger of `thread` asks for; like
+    /// [`restart`](Self::restart).
     pub(super) fn refuse(&self, thread: Option<i64>) -> bool {
         self.restart(thread, RESTARTS.len())
     }

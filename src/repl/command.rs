@@ -27,7 +27,7 @@ pub(super) const COMMANDS: [(&str, &str, &str); 17] = [
     ("/stats", "", "Show how full the model's window is."),
     ("/explain", "", "Explain why each part of the last window was kept or left out."),
     ("/checkpoint", "[MESSAGE]", "Take a checkpoint of the session."),
-    ("/rollback", "[chk-N]", "Go back to a checkpoint, by default the last one."),
+    ("/rollback", "[chk-N]", "Go back to a checkpoint, by default your last one."),
     ("/help", "", "List the commands."),
 ];
 
@@ -156,7 +156,8 @@ async fn last_checkpoint(
     Ok(last.and_then(|row| row.get("id")).cloned().unwrap_or_default())
 }
 
-/// Returns all items of the managers that the parameter names, without their contents.
+/// Returns all items of the managers in `managers` (a parameter with its name), without the items'
+/// contents.
 async fn brief(shared: &Shared, managers: (&'static str, Value)) -> Result<Vec<Value>, WireError> {
     Ok(items(shared.call("list-items", [managers, ("brief", Value::Bool(true))]).await?))
 }
@@ -193,7 +194,8 @@ async fn add(
     Ok(readable::item(&added))
 }
 
-/// Splits `a.lisp:3-7` into the file and its line numbers.
+/// Splits a name such as `a.lisp:3-7` or `a.lisp:3` into the file and its first and last line;
+/// without lines, they are `None`.
 fn file_and_lines(named: &str) -> (&str, Option<[i64; 2]>) {
     let found = named.rsplit_once(':').and_then(|(file, lines)| {
         let (start, end) = lines.split_once('-').unwrap_or((lines, lines));

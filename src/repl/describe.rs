@@ -7,7 +7,7 @@ use crate::rpc::{self, Method};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-/// Marker of the position of point in the form that autodoc sends.
+/// Name of the symbol that marks the position of point in the form that `autodoc` gets.
 const CURSOR: &str = "%cursor-marker%";
 
 /// Returns the argument list of the call that contains point, or says that none is available. Marks
@@ -31,7 +31,7 @@ pub(super) fn arglist(name: &Value) -> Value {
     method.map_or(Value::Nil, |method| text(call(method, None)))
 }
 
-/// Describes a method or a command.
+/// Describes the method or command with this name. Fails if there is none.
 pub(super) fn description(name: &Value) -> Result<Value, WireError> {
     let name = name_of(name).unwrap_or_default();
     if let Some((name, rest, doc)) = COMMANDS.iter().find(|(known, ..)| *known == name) {
@@ -49,7 +49,8 @@ pub(super) fn description(name: &Value) -> Result<Value, WireError> {
     Ok(text(format!("{}\n\n{}\n\n{params}\nResult: {answer}\n", call(method, None), method.doc)))
 }
 
-/// Lists the methods whose names contain a text, in the form of SLIME or SLY.
+/// Lists the methods whose names contain `part`, in the form that SLIME (if `slime`) or SLY
+/// expects.
 pub(super) fn apropos(part: &Value, slime: bool) -> Value {
     let part = name_of(part).unwrap_or_default();
     let designator = |name: &str| match slime {

@@ -65,7 +65,10 @@ impl Repls {
             "quit-lisp" => return false,
             "create-mrepl" => match first {
                 Some(Value::Int(channel)) => self.create_mrepl(id, *channel),
-                _ => self.shared.editor.answer(id, Err(refusal("a channel must be a number"))),
+                _ => self
+                    .shared
+                    .editor
+                    .answer(id, Err(refusal("the channel of create-mrepl must be a number"))),
             },
             "create-repl" => self.create_repl(id),
             "listener-eval" => {
@@ -130,7 +133,7 @@ impl Repls {
         })
     }
 
-    /// Answers an mREPL that calls a function: returns what the mREPL's prompt needs, and the
+    /// Answers a function call that SLY's REPL (mREPL) sends: returns what its prompt shows, the
     /// package and the directory. Only functions that set the directory have an effect here.
     fn for_mrepl(&self, channel: &Value, function: &Value, arguments: &[Value]) -> Value {
         let given = match name_of(function).unwrap_or_default() {

@@ -21,7 +21,6 @@ pub(super) fn texts<T: Into<String>>(items: impl IntoIterator<Item = T>) -> Valu
     list(items.into_iter().map(|item| text(item)))
 }
 
-/// Makes a plist.
 pub(super) fn plist<const N: usize>(entries: [(&str, Value); N]) -> Value {
     Value::Map(entries.into_iter().map(|(name, value)| (name.into(), value)).collect())
 }
@@ -35,7 +34,8 @@ pub(super) fn name_of(value: &Value) -> Option<&str> {
     value.as_text()
 }
 
-/// Returns the entry `name` of a method's answer, if the entry is a text or a name.
+/// Returns the entry `name` of `value`, such as a method's answer, if the entry is a string, symbol
+/// or keyword.
 pub(super) fn string_at<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name).and_then(name_of)
 }

@@ -77,7 +77,8 @@ impl Repl {
         Arc::ptr_eq(&self.place, place)
     }
 
-    /// Returns the name that the prompt shows: that of the session, once there is one.
+    /// Returns the name that the prompt shows: the session's, or the package's until there is a
+    /// session.
     pub(super) fn name(&self) -> String {
         self.place.shown_name()
     }
@@ -88,10 +89,13 @@ impl Repl {
         if let Err(refused) = self.inputs.try_send((input, token)) {
             locked(&self.running).pop_back();
             if let (Input::Text { answer: Some(id), .. }, _) = refused.into_inner() {
-                let error = super::refusal("too many inputs are waiting in this REPL");
+                let error = super::refusal(
+                    "too many inputs are waiting in this REPL, so this one was dropped",
+                );
                 return self.output.shared.editor.answer(id, Err(error));
             }
-            self.output.say("; too many inputs are waiting in this REPL: this one was dropped\n");
+            self.output
+                .say("; too many inputs are waiting in this REPL, so this one was dropped\n");
         }
     }
 
@@ -113,7 +117,7 @@ pub(super) struct ReplInput {
     running: Arc<Mutex<VecDeque<CancellationToken>>>,
     place: Arc<Place>,
     inputs: usize,
-    /// The last question.
+    /// The last question, which `/retry` asks again; `None` if there is none.
     asked: Option<Asked>,
 }
 

@@ -31,12 +31,12 @@ use crate::rpc::{Answerer, Caller, ReplSettings};
 use crate::value::Value;
 use crate::wire::message::{Talk, WireError};
 
-/// Name of the package in prompts and symbols.
+/// Name of the Lisp package in prompts and symbols.
 const PACKAGE: &str = "contexture";
 
 /// The client of a REPL.
 pub(crate) trait Editor: Send + Sync {
-    /// Sends an event.
+    /// Sends an event to the client.
     fn tell(&self, event: Value);
 
     /// Answers the evaluation with this id.
@@ -62,7 +62,7 @@ struct Shared {
     questions: Questions,
     /// The turn that agent-q's package asked for last.
     asked: agent_q::Asked,
-    /// Place of the connection's session.
+    /// The connection's session, once it is open.
     place: Arc<Place>,
     /// Cancelled when the client has gone.
     ended: CancellationToken,
@@ -140,9 +140,9 @@ impl Repls {
         true
     }
 
-    /// Begins a REPL that shows its output in the given way, and returns its number. The REPL uses
-    /// the connection's session, or a session of its own if another REPL already uses that of the
-    /// connection.
+    /// Begins a REPL that shows its output in the given way, and returns its number. The first REPL
+    /// uses the connection's session; while it is open, each further REPL uses a session of its
+    /// own.
     fn begin(&mut self, way: Way) -> i64 {
         let number = self.next;
         self.next += 1;
@@ -170,7 +170,7 @@ impl Repls {
         self.shared.editor.answer(id, Ok(list([text(PACKAGE), text(PACKAGE)])));
     }
 
-    /// Handles a text that was typed in SLIME's REPL. The answer follows when its turn or command
+    /// Handles a text that was typed in SLIME's REPL. The answer follows when the turn or command
     /// has ended.
     fn listener_eval(&mut self, id: i64, typed: &str) {
         let Some(number) = self.of_slime else {

@@ -12,7 +12,7 @@ const FIRST_WORDS: usize = 50;
 
 /// A question that can be asked again.
 pub(super) struct Asked {
-    /// Name of the session.
+    /// Name of the session in which the question was asked.
     pub(super) session: String,
     pub(super) text: String,
     /// Manager of the session's own items.
@@ -21,7 +21,8 @@ pub(super) struct Asked {
     checkpoint: Value,
 }
 
-/// Takes a checkpoint before a question, so that [`again`] can go back to it.
+/// Takes a checkpoint before the question `typed`, so that [`again`] can go back to it, and returns
+/// the question.
 pub(super) async fn before(
     shared: &Shared,
     session: &Session,
@@ -39,8 +40,9 @@ pub(super) async fn before(
     })
 }
 
-/// Goes back to the checkpoint before the question, if there is one, and returns the question to be
-/// asked again. The items of the context stay as they are.
+/// Goes back to the checkpoint before the question, if there is one, and returns the question,
+/// which the caller asks again. Fails if nothing was asked. The items of the context stay as they
+/// are.
 pub(super) async fn again(shared: &Shared, asked: Option<Asked>) -> Result<Asked, WireError> {
     let asked = asked.ok_or_else(|| refusal("nothing has been asked here yet"))?;
     if asked.checkpoint == Value::Nil {

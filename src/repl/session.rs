@@ -18,8 +18,7 @@ pub(super) struct Session {
     pub(super) managers: Vec<String>,
 }
 
-/// A place for the session of a connection or a REPL. The session is opened when it is first
-/// needed.
+/// Holds the session of a connection or a REPL. The session is opened when it is first needed.
 #[derive(Default)]
 pub(super) struct Place {
     known: Mutex<Option<Session>>,
@@ -137,7 +136,7 @@ impl Place {
     }
 }
 
-/// Opens the layers of a place (a file or folder), and returns their managers; see the method
+/// Opens the layers of `place` (a file or folder), and returns their managers; see the method
 /// `open-layers`.
 pub(super) async fn layers<const N: usize>(
     shared: &Shared,
@@ -148,7 +147,8 @@ pub(super) async fn layers<const N: usize>(
     Ok(texts(layers.iter().filter_map(|layer| string_at(layer, "manager"))))
 }
 
-/// Opens the session of this name or id, but does not make it the current session.
+/// Opens the session of this name or id, or a new session if `name` is nil. Does not make it the
+/// server's current session.
 async fn aside(shared: &Shared, name: Value) -> Result<Value, WireError> {
     shared.call("open-session", [("name", name), ("current", Value::Nil)]).await
 }

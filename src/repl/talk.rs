@@ -10,8 +10,8 @@ use crate::wire::message::WireError;
 
 type Said = Result<String, WireError>;
 
-/// Lists the sessions, the one with the latest message first, or switches to the session with this
-/// name, which is created if it does not exist.
+/// Lists the sessions, the one used last first, or switches to the session with this name, which is
+/// created if it does not exist.
 pub(super) async fn session(shared: &Shared, place: &Place, name: &str) -> Said {
     if name.is_empty() {
         let here = place.known().map(|session| session.id);
@@ -31,8 +31,8 @@ pub(super) async fn session(shared: &Shared, place: &Place, name: &str) -> Said 
     Ok(format!("; the session {} begins\n", visible(name)))
 }
 
-/// Shows the model the items of another place, a file or folder, instead of those of the directory.
-/// Without a name, says whose items the model sees.
+/// Shows the model the items of the file or folder `named` instead of those that it saw so far; it
+/// keeps seeing the session's own items. Without a name, says whose items the model sees.
 pub(super) async fn place(shared: &Shared, session: Session, named: &str) -> Said {
     let of_session = ("session", text(session.name));
     if !named.is_empty() {

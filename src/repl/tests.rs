@@ -298,7 +298,7 @@ fn every_form_is_answered_at_once() {
             ("(slynk:frobnicate 1)", "(:abort \"this is the connection to Contexture"),
             ("(cl-user::launch)", "(:abort \"this is the connection to Contexture"),
             ("(cl:eval 1)", "(:abort \"this is the connection to Contexture"),
-            ("(slynk-mrepl:create-mrepl nil)", "(:abort \"a channel must be a number"),
+            ("(slynk-mrepl:create-mrepl nil)", "(:abort \"the channel of create-mrepl must"),
             (
                 "(slynk:slynk-require '(\"slynk/mrepl\"))",
                 "(:ok ((\"slynk/mrepl\") (\"slynk/mrepl\")))",
