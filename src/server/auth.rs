@@ -22,10 +22,11 @@ const SECRET_BYTES: usize = 32;
 /// Proof that a client still has to give before its messages are read.
 #[derive(Debug, Clone)]
 pub enum Admission {
-    /// No proof: the client came over stdio, or over a Unix socket as the same user.
+    /// No proof: the client is in this process, on stdio, or, as the server's user, on a Unix
+    /// socket. Also the state of every client that has given its proof.
     Granted,
-    /// No proof: the client came over TCP as the same user. The client may still send this secret
-    /// first, if there is one.
+    /// No proof: the client came over TCP as the server's user. The client may still send this
+    /// secret first, if there is one.
     Offered(Option<SecretHash>),
     /// This secret, which the client must send as its first line or payload.
     Demanded(SecretHash),
@@ -56,8 +57,8 @@ impl SecretHash {
 }
 
 impl Admission {
-    /// Checks a line. Returns `Some(true)` for a message, `Some(false)` for the secret, and `None`
-    /// if the client must be disconnected.
+    /// Checks a line or payload from the client. Returns `Some(true)` for a message, `Some(false)`
+    /// for the secret, and `None` if the client must be disconnected.
     pub fn admit(&mut self, line: &[u8]) -> Option<bool> {
         let (was_secret, demanded) = match self {
             Self::Granted => (false, false),
@@ -206,8 +207,8 @@ fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Decides what a TCP client must prove. A client on this machine that runs as the same user needs
-/// no proof; any other client needs the secret, and is refused if there is none.
+/// Decides what a TCP client must prove. A client on this machine that runs as the server's user
+/// needs no proof; any other client needs the secret, and is refused if there is none.
 pub(crate) fn tcp_admission(
     peer: SocketAddr,
     local: SocketAddr,

@@ -1,6 +1,7 @@
 //! One client's connection: reads messages, queues their calls in order, and sends the answers.
 //!
-//! Reading never waits for answers to be written, and a long call never delays a `cancel`.
+//! Reading goes on while calls run and answers are written, so that a `cancel` overtakes them. It
+//! pauses only while too many calls of the client wait, or their messages are too large in total.
 
 use std::sync::Arc;
 
@@ -103,7 +104,7 @@ fn decoder(door: &Door, limit: usize) -> GuardedDecoder {
     if door.is_wary() { decoder.guarded(may_be_secret) } else { decoder }
 }
 
-/// Waits until every call that was sent earlier has begun.
+/// Waits until every earlier call of the client has begun.
 async fn last_call(caller: Inside) {
     let _ = rpc::Caller::call(&caller, "ping", Value::Nil).await;
 }

@@ -1,5 +1,5 @@
-//! Runs one client's calls in order and sends each answer to the client or to the caller inside the
-//! server. A panic in a method becomes an error reply.
+//! Runs one client's calls, which begin in order, and sends each answer to the client or to a
+//! caller inside the server, such as a REPL. A panic in a method becomes an error reply.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -153,8 +153,8 @@ struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Begins a call, and waits for its end unless the call runs alongside the client's other
-    /// calls.
+    /// Begins a call. Unless the call runs alongside the client's other calls, waits until it has
+    /// ended or is queued in the engine, which keeps the order.
     async fn run(&mut self, next: Waiting) {
         let Waiting { request, answer_to, peer, access, dialect, cancelled, bytes, room } = next;
         let Request { id, method, mut params } = request;
@@ -238,7 +238,7 @@ impl Beside {
     /// Starts a call. A call that must wait for its turn begins when its turn comes. However, a
     /// call with [`Pace::Aside`] that waits only for calls like itself, such as a directory walk
     /// behind other walks, begins at once, and takes effect in its turn. Tokio polls tasks in the
-    /// order in which they are spawned, so these calls take their permits in that order.
+    /// order in which they are spawned, so these calls take their permits of `aside` in that order.
     async fn run(&self, place: Option<Place>, begun: Begun) {
         let Begun { method, mut call, params, mut reply } = begun;
         let (server, gone) = (self.server.clone(), self.gone.clone());
@@ -292,7 +292,7 @@ impl Beside {
 }
 
 /// Waits until it is the call's turn. If the client leaves meanwhile, the call still runs, like
-/// every call that the client sent.
+/// every call that the client sent. Fails if the call is given up.
 async fn in_turn(
     place: &Place,
     gone: &CancellationToken,

@@ -39,7 +39,7 @@ impl Door {
         Self { admission, known: None, access, is_new: true, is_wary: !is_local }
     }
 
-    /// Sets the secret that a client who needs no proof may send first. Such a secret is ignored.
+    /// Sets the secret that a client who needs no proof may send first; the server then ignores it.
     pub(super) fn with_known(self, known: Option<SecretHash>) -> Self {
         let known = known.filter(|_| matches!(self.admission, Admission::Granted));
         Self { known, ..self }
@@ -61,8 +61,8 @@ impl Door {
         self.is_wary
     }
 
-    /// Returns the time after which the connection ends unless the client has sent the secret or
-    /// first message that is awaited; `None` if there is no limit.
+    /// Returns the time, from the beginning of the connection, in which the client must send the
+    /// secret if one is awaited, or else its first message; `None` if there is no limit.
     pub(super) fn patience(&self) -> Option<Duration> {
         match (self.is_pending(), self.is_wary) {
             (true, _) => Some(ADMISSION_TIME),
@@ -93,7 +93,8 @@ impl Door {
     }
 
     /// Classifies the next line or payload. A secret that was not asked for is ignored: SLY and
-    /// SLIME always send one as their first payload, and other clients may send the right one.
+    /// SLIME send the secret that the user's home folder has for them as their first payload, and
+    /// other clients may send the right one.
     pub(super) fn enter(&mut self, said: &[u8], framed: bool) -> Entry {
         let is_first = std::mem::replace(&mut self.is_new, false);
         let was_known = self.known.take().is_some_and(|known| known.is(said));

@@ -11,8 +11,8 @@ use tokio::io::unix::AsyncFd;
 
 use crate::system::{HANG_UP, hang_up};
 
-/// Idle time before the first probe of TCP keepalive. A peer that has closed its socket does not
-/// answer probes until its operating system forgets the socket, after a minute on Linux.
+/// Idle time before the first probe of TCP keepalive. After a peer has closed its socket, its
+/// operating system still answers probes until it forgets the socket, after a minute on Linux.
 const KEEP_IDLE: Duration = Duration::from_secs(15);
 /// Interval between probes of TCP keepalive.
 const KEEP_INTERVAL: Duration = Duration::from_secs(15);

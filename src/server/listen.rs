@@ -122,9 +122,9 @@ pub(crate) fn serve_stream(server: &Server, (stream, peer): Arrived, secret: Opt
 /// A TCP client that has connected.
 pub(crate) type Arrived = (TcpStream, SocketAddr);
 
-/// Relays TCP clients of the same user to the server that listens on a Unix socket. `first` is a
-/// client that has already connected. Returns when that server no longer answers, with the client
-/// that it did not answer.
+/// Relays TCP clients of this user to the server that listens on the Unix socket `socket`. `first`
+/// is a client that has already connected. Returns when no server listens there any more, with the
+/// client that could not be relayed.
 pub(crate) async fn relay_tcp(
     listener: &TcpListener,
     socket: &Path,

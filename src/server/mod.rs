@@ -61,8 +61,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the engine's loop. `tools` builds the context that all methods share, from a handle
-    /// to the loop.
+    /// Starts the engine's loop. `tools` builds what all methods share, from a handle to the loop.
     ///
     /// # Panics
     /// Panics outside of a tokio runtime.
@@ -97,8 +96,8 @@ impl Server {
         Self { tools: Arc::new(tools), events, ending, over, tasks, connections, secret: None }
     }
 
-    /// Sets the secret that clients who need no secret may send as their first line. The server
-    /// ignores that line.
+    /// Sets the secret that clients who need no secret may send as their first line or payload. The
+    /// server then ignores it.
     #[must_use]
     pub(crate) fn with_secret(self, secret: Option<auth::SecretHash>) -> Self {
         Self { secret, ..self }
@@ -142,7 +141,7 @@ impl Server {
         &self.ending
     }
 
-    /// Ends the server: gives connections a limited time to send their last answers, then lets the
+    /// Ends the server: gives turns and then connections a limited time to finish, then lets the
     /// store do its deferred work.
     pub async fn finish(&self) {
         self.ending.cancel();

@@ -24,10 +24,10 @@ pub(crate) struct Burst {
     pub statistics: Statistics,
 }
 
-/// Maximum number of removed messages in a pruning event that is encoded on the connection's own
+/// Maximum number of removed messages in a pruning whose notification is built on the server's main
 /// thread.
 const FEW_MESSAGES: usize = 100;
-/// Maximum length of a summary, in bytes, that is encoded on the connection's own thread.
+/// Maximum length in bytes of a summary whose notification is built on the server's main thread.
 const SHORT_SUMMARY: usize = 64 << 10;
 
 impl Burst {

@@ -14,8 +14,9 @@ pub(super) struct Order {
 
 struct Open {
     touched: Touched,
-    /// True if the call waits for an earlier call. Later calls that only read must then wait for
-    /// this call, too.
+    /// False for a change with long work of its own, such as a directory walk: later calls that
+    /// only read do not wait for it. True for other calls; they are here only because they wait
+    /// themselves.
     is_held: bool,
     begins_at_once: bool,
     effective: CancellationToken,
@@ -25,8 +26,8 @@ struct Open {
 /// call has taken effect or its place is dropped.
 pub(super) struct Place {
     before: Vec<CancellationToken>,
-    /// True if the call begins before its turn has come. Such a call may hold one of the permits
-    /// for computing while it waits, so it must wait only for calls that already hold theirs.
+    /// True if the call begins at once, even before its turn has come. While it waits for its turn,
+    /// it may hold a permit to run, so it must wait only for calls that already hold theirs.
     pub(super) begins_at_once: bool,
     effective: CancellationToken,
     _dropped: DropGuard,
@@ -35,8 +36,9 @@ pub(super) struct Place {
 impl Order {
     /// Returns the place of the next call; `None` if the call need not wait for any other and no
     /// other need wait for it. A change waits for all earlier calls about the same manager or
-    /// session. A call that only reads waits only for earlier calls that wait themselves: it need
-    /// not see the result of a walk that is not yet done.
+    /// session. A call that only reads does not wait for changes with long work of their own, such
+    /// as walks: it need not see their results. It does wait for the other earlier calls that wait
+    /// themselves.
     pub(super) fn place(&mut self, touched: impl FnOnce() -> Touched, pace: Pace) -> Option<Place> {
         self.open.retain(|open| !open.effective.is_cancelled());
         let is_aside = matches!(pace, Pace::Aside | Pace::AsideAfter);

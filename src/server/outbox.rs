@@ -57,7 +57,7 @@ impl Outbox {
         self.reply_from(id, outcome, None);
     }
 
-    /// Sends a reply. A large answer also brings its `place` among the large answers.
+    /// Sends a reply. `place` is its place among the large answers; `None` for other answers.
     pub(super) fn reply_from(
         &self,
         id: Option<Id>,

@@ -143,15 +143,17 @@ impl Reader {
         }
     }
 
-    /// Ends the connection without an answer, because the other side may not be a client.
+    /// Logs that the connection ends without an answer, because the other side may not be a client.
+    /// Returns false, which ends the connection.
     fn turn_away(&self) -> bool {
         tracing::warn!("ended a TCP connection: the client did not send a valid message");
         false
     }
 
-    /// Answers an unreadable message with an error. Ends a TCP connection on which no valid message
-    /// has come yet. Reads the dialect and the request id from the ends of an oversized message, so
-    /// that the client can tell which call failed.
+    /// Answers an unreadable message with an error. On a TCP connection on which no valid message
+    /// has come yet, sends nothing and returns false, which ends the connection. Reads the dialect
+    /// and the request id from the ends of an oversized message, so that the client can tell which
+    /// call failed.
     fn refuse(&mut self, oversized: Option<(Ends, bool)>, why: String) -> bool {
         if self.door.is_wary() {
             return self.turn_away();
@@ -251,7 +253,8 @@ impl Reader {
         }
     }
 
-    /// Sets the connection's dialect, if `dialect` is known, and returns the dialect.
+    /// Sets the dialect of the connection and of its writer, unless `dialect` is `None`. Returns
+    /// `dialect`.
     fn begin_dialect(&mut self, dialect: Option<Dialect>) -> Option<Dialect> {
         self.dialect = dialect;
         self.dialect.inspect(|dialect| self.outbox.send(Out::Speak(*dialect)))

@@ -21,7 +21,7 @@ pub(super) type Outcome = Result<Value, WireError>;
 pub(super) enum To {
     /// The client, under the request's id. A notification has no id and gets no answer.
     Client(Option<Id>),
-    /// The caller inside the server.
+    /// A caller inside the server, such as a REPL.
     Caller(oneshot::Sender<Outcome>),
 }
 
@@ -70,7 +70,7 @@ impl Reply {
         }
     }
 
-    /// Sends an answer. A large answer also brings its `place` among the large answers.
+    /// Sends an answer. `place` is its place among the large answers; `None` for other answers.
     pub(super) fn send_from(self, outcome: Outcome, place: Option<OwnedSemaphorePermit>) {
         let outcome = outcome.map_err(|error| match self.cancelled.is_cancelled() {
             false if error.code == WireError::CANCELLED && self.ending.is_cancelled() => {

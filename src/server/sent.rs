@@ -1,5 +1,5 @@
-//! Fills in the session of a call that names none: the session that is current when the server
-//! receives the call, not when the call runs. Knows no method by name.
+//! Fills in the session of a call that names none: the session that is current after the client's
+//! earlier calls, even if the call itself runs later. Knows no method by name.
 
 use tokio::sync::oneshot;
 

@@ -92,7 +92,8 @@ fn finish(outcome: Result<Finish, EngineError>, reply: Reply) {
     }
 }
 
-/// Runs the work that follows a commit once there is a place for its answer, and sends the answer.
+/// Waits for a place among the large answers, runs the work that follows a commit, and sends the
+/// answer.
 async fn finish_later(work: Work, reply: Reply) {
     let cancelled = Arc::clone(&reply.cancelled);
     let places = Arc::clone(&reply.places);
