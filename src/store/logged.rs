@@ -21,7 +21,7 @@ use crate::context::change::Change;
 /// burst is answered. Moving so few entries takes less time than a client needs to read its answer
 /// and call again.
 const MOVED_AT_ONCE: usize = 64;
-/// Length of the log, in bytes, above which its entries are moved.
+/// Length of the log, in bytes, above which the store is settled, which empties the log.
 const LONGEST_LOG: u64 = 8 << 20;
 
 /// Function that reopens a read-only store for writing.
@@ -30,7 +30,7 @@ pub(super) type Reopen<S> = Box<dyn FnMut() -> Result<LoggedStore<S>, StoreError
 /// A [`Store`] that puts a log in front of an inner store.
 pub(crate) struct LoggedStore<S> {
     inner: S,
-    /// Log and marks; `None` when nothing has to outlive the process.
+    /// Log and marks; `None` when the store writes no files.
     files: Option<Beside>,
     /// Entries that are logged but not yet in `inner`.
     pending: Vec<Entry>,
@@ -78,7 +78,7 @@ impl<S: Store> LoggedStore<S> {
         })
     }
 
-    /// Begins a change. A read-only store first tries to reopen for writing.
+    /// Begins a change. A read-only store must first be reopened for writing.
     fn begin_change(&mut self) -> Result<(), StoreError> {
         if let Some((why, reopen)) = &mut self.refusal {
             match reopen() {
@@ -111,7 +111,7 @@ impl<S: Store> LoggedStore<S> {
         }
     }
 
-    /// Moves all logged entries to `inner`, and returns `inner` for the rest of this burst.
+    /// Moves all entries to `inner`, and returns `inner` for the rest of this burst.
     fn go_direct(&mut self) -> Result<&mut S, StoreError> {
         if !self.direct {
             let mut entries = self.pending.iter().chain(&self.staged);

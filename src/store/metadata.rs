@@ -19,7 +19,7 @@ pub(crate) fn print_value(value: &Value) -> String {
     sexp::into_text(out)
 }
 
-/// Parses text that [`print_value`] made.
+/// Parses text that [`print_value`] made; `None` if it cannot be parsed.
 pub(crate) fn read_value(text: &str) -> Option<Value> {
     decode(sexp::read(text).ok()?)
 }

@@ -113,7 +113,7 @@ pub struct ManagerSummary {
     pub bytes: u64,
     /// Configured maximum number of items; `None` if never configured.
     pub max_items: Option<usize>,
-    /// Timestamp of the newest item, in Unix seconds.
+    /// Timestamp of the newest item, in Unix seconds; `None` without items.
     pub newest: Option<i64>,
     /// Version after its last change.
     pub version: u64,
@@ -161,15 +161,15 @@ pub trait Store: Send {
     fn load(&mut self, manager: &str) -> Result<Option<StoredManager>, StoreError>;
 
     /// Adds a change to the manager's journal; the next commit makes it durable. Changes that were
-    /// undone before can then no longer be redone, unless this change only
-    /// [follows](Change::FOLLOW) sources.
+    /// undone before can then no longer be redone, unless this change only makes items
+    /// [follow](Change::FOLLOW) their sources.
     fn record(&mut self, manager: &str, change: &Change) -> Result<(), StoreError>;
 
     /// Renames a manager, which keeps its journal. No stored manager may have the new name.
     fn rename(&mut self, manager: &str, to: &str) -> Result<(), StoreError>;
 
     /// Returns the newest change in the manager's journal for an undo, or the change that was
-    /// undone last for a redo.
+    /// undone last for a redo; `None` if there is none.
     fn last_change(&mut self, manager: &str, way: Way) -> Result<Option<Change>, StoreError>;
 
     /// Undoes the newest change of the manager by applying `inverse`, and moves the change from the
@@ -182,7 +182,7 @@ pub trait Store: Send {
     fn redo(&mut self, manager: &str, change: &Change) -> Result<(), StoreError>;
 
     /// Returns the change that the next undo takes back, or that the next redo applies again. Skips
-    /// changes that only [follow](Change::FOLLOW) sources.
+    /// changes in which items only [follow](Change::FOLLOW) their sources.
     fn next_step(&mut self, manager: &str, way: Way) -> Result<Option<Change>, StoreError>;
 
     /// Returns a mark of the change that the next undo takes back. Two changes of the manager have
@@ -190,7 +190,7 @@ pub trait Store: Send {
     /// is nothing to undo.
     fn step_mark(&mut self, manager: &str) -> Result<u64, StoreError>;
 
-    /// Returns the recorded outcome of the request with this key.
+    /// Returns the recorded outcome of the request with this key, if there is one.
     fn recall(&mut self, key: &str) -> Result<Option<String>, StoreError>;
 
     /// Returns the keys of all recorded requests.
@@ -218,8 +218,7 @@ pub trait Store: Send {
         false
     }
 
-    /// Does as much of the work of [`settle`](Self::settle) as is needed to bring the store up to
-    /// date.
+    /// Does enough of the work of [`settle`](Self::settle) that the store is no longer behind.
     fn catch_up(&mut self) -> Result<(), StoreError> {
         Ok(())
     }
@@ -234,7 +233,7 @@ pub trait Store: Send {
         Ok(())
     }
 
-    /// Returns the progress of tables and files.
+    /// Returns the last ids that the tables gave, and the state of the database's files.
     fn extent(&mut self) -> Result<Extent, StoreError> {
         Ok(Extent::default())
     }

@@ -25,7 +25,7 @@ pub struct NewNotes {
     pub reason: Option<String>,
     /// Name of the requested template.
     pub template: String,
-    /// Kind of place where the template was found.
+    /// Kind of place where the template was found, such as `project`.
     pub source: Option<String>,
     /// Path of the template; `None` when the template is not a file.
     pub path: Option<String>,

@@ -133,7 +133,7 @@ impl Owned {
         &self.folder
     }
 
-    /// Records the socket on which this owner listens, for other processes.
+    /// Records, for other processes, the socket on which this owner listens, if any.
     ///
     /// # Errors
     /// [`FolderError::Unusable`].

@@ -162,7 +162,8 @@ pub struct CheckpointRow {
 /// A hit of a search over sessions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchHit {
-    /// Session that has the name or owns the message. Forks that share the message are not listed.
+    /// Session that has the matching name, or in which the matching message was said. Forks that
+    /// share the message are not listed.
     pub session: u64,
     /// Name of the session.
     pub name: String,
@@ -203,7 +204,7 @@ pub struct UsageRow {
     pub design: u64,
     /// Tokens of the type definitions.
     pub types: u64,
-    /// Tokens of the current unit and other context of the moment.
+    /// Tokens of the unit of code in progress, its tests, and the code that failing tests name.
     #[serde(rename = "current-context")]
     pub current: u64,
     /// Tokens of the messages.
@@ -251,7 +252,7 @@ pub struct PhaseUsage {
     pub design: u64,
     /// Tokens of the type definitions.
     pub types: u64,
-    /// Tokens of the current units and other context of the moment.
+    /// Tokens of the units of code in progress, their tests, and the code that failing tests name.
     #[serde(rename = "current-context")]
     pub current: u64,
     /// Tokens of the messages.
@@ -355,8 +356,8 @@ impl PushRow {
     }
 }
 
-/// Returns a folder's name without the slash at its end, since both names are the same folder. The
-/// root keeps its slash.
+/// Returns a folder's name without a slash at its end, since the folder is the same with and
+/// without it. The root keeps its slash.
 pub(crate) fn bare_folder(folder: &str) -> &str {
     match folder.trim_end_matches('/') {
         "" => folder,

@@ -1,8 +1,8 @@
 //! The high-water marks: two small files that record how far the state has come.
 //!
-//! Each burst (the requests of one commit) has a number, which is recorded in one of the files, so
-//! that a later start recognizes missing bursts, and no id is given twice even when the database is
-//! gone.
+//! After each burst (the requests of one commit), the number of the burst and the last ids are
+//! recorded in at least one of the files. Thus a later start recognizes missing bursts, and no id
+//! is given twice even when the database is gone.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -18,7 +18,7 @@ const NUMBERS: usize = 9;
 const FIELDS: usize = NUMBERS + SEQUENCES.len();
 const BYTES: usize = 8 * (FIELDS + 1);
 
-/// Progress of the state at one moment.
+/// How far the state has come at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
     /// Counters after the last burst (the requests that one commit stores).

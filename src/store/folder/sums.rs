@@ -66,7 +66,7 @@ impl Sums {
         bytes
     }
 
-    /// Returns whether a page, counted from 0, matches its checksum.
+    /// Returns whether `page` matches the checksum of the page with this index, counted from 0.
     pub(crate) fn fits(&self, index: usize, page: &[u8]) -> bool {
         self.pages.get(index) == Some(&sum(page))
     }

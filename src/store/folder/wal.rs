@@ -27,7 +27,7 @@ const MAGIC: u32 = 0x377f_0682;
 pub(crate) struct Wal {
     /// Salt: a number that grows by one whenever the log starts over; 0 when there is no log.
     pub(crate) salt: u32,
-    /// Offset of the newest committed content of each page, by page number.
+    /// Offset in the log of the newest committed content of each page, by page number.
     pub(crate) pages: HashMap<u32, u64>,
     /// Database size in pages after the last commit; 0 without a commit.
     pub(crate) size: u32,
@@ -82,7 +82,8 @@ pub(crate) fn salt(file: &File) -> io::Result<u32> {
     }
 }
 
-/// Reads the page size of a database in bytes; `None` when the file is not a database.
+/// Reads the page size of a database in bytes; `None` when the file is not a database. Fails when
+/// the file is too short for a header.
 pub(crate) fn page_size(database: &File) -> io::Result<Option<usize>> {
     let mut header = [0; DATABASE_HEADER];
     database.read_exact_at(&mut header, 0)?;

@@ -53,8 +53,8 @@ impl<S: Store> LoggedStore<S> {
         Ok(store)
     }
 
-    /// Replays the log in memory, without changing the files. With a `refusal`, changes fail with
-    /// its reason until its function can reopen the store.
+    /// Applies the log's bursts to `inner`, a store in memory, and leaves the files as they are.
+    /// With a `refusal`, changes fail with its reason until its function can reopen the store.
     pub(in super::super) fn reading(
         inner: S,
         files: &Files,

@@ -102,7 +102,7 @@ fn write_named(name: &str, files: &Files, snapshot: &Snapshot) -> Result<Backup,
     snapshot.write(&path)
 }
 
-/// Returns whether the next automatic backup is due.
+/// Returns whether the next automatic backup is due at the time `now`, in Unix seconds.
 pub(crate) fn is_due(files: &Files, now: i64) -> bool {
     // A backup from the future was made while the clock was wrong.
     list(files).last().is_none_or(|last| last.at > now || now - last.at >= DAY)

@@ -18,14 +18,16 @@ const CHUNK: usize = 1 << 20;
 pub(super) enum Verdict {
     /// There is no database.
     Absent,
-    /// Every page is as it was at the last checkpoint, or is newer in the write-ahead log.
+    /// Every page is as it was at the last checkpoint, or is newer in the write-ahead log. Without
+    /// checksums, the second copy proves this.
     Sound,
     /// These pages, counted from 0, are damaged but intact in the copy. Empty when the file is
     /// merely too long.
     Repairable(Vec<usize>),
     /// There are no checksums to judge the database by.
     Unknown,
-    /// At least this many pages are damaged both in the database and in the copy.
+    /// At least this many pages are damaged both in the database and in the copy. 1 if the
+    /// checksums are lost and the two differ.
     Beyond(usize),
 }
 
@@ -100,7 +102,8 @@ fn found_again(files: &Files, mark: Option<&Mark>) -> io::Result<Option<Sums>> {
     Ok(None)
 }
 
-/// Computes the checksums of a database; `None` when the file is not a database.
+/// Computes the checksums of a database; `None` when the file cannot be opened or is not a
+/// database.
 pub(super) fn sums_of(path: &Path, epoch: u64) -> io::Result<Option<Sums>> {
     let Ok(file) = File::open(path) else { return Ok(None) };
     let Ok(Some(page_size)) = wal::page_size(&file) else { return Ok(None) };
@@ -167,7 +170,8 @@ pub(super) fn format(files: &Files, wal: &Wal) -> Option<i64> {
     header.starts_with(wal::DATABASE_MAGIC).then_some(i64::from(version))
 }
 
-/// Returns the maximum length of the database in bytes.
+/// Returns the maximum length of the database in bytes: its length at the last checkpoint, or after
+/// the last commit in the write-ahead log.
 fn size(sums: &Sums, wal: &Wal) -> u64 {
     let pages = sums.pages.len().max(wal.size as usize);
     (pages * sums.page_size) as u64

@@ -57,7 +57,7 @@ pub(crate) fn open(folder: &Path, mut relock: Relock) -> Result<Opened, StoreErr
 }
 
 /// Checks the files of a state folder without changing anything, and returns what a start would
-/// report about them.
+/// report about their contents.
 ///
 /// # Errors
 /// Fails when the folder cannot be read.
@@ -169,7 +169,8 @@ impl State {
         self.foreign_wal || matches!(self.judged.verdict, Verdict::Repairable(_))
     }
 
-    /// Describes why the database cannot be used; `None` when it can.
+    /// Describes why the database cannot be used; `None` when it can. Fails when its format is too
+    /// new.
     fn beyond(&self, files: &Files) -> Result<Option<String>, StoreError> {
         match &self.judged.verdict {
             Verdict::Sound => {

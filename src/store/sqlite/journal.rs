@@ -112,8 +112,8 @@ pub(super) fn append(
     Ok(())
 }
 
-/// Returns the newest change, which is number `seq`, or the change that was undone last, including
-/// item contents.
+/// For an undo, returns the newest change, which is number `seq`; for a redo, the change that was
+/// undone last. Item contents are included.
 pub(super) fn last(
     db: &Connection,
     manager: i64,
@@ -130,7 +130,7 @@ pub(super) fn last(
 }
 
 /// Returns the change that the next undo takes back, or that the next redo applies again. Skips
-/// changes that only follow sources.
+/// changes in which items only [follow](Change::FOLLOW) their sources.
 pub(super) fn next_step(
     db: &Connection,
     manager: i64,
@@ -200,7 +200,7 @@ pub(super) fn forget_undone(db: &Connection, manager: i64) -> Result<(), StoreEr
     forget_unused(db, manager, &dropped)
 }
 
-/// Deletes the item versions of forgotten changes that nothing else needs.
+/// Deletes the item versions that only the changes in `forgotten` needed.
 fn forget_unused(db: &Connection, manager: i64, forgotten: &[String]) -> Result<(), StoreError> {
     if forgotten.is_empty() {
         return Ok(());

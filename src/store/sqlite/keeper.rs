@@ -76,7 +76,8 @@ impl Keeper {
         Arc::strong_count(&self.database) > 1
     }
 
-    /// Returns a snapshot for a backup. No checkpoint is made while the snapshot exists.
+    /// Returns a snapshot for a backup; `None` while there are no checksums. No checkpoint is made
+    /// while the snapshot exists.
     pub(super) fn snapshot(&self) -> Option<Snapshot> {
         let sums = Arc::clone(self.sums.as_ref()?);
         Some(Snapshot::new(Arc::clone(&self.database), sums))

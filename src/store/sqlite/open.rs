@@ -35,7 +35,7 @@ const SCHEMA: &[&str] = &[
 /// copy of this database, because the migrations would take up most of a server's start. A test
 /// checks that the migrations still create the same database.
 const EMPTY: &[u8] = include_bytes!("../schema/empty.db.zst");
-/// Counts the tables that each state has had since the first version of the format: 4.
+/// Query for the number of the first format's four tables that exist; every state has all of them.
 const FIRST_TABLES: &str = "SELECT count(*) FROM sqlite_schema
     WHERE type = 'table' AND name IN ('counter', 'manager', 'version', 'request')";
 /// Size of the write-ahead log, in bytes, above which a checkpoint follows the commit: 1000 pages,

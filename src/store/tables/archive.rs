@@ -33,8 +33,8 @@ impl Writing<'_> {
         self.db.change(sql, params![session, messages, created]).map(drop)
     }
 
-    /// Records that the queued messages up to number `done` have become memories. `None` means all
-    /// of them, and removes them from the queue.
+    /// Records that the messages of the queue's entry `id` have become memories, up to message
+    /// number `done`. `None` means all of them, and removes the entry.
     pub fn note_archived(&self, id: u64, done: Option<u64>) -> Result<(), StoreError> {
         match done {
             Some(done) => {

@@ -57,7 +57,7 @@ impl Reading<'_> {
         )
     }
 
-    /// Returns the name of the manager that holds an item.
+    /// Returns the name of the manager that holds an item, if any does.
     pub fn holder(&self, item: u64) -> Result<Option<String>, StoreError> {
         let sql = "SELECT manager.name FROM slot JOIN manager ON manager.id = slot.manager
                    WHERE slot.item = ?1";

@@ -262,7 +262,8 @@ fn memory_of(row: &Row<'_>) -> rusqlite::Result<MemoryRow> {
     })
 }
 
-/// Returns the texts that the scope may be stored as.
+/// Returns the stored forms of the scope: a project's folder may be stored with or without a slash
+/// at its end.
 fn scope_texts(scope: &MemoryScope) -> Vec<String> {
     match scope {
         MemoryScope::Project(path) => {

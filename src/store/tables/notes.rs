@@ -73,8 +73,7 @@ impl Reading<'_> {
         self.db.row(sql, params![session, message, limit(id), MADE], NotesText::of)
     }
 
-    /// Returns the latest successful notes that were written for the same turn by the same model
-    /// from the same prompt.
+    /// Returns the latest successful notes that have the same turn, model and prompt as `notes`.
     pub fn notes_like(&self, notes: &NewNotes) -> Result<Option<NotesRow>, StoreError> {
         let NewNotes { session, message, provider, model, prompt, .. } = notes;
         let which = "session = ?1 AND message = ?2 AND status = ?3 AND provider IS ?4
@@ -104,8 +103,8 @@ impl Writing<'_> {
     }
 }
 
-/// Returns a statement that selects the columns and the number of notes. In a brief list, long
-/// texts are empty.
+/// Returns a statement that selects the columns of [`NewNotes`] and the id. If `brief`, long texts
+/// are empty.
 fn select(brief: bool, which: &str) -> String {
     let column = |name: &&str| match brief && LONG.contains(name) {
         true => format!("'' AS {name}"),

@@ -10,7 +10,7 @@ use super::{Reading, Writing};
 
 /// Maximum number of agents' sessions whose pushes are recorded.
 const KEPT: u64 = 1_000;
-/// Maximum number of fulfilled wishes that are kept.
+/// Maximum number of fulfilled wishes ([`NextPush`]) that are kept.
 const TAKEN_KEPT: u64 = 1_000;
 
 const PUSH: &str =
@@ -32,16 +32,16 @@ impl Reading<'_> {
         self.db.rows(&format!("{PUSH} ORDER BY rowid DESC LIMIT ?1"), [limit], push_of)
     }
 
-    /// Returns the wishes that wait for a prompt, oldest first.
+    /// Returns the wishes to send items that still wait for a prompt, oldest first.
     pub fn next_pushes(&self) -> Result<Vec<NextPush>, StoreError> {
         let columns = NextPush::list();
         let sql = format!("SELECT {columns} FROM next_push WHERE taken IS NULL ORDER BY number");
         self.db.rows(&sql, [], NextPush::of)
     }
 
-    /// Returns the wishes to fulfil with the next prompt of an agent's session. `received` is the
-    /// number of the last push that the session received. The result has the wishes that wait for
-    /// the session, and those that went with later pushes, which the session did not receive.
+    /// Returns the wishes to send items with the next prompt of an agent's session. `received` is
+    /// the number of the last push that the session received. The result has the wishes that wait
+    /// for the session, and those that went with later pushes, which the session did not receive.
     pub fn due_pushes(
         &self,
         agent: &str,
@@ -59,7 +59,7 @@ impl Reading<'_> {
         self.db.rows(&sql, params![agent, session, project, received], NextPush::of)
     }
 
-    /// Returns the fulfilled wishes, oldest first.
+    /// Returns the items that went with prompts because of wishes ([`NextPush`]), oldest first.
     pub fn taken_pushes(&self) -> Result<Vec<TakenPush>, StoreError> {
         let sql = "SELECT taker, taker_session, item, taken_at FROM next_push
                    WHERE taken IS NOT NULL ORDER BY taken_at, number";
@@ -108,14 +108,14 @@ impl Writing<'_> {
         self.db.change(&NextPush::insertion("next_push", &[]), values).map(drop)
     }
 
-    /// Deletes a wish that waits for a prompt. Returns whether it was waiting.
+    /// Deletes the wish with this number if it still waits for a prompt. Returns whether it did.
     pub fn drop_next_push(&self, number: u64) -> Result<bool, StoreError> {
         let sql = "DELETE FROM next_push WHERE number = ?1 AND taken IS NULL";
         Ok(self.db.change(sql, [number])? > 0)
     }
 
     /// Records that the push `by` fulfils the wish with this number. Deletes the oldest fulfilled
-    /// wishes.
+    /// wishes beyond [`TAKEN_KEPT`].
     pub fn take_next_push(&self, number: u64, by: &PushRow) -> Result<(), StoreError> {
         let sql = "UPDATE next_push SET taker = ?2, taker_session = ?3, taken = ?4, taken_at = ?5
                    WHERE number = ?1";

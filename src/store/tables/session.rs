@@ -38,8 +38,8 @@ impl Reading<'_> {
         self.db.row(&sql, params![name, number], row_of)
     }
 
-    /// Returns the session with the latest message among those that are not deleted; `None` if
-    /// there are no such sessions.
+    /// Returns the session with the latest [`updated`](SessionRow::updated) among those that are
+    /// not deleted; `None` if there are no such sessions.
     pub fn latest_session(&self) -> Result<Option<SessionRow>, StoreError> {
         self.db.row(&format!("{} LIMIT 1", list_sql()), [false], row_of)
     }
@@ -49,8 +49,8 @@ impl Reading<'_> {
         Ok(self.db.value("SELECT count(*) FROM session", [])?.unwrap_or_default())
     }
 
-    /// Returns the sessions, by time of the last message, newest first. Deleted sessions are only
-    /// included if `with_deleted`.
+    /// Returns the sessions, the latest [`updated`](SessionRow::updated) first. Deleted sessions
+    /// are included only if `with_deleted`.
     pub fn sessions(&self, with_deleted: bool) -> Result<Vec<SessionRow>, StoreError> {
         self.db.rows(&list_sql(), [with_deleted], row_of)
     }
@@ -101,7 +101,8 @@ impl Reading<'_> {
     }
 
     /// Finds the sessions whose rows hold messages `from` to `to` of a session. Returns one part
-    /// per such session, oldest first: the session, and the numbers of its first and last message.
+    /// per such session, oldest first: the session, and the numbers of the first and last of these
+    /// messages that it holds.
     pub(super) fn parts(
         &self,
         mut session: u64,

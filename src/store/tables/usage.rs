@@ -33,8 +33,8 @@ columns!(PhaseUsage {
 });
 
 impl Reading<'_> {
-    /// Returns the usage of the latest windows, at most `most`, oldest first. `session` and `phase`
-    /// restrict the windows to one session and one phase.
+    /// Returns the usage of the latest windows, at most `most`, oldest first. If given, `session`
+    /// and `phase` restrict the windows to one session or one phase.
     pub fn usage(
         &self,
         session: Option<u64>,
@@ -102,8 +102,8 @@ impl Writing<'_> {
         Ok(number)
     }
 
-    /// Adds the cost of asking a model to the row with this number and to the sums. Counts that were
-    /// never reported stay unknown. Does nothing when the row is no longer kept.
+    /// Adds the cost of asking a model to the row with this number and to the sums. Counts that
+    /// were never reported stay unknown. Does nothing when the row is no longer kept.
     pub fn add_spent(&self, number: u64, spent: &Spent) -> Result<(), StoreError> {
         type Before = (u64, String, bool, bool);
         let Spent { provider, model, input, output, cached, cost } = spent;

@@ -31,9 +31,9 @@ impl Reading<'_> {
         Ok(vectors)
     }
 
-    /// Returns at most `most` of the messages of a session numbered `from` to `to` that the user or
-    /// the assistant wrote, that are not blank, and for which the embedding model `model` has
-    /// computed no vector; in order.
+    /// Returns messages numbered `from` to `to` of a session, in order and at most `most`: those by
+    /// the user or the assistant that are not blank and have no vector by the embedding model
+    /// `model`.
     pub fn messages_without_vector(
         &self,
         session: u64,
