@@ -8,8 +8,8 @@ use super::same::{identity, is_choice_of, is_done, is_rule_about};
 use super::subject::{Match, Related, Subject, key, relations};
 use super::{Entry, Kind, Ledger, Quantity, Voice, Withdrawal, Withdrawn};
 
-/// Maximum number of withdrawals that are kept. They are applied to an older ledger if one is
-/// merged.
+/// Maximum number of withdrawals that a ledger keeps, the newest ones. They also apply to an older
+/// ledger with which the ledger is merged.
 const WITHDRAWALS: usize = 64;
 /// Number of the newest quantities, and of the newest choices, that a new one is compared with, so
 /// that writing takes no longer in a full ledger than in an empty one.
@@ -25,11 +25,11 @@ pub(super) struct Book {
     /// Index in `slots` of the entry with each kind and [`identity`].
     places: HashMap<(Kind, String), usize>,
     /// Current stated quantities, oldest first. Kept apart from `shown`, since outputs show so many
-    /// quantities that they would push the stated ones out.
+    /// quantities that few stated ones would be among the [`RECALLED`] newest.
     stated: Vec<Held>,
     /// Current quantities that were seen in outputs, oldest first.
     shown: Vec<Held>,
-    /// Statements that may be choices, oldest first.
+    /// Statements that may be choices, oldest first, each with the index of its entry in `slots`.
     choices: Vec<(usize, Choice)>,
     withdrawn: Vec<Withdrawal>,
     left_out: u64,
@@ -62,8 +62,9 @@ impl Book {
         self.left_out += more;
     }
 
-    /// Adds an entry. Joins it with an older entry of the same [`identity`]. The quantities of the
-    /// entry supersede older quantities of the same subjects.
+    /// Adds an entry, or joins it with an older entry of the same kind and [`identity`]. The
+    /// quantities of the entry supersede older quantities of the same subjects. Does not add a
+    /// number if [`Self::resolve`] returns false for it.
     pub(super) fn add(&mut self, mut entry: Entry) {
         if entry.kind == Kind::Number && !self.resolve(&mut entry) {
             return;
@@ -97,7 +98,8 @@ impl Book {
         self.slots.push(Some(entry));
     }
 
-    /// Marks the older choices that a statement replaces, and remembers the statement as a choice.
+    /// Marks the older choices that a statement replaces as earlier ones, and remembers the
+    /// statement as a choice.
     fn choose(&mut self, entry: &Entry, slot: usize) {
         let choice = Choice::of(&entry.text);
         let start = self.choices.len().saturating_sub(RECALLED);
@@ -133,13 +135,14 @@ impl Book {
         (choice.changes() || is_bare(sentence)) && recent.any(|(_, known)| choice.replaces(known))
     }
 
-    /// Drops the entries that the withdrawal names, and remembers the withdrawal.
+    /// Drops the entries that the withdrawal names, and remembers the withdrawal. Ignores a
+    /// withdrawal without meaningful words.
     pub(super) fn withdraw(&mut self, withdrawal: Withdrawal) {
         self.withdraw_by(withdrawal, &Choice::default());
     }
 
-    /// Withdraws entries like [`withdraw`](Self::withdraw), but keeps decisions about other things
-    /// than `by`, the choice that replaces the withdrawn one.
+    /// Withdraws entries like [`withdraw`](Self::withdraw), but keeps an older choice that is about
+    /// another thing than `by`, the choice that replaces the withdrawn one.
     pub(super) fn withdraw_by(&mut self, withdrawal: Withdrawal, by: &Choice) {
         let named = key(&withdrawal.words);
         if named.is_empty() {
@@ -162,9 +165,10 @@ impl Book {
         self.withdrawn.push(withdrawal);
     }
 
-    /// Chooses between several amounts of the same thing in one sentence: an amount that was known
-    /// before loses, and of the others the last one wins. If the sentence names nothing, its number
-    /// is about the last thing of its kind.
+    /// Chooses between several amounts of the same thing in one sentence of message `origin`: an
+    /// amount that was known before loses, and of the others the last one wins. If the sentence
+    /// does not say what a number measures, that is the thing that was last measured in the same
+    /// dimension.
     pub(super) fn current(&self, values: Vec<Quantity>, origin: u64) -> Vec<Quantity> {
         let mut current: Vec<Quantity> = Vec::new();
         for mut value in values {
@@ -211,7 +215,8 @@ impl Book {
             })
     }
 
-    /// Returns the last quantity of the same dimension, if it is recent. Counts must also have the
+    /// Returns the newest quantity in the dimension of `amount` that was mentioned at most
+    /// [`ANAPHORA`] messages before message `origin`, stated ones first. A count must also have the
     /// same unit.
     fn last_of_kind(&self, amount: &Amount, origin: u64) -> Option<&Held> {
         let recent = |entry: &Entry| entry.origin + ANAPHORA >= origin;
@@ -222,7 +227,8 @@ impl Book {
         })
     }
 
-    /// Iterates over the newest quantities, stated ones first.
+    /// Iterates over the [`RECALLED`] newest stated quantities, and then over the [`RECALLED`]
+    /// newest ones in outputs, each time from the newest to the oldest.
     fn recalled(&self) -> impl Iterator<Item = &Held> {
         let newest = |held: &'_ [Held]| held.len().saturating_sub(RECALLED);
         let (stated, shown) = (newest(&self.stated), newest(&self.shown));
@@ -235,9 +241,9 @@ impl Book {
         self.recalled().any(same)
     }
 
-    /// Names the thing that a number is about, as in "make it 40 s". Returns false if the entry is
-    /// not to be added: because the thing is unknown, or because an older sentence about the thing
-    /// has taken over the new amount.
+    /// Finds the thing that a number measures, as in "make it 40 s", and names it in the entry.
+    /// Returns false if the entry is not to be added: because the thing is unknown, or because an
+    /// older sentence about the thing has taken over the new amount.
     fn resolve(&mut self, entry: &mut Entry) -> bool {
         let [quantity] = entry.values.as_mut_slice() else { return !entry.text.is_empty() };
         let amount = Amount::of(&quantity.amount);
@@ -270,7 +276,8 @@ impl Book {
         true
     }
 
-    /// Returns the known subject that the words around a quantity name, if there is only one.
+    /// Returns the known subject that the words around a loose quantity name; `None` if they name
+    /// none or several, or if the quantity is not loose.
     fn named_in(&self, quantity: &Quantity) -> Option<String> {
         if !quantity.loose {
             return None;
@@ -286,8 +293,8 @@ impl Book {
         Some(held[same].quantity.subject.clone())
     }
 
-    /// Returns the known subject whose name contains the quantity's subject, if only one does:
-    /// "timeout" means "request timeout" if nothing else has a timeout.
+    /// Returns the known subject whose name has all words of the quantity's subject and more, if
+    /// there is only one: "timeout" means "request timeout" if no other timeout is known.
     fn longer_name(&self, quantity: &Quantity, amount: &Amount) -> Option<String> {
         let short = key(&quantity.subject);
         let mut found: Option<&Held> = None;
@@ -308,8 +315,8 @@ impl Book {
 
     /// Applies a new amount to the older entries about the same subject. Drops numbers with another
     /// amount. Statements take over the new amount and stay, since a statement may contain more
-    /// than the number. Numbers and requests that may be about the same subject are marked as
-    /// earlier.
+    /// than the number. Marks numbers and requests as earlier ones if it is doubtful whether they
+    /// are about the same subject.
     fn supersede(&mut self, newer: &Quantity, voice: Voice) {
         let (subject, amount) = (Subject::of(newer), Amount::of(&newer.amount));
         for held in [&mut self.stated, &mut self.shown] {
@@ -361,7 +368,7 @@ fn update(
     false
 }
 
-/// Puts the new amount into a statement, next to its old one.
+/// Puts the newer amount into a statement and keeps the old one beside it, as in `40 s (was 30 s)`.
 fn change_amount(entry: &mut Entry, old: &Quantity, newer: &Quantity) {
     let Some(start) = entry.text.find(&old.amount) else {
         entry.text = format!("{} (now {})", entry.text, newer.amount);

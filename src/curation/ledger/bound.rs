@@ -14,11 +14,11 @@ impl Ledger {
     ///
     /// 1. paths and numbers that were seen once, and only in outputs,
     /// 2. paths and numbers that were seen more than once, but only in outputs; and errors,
-    /// 3. paths, commands and numbers that the model mentioned once in passing; commands that were
-    ///    seen once, and only in outputs; and remarks of the user,
+    /// 3. paths, commands and numbers that the model mentioned only once; commands that were seen
+    ///    once, and only in outputs; and remarks of the user,
     /// 4. other paths, commands and numbers; tasks that were only seen in outputs or code; the
-    ///    user's requests; and decisions that the model mentioned once,
-    /// 5. other decisions, and tasks,
+    ///    user's requests; and decisions that the model mentioned only once,
+    /// 5. other decisions and other tasks,
     /// 6. constraints.
     ///
     /// Entries that a later statement may have replaced belong to the first group.
@@ -65,8 +65,8 @@ impl Ledger {
         self.exactly(tokens, measure)
     }
 
-    /// Drops entries until the rendered text fits. The text can have more tokens than its parts,
-    /// counted separately, have together.
+    /// Drops entries until the rendered text has at most `tokens` tokens. It can have more tokens
+    /// than its lines, counted separately, have together.
     fn exactly(mut self, tokens: u64, measure: &Measure) -> Self {
         while !self.entries.is_empty() && measure.text(&self.render()) > tokens {
             let least = |(at, entry): &(usize, &Entry)| (worth(entry), entry.origin, *at);

@@ -11,13 +11,13 @@ use super::{Entry, Kind, Ledger, Quantity, command};
 use crate::retrieval::words::stems;
 use crate::visible::visible;
 
-/// Maximum number of bytes of a text that are read. A summary has only a few sentences.
+/// Maximum number of bytes of a model's text that are read. A summary has only a few sentences.
 const READ: usize = 16 << 10;
-/// Maximum number of bytes of the sentences that are kept.
+/// Maximum length of the confirmed sentences together, in bytes.
 const KEPT: usize = 2 << 10;
-/// Minimum share of the words of a sentence that must have been said.
+/// Minimum share of a sentence's words that must occur in the conversation.
 const SAID: f64 = 0.5;
-/// Minimum share of the words of a rule that must be in one entry.
+/// Minimum share of a rule's words that must occur in an entry, so that the entry states the rule.
 const STATED: f64 = 0.6;
 /// Stems of words with which a summary talks about the conversation itself.
 const TELLING: &[&str] = &[
@@ -57,10 +57,10 @@ impl Told {
 
 impl Ledger {
     /// Returns the sentences of a model's text that the conversation confirms. Leaves out each
-    /// sentence that has a path, a command, a name of code or a number that nobody said, a value
+    /// sentence that has a path, a command, an identifier or a number that nobody said, a value
     /// that no longer holds, a rule that nobody laid down, mostly words that nobody used, or no
-    /// meaningful words. Also leaves out repetitions, sentences with hidden characters, and lines
-    /// that look like headings, fences or other marks.
+    /// meaningful words. Also leaves out repetitions, sentences with hidden characters, lines that
+    /// look like headings, fences or tables, and what exceeds [`READ`] or [`KEPT`].
     pub(crate) fn confirmed(&self, text: &str, told: &Told) -> String {
         let text = &text[..text.floor_char_boundary(READ)];
         let mut kept: Vec<&str> = Vec::new();
@@ -106,7 +106,8 @@ impl Ledger {
     }
 }
 
-/// Returns whether a line is text: not empty, and no heading, fence or other mark.
+/// Returns whether a line is prose: neither empty nor a heading, a fence, a line of a table or the
+/// like.
 fn is_prose(line: &str) -> bool {
     !line.is_empty() && !line.starts_with(['#', '[', '<', '|', '`', '=', '~']) && line != "---"
 }
@@ -134,8 +135,8 @@ fn specifics(sentence: &str) -> Vec<String> {
     found
 }
 
-/// Returns whether a sentence has meaningful words, and enough of them were used in the
-/// conversation.
+/// Returns whether a sentence has meaningful words, and enough of them are in `said`, the stems of
+/// the conversation's words.
 fn is_mostly(sentence: &str, said: &BTreeSet<String>) -> bool {
     let mut words = key(sentence);
     if words.is_empty() {

@@ -17,8 +17,8 @@ const FEWEST_WORDS: usize = 2;
 
 /// Maximum number of names in a choice. A sentence with more names says more than a choice.
 const MOST_NAMES: usize = 5;
-/// A sentence about a change may have the words of a known name anywhere if it has at most this
-/// many names.
+/// A sentence about a change that has at most this many names is compared more loosely: the words
+/// of an older choice's known name may stand anywhere in it, not only together.
 const FEW_NAMES: usize = 3;
 /// Words before the name of a thing that is already known. In "a trie for the parser", the parser
 /// is known, and the trie is chosen for it.
@@ -155,7 +155,7 @@ fn plain(sentence: &str) -> String {
     format!(" {words} ")
 }
 
-/// Returns whether [`plain`] words have one of the phrases.
+/// Returns whether [`plain`] words contain one of the phrases as whole words.
 fn has_any(words: &str, phrases: &Finder) -> bool {
     let is_alone = |place: Range<usize>| {
         words[..place.start].ends_with(' ') && words[place.end..].starts_with(' ')

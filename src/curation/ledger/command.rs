@@ -35,7 +35,7 @@ pub(super) fn in_sentence(sentence: &str, found: &mut Vec<String>) {
 }
 
 /// Returns the command of a line that begins with a prompt, also if the line is quoted: `$ make`,
-/// `> $ make`, `me@host:~/src$ make`, `% make`, `PS C:\\> make`.
+/// `> $ make`, `me@host:~/src$ make`, `% make`, `PS C:\> make`.
 pub(super) fn after_prompt(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let mut rest = line;
@@ -56,13 +56,14 @@ pub(super) fn after_prompt(line: &str) -> Option<&str> {
     (!command.is_empty() && command.len() <= LONGEST).then_some(command)
 }
 
-/// Returns whether a line begins with a known program.
+/// Returns whether a line begins with a known program or with `./`.
 pub(super) fn begins_with_program(line: &str) -> bool {
     let first = line.split_whitespace().next().unwrap_or("");
     PROGRAMS.contains(first) || first.starts_with("./")
 }
 
-/// Finds the commands in the lines of a shell script or session.
+/// Finds the commands in the lines of a shell script or session. If a line has a prompt, only lines
+/// with a prompt have commands.
 pub(super) fn in_shell(lines: &[&str], found: &mut Vec<String>) {
     let session = lines.iter().any(|line| after_prompt(line).is_some());
     let commands: Vec<&str> = match session {
@@ -73,8 +74,9 @@ pub(super) fn in_shell(lines: &[&str], found: &mut Vec<String>) {
     found.extend(commands.into_iter().filter(fits).map(str::to_owned));
 }
 
-/// Returns the lines of a script at which commands begin, without the further lines of quoted texts
-/// such as commit messages, of here-documents, and of commands that a backslash continues.
+/// Returns the lines of a script at which commands begin. Leaves out the lines of here-documents,
+/// and the lines that continue a quoted text, such as a commit message, or a command after a
+/// backslash.
 pub(super) fn beginnings<'a>(
     lines: impl Iterator<Item = &'a str>,
 ) -> impl Iterator<Item = &'a str> {
@@ -92,7 +94,8 @@ pub(super) fn beginnings<'a>(
     })
 }
 
-/// Returns the quote that is open after a line, given the quote that was open before the line.
+/// Returns the quotation mark that is still open after a line, given the one that was open before
+/// the line.
 fn quote_after(line: &str, before: Option<char>) -> Option<char> {
     let (mut open, mut previous) = (before, ' ');
     for c in line.chars() {

@@ -16,15 +16,16 @@ use super::{Kind, Voice, command, number, path};
 use crate::retrieval::words::ends;
 use crate::session::message::{Message, Role, ToolCall};
 
-/// Maximum number of paths taken from one tool output: a listing of a thousand files says little
-/// about each file. The same maximum holds for the numbers and for the errors of an output, and for
-/// the commands or paths in an argument of a tool call.
+/// Maximum number of paths taken from one tool output, or from each end of a long one: a listing of
+/// a thousand files says little about each file. The same maximum holds for the numbers and for the
+/// errors of an output, and for the commands or paths in an argument of a tool call.
 const OF_AN_OUTPUT: usize = 20;
 /// Maximum length of a line, in bytes. Longer lines are data, not text.
 const LONGEST_LINE: usize = 2000;
 /// Maximum number of bytes read from one output of a tool, half of them from each end.
 const READ_OF_AN_OUTPUT: usize = 32 * 1024;
-/// Maximum length of an argument, in bytes. Longer arguments are contents of files.
+/// Maximum length of an argument that is no command, in bytes. Longer arguments are contents of
+/// files.
 const LONGEST_ARGUMENT: usize = 400;
 
 /// Reads a message into the ledger.
@@ -63,7 +64,7 @@ fn prose(text: &str, place: Place, book: &mut Book) {
     }
 }
 
-/// Returns the language that a fence names, if the line is a fence.
+/// Returns the language that a fence names, which may be empty; `None` if the line is no fence.
 fn fence(line: &str) -> Option<&str> {
     line.trim_start().strip_prefix("```").map(str::trim)
 }
@@ -151,7 +152,8 @@ fn reports_failure(line: &str) -> bool {
     reports && !DENIALS.iter().any(|denial| line.contains(denial))
 }
 
-/// Returns an entry for the number in a short line such as `build time: 34 s`.
+/// Returns an entry for the first number in a short line such as `build time: 34 s`; `None` if the
+/// number has no unit or the line does not say what it measures.
 fn measured(line: &str, place: Place) -> Option<super::Entry> {
     const LONGEST: usize = 80;
     if line.len() > LONGEST || !line.contains([':', '=']) {
@@ -200,7 +202,7 @@ fn argument(call: &ToolCall, name: &str, value: &Value, place: Place, book: &mut
         }
     } else if text.len() <= LONGEST_ARGUMENT {
         if is_shell(&call.name) {
-            // Some recordings show a command between backquotes, after a description.
+            // Some recordings show a command between backticks, after a description.
             text.split('`')
                 .skip(1)
                 .step_by(2)

@@ -45,7 +45,8 @@ const LONGEST: usize = 600;
 const FEWEST_WORDS: usize = 4;
 
 /// Returns how binding a person's sentence is, or `None` for a question, data, or a sentence that
-/// is too short to say anything.
+/// is too short to say anything. A request such as "could you keep the tests out of this?" is no
+/// question.
 pub(super) fn force(sentence: &str) -> Option<Force> {
     if sentence.len() > LONGEST || !is_prose(sentence) {
         return None;

@@ -43,7 +43,7 @@ impl Classes {
         ("choice", Self::CHOICE),
     ];
 
-    /// Returns the classes of a word in lower case.
+    /// Returns the classes of `word`, which must be in lower case.
     pub(super) fn of(word: &str) -> Self {
         LEXICON.classes.get(word).copied().unwrap_or_default()
     }
@@ -54,12 +54,14 @@ impl Classes {
     }
 }
 
-/// Returns the dimension that a unit in lower case measures.
+/// Returns the dimension that `unit`, which must be in lower case, measures, such as `time`; `None`
+/// if the unit is unknown.
 pub(super) fn dimension(unit: &str) -> Option<&'static str> {
     LEXICON.dimensions.get(unit).copied()
 }
 
-/// Returns the short name of a unit, so that all names of a unit become equal.
+/// Returns the short name of a unit that has several names, such as `s` for `seconds`, and other
+/// units unchanged.
 pub(super) fn short(unit: &str) -> &str {
     match unit {
         "sec" | "secs" | "second" | "seconds" => "s",

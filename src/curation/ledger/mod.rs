@@ -36,8 +36,8 @@ use crate::session::message::Message;
 pub struct Ledger {
     /// Entries, without those that were superseded or withdrawn.
     pub entries: Vec<Entry>,
-    /// Withdrawals by later words, newest last. The withdrawals also apply to the entries of an
-    /// older ledger that is merged with this one.
+    /// Withdrawals of earlier entries, newest last. They also apply to the entries of an older
+    /// ledger that is merged with this one.
     #[serde(default)]
     pub withdrawn: Vec<Withdrawal>,
     /// Total number of entries that were dropped for lack of room.
@@ -76,8 +76,8 @@ pub struct Quantity {
     pub subject: String,
     /// Number with its unit, as it was written.
     pub amount: String,
-    /// True if the number was observed, not stated. Observed numbers do not supersede stated
-    /// numbers.
+    /// True if the number was observed, not stated. Observed numbers do not supersede stated ones,
+    /// except that the output of a tool supersedes what the model stated.
     pub observed: bool,
     /// True if the subject is not the thing's name, but lists all names in the sentence that could
     /// mean the thing.
@@ -96,7 +96,7 @@ pub struct Withdrawal {
 }
 
 names! {
-    /// The kind of an entry, in display order.
+    /// The kind of an entry. The declaration order is the order in which the kinds are rendered.
     Kind {
         /// Something that must or must not be.
         Constraint => "constraint",
@@ -149,8 +149,9 @@ impl Ledger {
         Self::default().and(messages)
     }
 
-    /// Adds newer messages, in the order of the log. The existing entries show what the messages
-    /// refer to, as in "make it 40 s" or "45 s now, 30 s did not work".
+    /// Adds the facts of newer `messages`, which must be in the order of the log. The existing
+    /// entries show what the messages refer to, as in "make it 40 s" or "45 s now, 30 s did not
+    /// work".
     #[must_use]
     pub fn and<'a>(self, messages: impl IntoIterator<Item = &'a Message>) -> Self {
         let mut book = book::Book::open(self);

@@ -4,7 +4,7 @@ use super::Quantity;
 use super::amount::Amount;
 use super::lexicon::{Classes, dimension};
 
-/// Maximum number of words of a subject.
+/// Maximum number of words in the name of a measured thing, without its article.
 const SUBJECT_WORDS: usize = 5;
 /// Words that begin a name without belonging to it.
 const ARTICLES: &[&str] =
@@ -72,7 +72,8 @@ fn is_outdone(name: &str, around: Option<&str>) -> bool {
     !name.contains(' ') && others.any(|other| other.contains(' ') && !other.contains(name))
 }
 
-/// Returns whether a name is a file or a part of a time, and so measures nothing.
+/// Returns whether a name contains the name of a file, or is a part of a time, so that nothing of
+/// that name is measured.
 fn is_of_file(name: &str) -> bool {
     name.split(' ').any(|word| super::path::path(word).is_some())
         || !name.contains(char::is_alphabetic)
@@ -155,7 +156,7 @@ impl<'a> Word<'a> {
 /// A number and its place in a sentence.
 struct Number {
     start: usize,
-    /// Index after the number and its unit.
+    /// Index of the word after the number and its unit.
     end: usize,
     text: String,
     has_unit: bool,
@@ -225,9 +226,9 @@ impl Number {
         !words[self.end - 1].ends && words[self.end..end].iter().any(refusing)
     }
 
-    /// Returns the thing that the number measures. Looks for its name in the number's own word,
-    /// then in the linked words before the number, in the words after the number, and in earlier
-    /// clauses.
+    /// Returns the thing that the number measures; `None` if nothing names it. Looks for its name
+    /// in the number's own word, then in the words before the number that a link such as "is" joins
+    /// to it, in the words after the number, and in earlier clauses.
     fn subject(&self, words: &[Word<'_>]) -> Option<String> {
         if self.glued {
             return self.named.clone();
@@ -236,7 +237,7 @@ impl Number {
         self.before(words).or_else(behind).or_else(|| self.topic(words))
     }
 
-    /// Returns the words before the number that are linked to it.
+    /// Returns the name before the number if a link, such as "is" or a colon, joins them.
     fn before(&self, words: &[Word<'_>]) -> Option<String> {
         use Classes as C;
         let mut at = self.start;
@@ -305,7 +306,7 @@ impl Number {
 }
 
 /// Returns whether a clause is an introduction such as "on reflection", which names nothing: two
-/// words before a stop or a number.
+/// words before a punctuation mark or a number.
 fn introduces(clause: &[Word<'_>], next: Option<&Word<'_>>) -> bool {
     let naming = ["for", "regarding", "concerning"];
     let [first, last] = clause else { return false };
@@ -354,6 +355,7 @@ fn stops(word: &Word<'_>) -> bool {
 }
 
 /// Makes a name from words, without articles, and without linking or qualifying words at its ends.
+/// `None` if no word with more than one letter is left.
 fn name(phrase: &[&Word<'_>]) -> Option<String> {
     let loose = |word: &&&Word<'_>| {
         word.is(&[Classes::JOINT, Classes::QUALIFIER, Classes::WEAK_LINK, Classes::TOPIC])

@@ -1,6 +1,6 @@
 //! Recognizes paths of files among words.
 
-/// Extensions of file names that are written without a folder.
+/// Extensions by which a word without a folder is recognized as the name of a file.
 const EXTENSIONS: &[&str] = &[
     "bash", "c", "cc", "cfg", "clj", "conf", "cpp", "cs", "css", "csv", "db", "diff", "el", "env",
     "erl", "ex", "exs", "go", "gradle", "h", "hpp", "hs", "html", "ini", "ipynb", "java", "jl",
@@ -19,7 +19,7 @@ const LIBRARIES: &[&str] =
 const LONGEST: usize = 200;
 
 /// Returns the path in a word of a text, without quotes around it, and without line numbers and
-/// full stops after it.
+/// full stops after it; `None` if the word is no path.
 pub(super) fn path(word: &str) -> Option<&str> {
     let named =
         || word.contains(char::is_uppercase) && NAMES.iter().any(|name| word.contains(name));
@@ -34,7 +34,8 @@ pub(super) fn path(word: &str) -> Option<&str> {
     is_path(bare).then_some(bare)
 }
 
-/// Returns the word without the punctuation around it.
+/// Returns the word without the punctuation around it, and without an option such as `--out=`
+/// before its value.
 fn bare(word: &str) -> &str {
     let around = |c: char| "`'\"()[]{}<>,;:!?*=|".contains(c);
     let word = word.trim_start_matches("#!").trim_matches(around);

@@ -27,8 +27,8 @@ impl Finder {
         Self { phrases, automaton }
     }
 
-    /// Returns where the phrases stand in a text in lower case, also within words. Each place comes
-    /// with the index of its phrase.
+    /// Returns where the phrases stand in `text`, also within words. The text must be in lower
+    /// case. Each range comes with the index of its phrase.
     pub(super) fn all(&self, text: &str) -> impl Iterator<Item = (usize, Range<usize>)> {
         let hits = self.automaton.iter().flat_map(move |it| it.find_overlapping_iter(text));
         hits.map(|hit| (hit.pattern().as_usize(), hit.range()))

@@ -22,7 +22,6 @@ impl Ledger {
     }
 }
 
-/// Returns the heading of a kind.
 pub(super) fn heading(kind: Kind) -> &'static str {
     match kind {
         Kind::Constraint => "## Constraints",
@@ -36,7 +35,6 @@ pub(super) fn heading(kind: Kind) -> &'static str {
     }
 }
 
-/// Formats the line of an entry.
 pub(super) fn line(entry: &Entry) -> String {
     let earlier = if entry.earlier { " (earlier)" } else { "" };
     let text = format!("{}{earlier}", entry.text.replace('\n', " "));

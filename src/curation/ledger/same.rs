@@ -6,11 +6,12 @@ use super::lexicon::Classes;
 use super::subject::key;
 use super::{Entry, Kind, Voice};
 
-/// Share of a task's words that a report must contain to mark the task as done.
+/// Share of a task's words that a report must contain to mark the task as done, or of a rule's
+/// words that a withdrawal must contain to take back the rule.
 const DONE_SHARE: f64 = 0.6;
 
-/// Returns the key that equal entries share: the words of the entry, or, for a statement, its
-/// meaningful words in alphabetical order.
+/// Returns the key that equal entries share: the text of the entry in lower case, or, for a
+/// statement, the stems of its meaningful words in alphabetical order.
 pub(super) fn identity(entry: &Entry) -> String {
     match entry.kind {
         Kind::Constraint | Kind::Decision | Kind::Request => {

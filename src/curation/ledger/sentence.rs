@@ -21,7 +21,7 @@ pub(super) enum Cue {
     Proposal,
     /// Something may have been chosen.
     Choice,
-    /// Something is chosen in place of the thing named after it.
+    /// Something is chosen in place of the thing that is named after the phrase.
     Replacing,
     /// Something is still to be done.
     Task,
@@ -100,7 +100,8 @@ fn unmarked(line: &str) -> &str {
 }
 
 /// Returns the end of the first sentence: after a full stop, question mark or exclamation mark that
-/// is followed by a space and does not belong to an abbreviation.
+/// is followed by a space. Ignores marks in backticks, after abbreviations, and after a question
+/// that only names a topic.
 fn sentence_end(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut quoted = false;

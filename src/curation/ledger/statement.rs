@@ -28,7 +28,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Creates an entry from this place.
+    /// Creates an entry for words at this place.
     pub(super) fn entry(self, kind: Kind, text: &str, values: Vec<Quantity>) -> Entry {
         let text = beginning(text.trim(), LONGEST);
         Entry {
@@ -74,8 +74,8 @@ pub(super) fn read(sentence: &str, place: Place, book: &mut Book) {
     state(sentence, kind, &found, place, (loose, named), book);
 }
 
-/// Adds the sentence itself as an entry, under its kind. A sentence without a kind is added as a
-/// number if only the whole sentence can name its quantities.
+/// Adds the sentence itself as an entry, under its kind. Adds a sentence without a kind as a number
+/// if only the whole sentence tells what its quantities measure.
 fn state(
     sentence: &str,
     kind: Option<Kind>,
@@ -107,8 +107,9 @@ fn state(
     book.add(place.entry(kind, text, values));
 }
 
-/// Returns the kind of a sentence. What the model says in passing never counts as a new rule, but
-/// the model may restate a constraint.
+/// Returns the kind of a sentence; `None` for a question, for a report of finished work, and for
+/// other sentences that are not worth keeping. A person's sentence is a constraint if its [`force`]
+/// or a phrase such as "must" makes it one; only the phrase counts in a sentence of the model.
 fn kind(sentence: &str, found: &[Found], place: Place) -> Option<Kind> {
     let has = |cue: Cue| found.iter().any(|found| found.cue == cue);
     let force = if place.voice == Voice::Person { force(sentence) } else { None };
@@ -167,8 +168,8 @@ fn withdraw(found: Found, sentence: &str, book: &mut Book) {
     }
 }
 
-/// Returns the words that "instead of" refers to: the words in backticks after it, or the next few
-/// words up to a stop.
+/// Returns the words that "instead of" refers to, from the text `behind` it: words in backticks, or
+/// the next few words up to a punctuation mark or a word such as "for".
 fn replaced(behind: &str) -> String {
     let behind = behind.trim_start();
     if let Some(quoted) = behind.strip_prefix('`').and_then(|rest| rest.split('`').next()) {

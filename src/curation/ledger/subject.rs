@@ -25,12 +25,12 @@ pub(super) enum Related {
     Not,
 }
 
-/// A match of two subjects.
+/// A match of the names of two subjects, from the weakest to the strongest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Match {
     /// The newer name has all words of the older one and more, so it may mean another thing.
     Longer,
-    /// The names agree in part in any other way.
+    /// The names agree in part in another way.
     Part,
     /// The names are equal.
     Equal,
@@ -76,9 +76,9 @@ impl Subject {
 }
 
 /// Returns how each older subject is related to a newer one. If some older subjects have the newer
-/// one's name, only these are related. Otherwise, a shared part of a name is enough if only one
-/// name has that part; if several have it, the relation is doubtful. It is also doubtful if the
-/// newer name has all words of the older name and more.
+/// one's name, only these are related. Otherwise, subjects that share a part of their names count
+/// as the same if only one name has that part; if several have it, the relation is doubtful. It is
+/// also doubtful if the newer name has all words of the older name and more.
 pub(super) fn relations(older: &[&Subject], newer: &Subject) -> Vec<Related> {
     let matches: Vec<_> = older.iter().map(|subject| subject.matching(newer)).collect();
     let best = matches.iter().flatten().map(|(found, _)| *found).max();

@@ -1,5 +1,5 @@
-//! Lists the paths, addresses, commands and figures that the work used, in few tokens. An agent loses
-//! these in a compaction, and asks for them first afterwards.
+//! Lists the paths, addresses, commands and figures that the work used, in few tokens. An agent
+//! loses these in a compaction, and asks for them first afterwards.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -19,7 +19,7 @@ use crate::tokens::Measure;
 
 /// Weight of a mention in an output of a tool.
 const OF_OUTPUT: f64 = 1.2;
-/// Weight of a mention in words or in a call.
+/// Weight of a mention in the words of the user or the model, or in a call.
 const OF_WORDS: f64 = 3.0;
 /// Weight of a figure, relative to that of a path, an address or a command.
 const OF_FIGURE: f64 = 1.2;
@@ -64,16 +64,16 @@ struct Thing {
 #[derive(Default)]
 struct Use {
     weight: f64,
-    /// The word before the figure in its last mention.
+    /// Word before the figure, from its last mention that has one.
     word: Option<String>,
 }
 
 impl Ledger {
     /// Returns the commands, paths, addresses and figures that `messages` used, as Markdown of at
-    /// most `tokens` tokens. Things that were used often, recently, or outside of tool outputs come
-    /// first. Things in `beside`, a text that is sent with the result, are left out. The commands
-    /// come from this ledger, which must have been built from the same messages. The result is empty
-    /// if nothing was used.
+    /// most `tokens` tokens. If not all of them fit, those have priority that are short or that
+    /// were used often, recently, or outside of tool outputs. Things in `beside`, a text that is
+    /// sent with the result, are left out. The commands come from this ledger, which must have been
+    /// built from the same messages. The result is empty if nothing was used or nothing fits.
     pub fn used(
         &self,
         messages: &[&Message],
@@ -121,7 +121,7 @@ fn worth(thing: &Thing, used: &Use) -> f64 {
     figure * used.weight / (length + ADDED_LENGTH).powf(LENGTH)
 }
 
-/// Reads the paths and figures of a message.
+/// Reads the paths, addresses and figures of a message.
 fn read(message: &Message, recency: f64, uses: &mut HashMap<Thing, Use>) {
     let by = if message.role == Role::Tool { OF_OUTPUT } else { OF_WORDS };
     let mut mentions: HashMap<Thing, (f64, Option<String>)> = HashMap::new();
@@ -142,7 +142,8 @@ fn read(message: &Message, recency: f64, uses: &mut HashMap<Thing, Use>) {
     }
 }
 
-/// Returns the names and values in the arguments of a call, as text with their line breaks.
+/// Returns the names and values in a call's JSON arguments as text with real line breaks; arguments
+/// that are not JSON unchanged.
 fn spelled_out(arguments: &str) -> Cow<'_, str> {
     fn each(value: &Json, text: &mut String) {
         match value {
@@ -163,8 +164,8 @@ fn spelled_out(arguments: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Calls `take` for each path and figure, with its kind and text, and for a figure also with the
-/// word before it.
+/// Calls `take` for each path, address and figure, with its kind and text, and for a figure also
+/// with the word before it.
 fn each_thing(text: &str, mut take: impl FnMut(Kind, &str, Option<&str>)) {
     let between = |c: char| c.is_whitespace() || "`'\"()[]{}<>,;|=".contains(c);
     for word in text.split(between) {
@@ -244,7 +245,6 @@ fn render(chosen: &[(Thing, Use)]) -> String {
     blocks.map(|(heading, list)| format!("{heading}{list}")).collect::<Vec<_>>().join("\n\n")
 }
 
-/// Returns the figures in a text.
 fn figures_of(text: &str) -> HashSet<&str> {
     let figures = FIGURES.iter().flat_map(|figures| figures.captures_iter(text));
     figures.filter_map(|found| found.name("figure")).map(|found| found.as_str()).collect()
@@ -278,8 +278,8 @@ fn folder_of(path: &str) -> &str {
     &path[..end.map_or(0, |at| at + 1)]
 }
 
-/// Returns the lines that list paths: one line such as `src/: a.rs, b.rs` for several files of a
-/// folder, and one line for each other path.
+/// Returns the lines that list paths: one line for each folder, such as `src/: a.rs, b.rs`, and one
+/// line for all paths without a folder.
 fn by_folder(paths: &[&str]) -> Vec<String> {
     let mut folders: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for path in paths {
