@@ -17,14 +17,14 @@ pub trait Strategy: Sync {
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection;
 }
 
-/// The constraints for a strategy.
+/// The budget of a strategy, and the question that it chooses for.
 #[derive(Debug, Clone, Copy)]
 pub struct Aim<'a> {
     /// Maximum cost of the projection, in tokens.
     pub budget: u64,
     /// Current question, if there is one.
     pub query: Option<&'a str>,
-    /// Similarity of the messages to the question by meaning, if vectors are known.
+    /// Similarity of the messages to the question by meaning, if their embedding vectors are known.
     pub similarity: Option<&'a Similarity>,
 }
 

@@ -121,7 +121,8 @@ impl Points {
         }
     }
 
-    /// Returns the sum with the cap applied; at most 100.
+    /// Returns the sum of the points, at most 100. Some of them are capped together at
+    /// [`KEYWORDS_AT_MOST`].
     fn total(&self) -> f64 {
         self.recency + self.role + self.keywords().min(KEYWORDS_AT_MOST) + self.length
     }
@@ -130,8 +131,8 @@ impl Points {
         self.error + self.success + self.tool + self.operation
     }
 
-    /// Returns the score with all parts that are not 0. The cap is a negative part, so that the
-    /// parts add up.
+    /// Returns the score with all parts that are not 0. Points above the cap are a negative part,
+    /// so that the parts add up.
     fn score(&self) -> Score {
         let capped = (KEYWORDS_AT_MOST - self.keywords()).min(0.0);
         let parts = [

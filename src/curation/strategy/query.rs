@@ -72,7 +72,7 @@ fn with_marks(history: &History<'_>, chosen: &[Shown], mut left: u64) -> Vec<Sho
     result
 }
 
-/// Returns the start and length of each gap, oldest first.
+/// Returns the start and length of each run of messages that are not shown, oldest first.
 fn gaps(shown: &[bool]) -> Vec<(usize, usize)> {
     let mut gaps: Vec<(usize, usize)> = Vec::new();
     for index in (0..shown.len()).filter(|index| !shown[*index]) {

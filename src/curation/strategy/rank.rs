@@ -1,5 +1,6 @@
-//! Ranks the units of a history for a query by their words, their meaning if vectors are known,
-//! their neighbours, their age and the topics of their text.
+//! Ranks the units of a history for a query by their words, their meaning if embedding vectors are
+//! known, their neighbours, their age, and whether they are a user's, mention an error or change a
+//! file.
 
 use super::{Fate, Score, Verdict};
 use crate::curation::similarity::Similarity;
@@ -19,8 +20,8 @@ const SECOND_NEIGHBOUR: f64 = 0.36;
 const SURROUNDINGS: f64 = 0.2;
 /// Number of units on each side that count as nearby.
 const NEARBY: usize = 6;
-/// Weight of meaning in the fit of a unit to the query, if vectors are known. The rest is the
-/// weight of words.
+/// Weight of meaning in the fit of a unit to the query, if vectors are known. Words have the rest
+/// of the weight.
 const MEANING: f64 = 0.4;
 /// Bonus for the best passage by meaning: an answer is often found by the text around it.
 const PASSAGE: f64 = 0.4;
@@ -40,7 +41,8 @@ pub(super) const FITS_QUERY: &str = "fits the query";
 /// Reason for leaving out a ranked unit.
 pub(super) const FITS_LESS: &str = "fits the query less than the messages shown";
 
-/// Scores each unit. Without similarities, only words count; the best match by words gets 1.
+/// Scores each unit: how well it fits the query, what its neighbours add, and the bonuses for age
+/// and importance. Without `similarity`, a unit fits only by words; the best match by words gets 1.
 pub(super) fn scores(
     history: &History<'_>,
     query: &str,
@@ -66,9 +68,9 @@ pub(super) fn scores(
     history.units.iter().enumerate().zip(parts).map(score).collect()
 }
 
-/// Scores the units and the passages around them by meaning, each relative to the best. A unit
-/// without a vector gets the mean of the others, so that missing vectors decide nothing. Returns
-/// `None` if no unit has a vector.
+/// Scores the units and the passages around them by meaning, each relative to the best. A unit that
+/// has no vector, or only repeats the query, gets the mean of the others, so that missing vectors
+/// decide nothing. Returns `None` if there are no others.
 fn by_meaning(
     history: &History<'_>,
     query: &str,
@@ -85,8 +87,8 @@ fn by_meaning(
     Some(own.into_iter().zip(passage).collect())
 }
 
-/// Returns values relative to the best value. Missing values become the mean of the others. Returns
-/// `None` if all values are missing.
+/// Returns values relative to the best value. Negative values become 0, and missing values the mean
+/// of the others. Returns `None` if all values are missing.
 fn relative(values: impl Iterator<Item = Option<f64>> + Clone) -> Option<Vec<f64>> {
     let best = values.clone().flatten().fold(f64::MIN_POSITIVE, f64::max);
     let known = values.clone().flatten().map(|value| value.max(0.0) / best);
@@ -101,17 +103,17 @@ fn repeats(history: &History<'_>, unit: &Unit, query: &str) -> bool {
     history.members(unit).all(|message| *message.content == *query)
 }
 
-/// Returns how much the neighbours of a unit add to its score.
-fn by_neighbours(words: &[f64], at: usize) -> f64 {
+/// Returns how much its neighbours add to the score of the unit at index `at`. `fits` tells how
+/// well each unit fits the query.
+fn by_neighbours(fits: &[f64], at: usize) -> f64 {
     let near = |away: usize| {
-        let before = at.checked_sub(away).map_or(0.0, |other| words[other]);
-        before.max(words.get(at + away).copied().unwrap_or(0.0))
+        let before = at.checked_sub(away).map_or(0.0, |other| fits[other]);
+        before.max(fits.get(at + away).copied().unwrap_or(0.0))
     };
-    let lift = (NEIGHBOUR * near(1)).max(SECOND_NEIGHBOUR * near(2)) - words[at];
+    let lift = (NEIGHBOUR * near(1)).max(SECOND_NEIGHBOUR * near(2)) - fits[at];
     SURROUNDINGS * (1..=NEARBY).map(near).fold(0.0, f64::max) + lift.max(0.0)
 }
 
-/// Returns the verdict on a ranked unit.
 pub(super) fn verdict(kept: Option<Kept>, fate: Fate, score: Score) -> Verdict {
     let ranked = if fate == Fate::Dropped { FITS_LESS } else { FITS_QUERY };
     Verdict { fate, reason: kept.map_or(ranked, Kept::reason), score: Some(score) }
@@ -160,7 +162,8 @@ fn query_stems(query: &str) -> Vec<String> {
     words.iter().flat_map(|word| stems(word)).collect()
 }
 
-/// Scores the units by the stored words of their messages; `None` if no words are stored.
+/// Scores the units by the stored words of their messages, and stores the words that are missing.
+/// `None` if the history stores no words or has no room for more.
 fn indexed(history: &History<'_>, query: &[String]) -> Option<Vec<f64>> {
     let mut words = history.words?.index.lock().ok()?;
     let mut messages = history.messages.iter();

@@ -9,7 +9,7 @@ pub struct Selection<'b, 'a> {
     history: &'b History<'a>,
     budget: u64,
     tokens: u64,
-    /// Reason for keeping each unit.
+    /// Reason for keeping each unit; `None` for a unit that is left out.
     kept: Vec<Option<&'static str>>,
     scores: Vec<Option<Score>>,
 }
@@ -53,15 +53,15 @@ impl<'b, 'a> Selection<'b, 'a> {
         self.kept[unit].is_some()
     }
 
-    /// Reserves room for a later addition, if there is enough. Returns the number of reserved
-    /// tokens.
+    /// Reserves `tokens` for a later addition if there is room for them. Returns the number of
+    /// reserved tokens, which is `tokens` or 0.
     pub fn reserve(&mut self, tokens: u64) -> u64 {
         let held = if tokens <= self.room() { tokens } else { 0 };
         self.tokens += held;
         held
     }
 
-    /// Frees room that [`Self::reserve`] reserved.
+    /// Frees `held`, the number of tokens that [`Self::reserve`] returned.
     pub fn give_back(&mut self, held: u64) {
         self.tokens -= held;
     }

@@ -140,7 +140,8 @@ impl<'a, 'h> Draft<'a, 'h> {
         quoted.or_else(|| notes.by_ref().map(counted).find(|note| note.tokens <= room))
     }
 
-    /// Returns the ledger of the dropped messages, in at most `room` tokens.
+    /// Returns the ledger of the dropped messages that no summary stands in for, in at most `room`
+    /// tokens.
     fn ledger(&self, room: u64) -> String {
         let told = |index: &usize| self.history.is_folded(*index);
         let dropped: Vec<usize> = self.dropped().into_iter().filter(|it| !told(it)).collect();
@@ -172,7 +173,7 @@ impl<'a, 'h> Draft<'a, 'h> {
         left < before
     }
 
-    /// Drops more units if the guessed costs were too low.
+    /// Drops more units, oldest first, if the guessed costs were too low. Returns the projection.
     fn within(mut self) -> Projection {
         let mut units = 0..self.history.units.len();
         while self.tokens > self.budget {
@@ -195,7 +196,7 @@ impl<'a, 'h> Draft<'a, 'h> {
         }
     }
 
-    /// Returns the current cost of a message.
+    /// Returns the cost of a message in its current form, in tokens.
     fn cost(&self, index: usize) -> u64 {
         match (&self.forms[index], &self.written[index]) {
             (Form::Dropped, _) => 0,

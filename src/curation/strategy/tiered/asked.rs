@@ -1,5 +1,5 @@
 //! The strategy `tiered` with a query: the ranking of the units by the query decides which older
-//! units stay. Where tools were used, a part of the room is for lines that the query or the work at
+//! units stay. Where tools were used, most of the room is for lines that the query or the work at
 //! hand refers to, since most lines of a tool's result concern neither.
 //!
 //! The shown messages then depend on the query, so a cached prompt is valid only up to the first
@@ -18,7 +18,7 @@ const RECENT: f64 = 0.05;
 /// Share of the budget for the newest units if tools were used, since the next steps continue from
 /// the last ones.
 const RECENT_STEPS: f64 = 0.1;
-/// The newest unit stays if it takes at most one Nth of the room, where N is this number.
+/// The newest unit stays if it takes at most the room that is left divided by this number.
 const NEWEST: u64 = 4;
 /// Share of the budget for the units that fit the query best, where tools were used.
 const RANKED: f64 = 0.05;
@@ -27,8 +27,8 @@ const LARGE: u64 = 2000;
 /// Minimum room for trying to fit the beginning and end of a large result, in tokens.
 const ROOM_FOR_ENDS: u64 = 200;
 
-/// Shows the units that cannot be left out, the newest units, and then the units that fit the query
-/// best.
+/// Shows the units that cannot be left out, the newest units, the units that fit the query best,
+/// and, where tools were used, lines of the others.
 pub(super) fn project(history: &History<'_>, aim: &Aim<'_>, query: &str) -> Projection {
     let budget = aim.budget;
     let scores = rank::scores(history, query, aim.similarity);
@@ -72,8 +72,8 @@ impl<'a, 'h> Choice<'a, 'h> {
         Self { history, forms, chosen, left }
     }
 
-    /// Takes the newest units as long as they cost no more than `tokens` together. The newest of all
-    /// may take more.
+    /// Takes the newest units as long as they cost no more than `tokens` together. The newest of
+    /// all may cost more; see [`NEWEST`].
     fn take_recent(&mut self, tokens: u64) {
         let newest = self.history.units.last().map_or(0, |unit| unit.tokens);
         let newest = if newest <= self.left / NEWEST { newest } else { 0 };
@@ -87,7 +87,8 @@ impl<'a, 'h> Choice<'a, 'h> {
         }
     }
 
-    /// Takes the best units that together fit into `tokens`.
+    /// Takes units in the given order, the best ones first, as far as they fit into `tokens`
+    /// together.
     fn take_best(&mut self, order: &[usize], tokens: u64) {
         let spared = self.left.saturating_sub(tokens);
         self.left -= spared;

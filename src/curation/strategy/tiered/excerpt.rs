@@ -9,11 +9,11 @@ use crate::session::message::Role;
 
 /// Mark in place of missing lines.
 const MISSING: &str = "…";
-/// Maximum number of lines of a message that are listed without a heading that names the message.
+/// Maximum number of a message's lines that are listed without a heading for the message.
 const FEW: usize = 4;
 /// Heading of the messages with many lines.
 const MANY: &str = "Lines of these messages about the current work:";
-/// Heading of the other lines.
+/// Heading of the lines of messages with few lines.
 const LISTED: &str = "Lines about the current work, each after the number of its message:";
 
 /// Writes the chosen lines of left-out messages, which must be in the order of the log. For a
@@ -79,7 +79,8 @@ fn write(text: &mut String, lines: &[&Line<'_>], numbered: bool) {
     }
 }
 
-/// Returns a line as it is read: without JSON escapes if the line is from an argument of a call.
+/// Returns a line as a reader should see it: without JSON escapes if the line is from an argument
+/// of a call.
 fn as_read<'h>(line: &Line<'h>) -> Cow<'h, str> {
     match line.place {
         Place::Content(_) => Cow::Borrowed(line.text),

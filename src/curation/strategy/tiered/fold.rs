@@ -18,8 +18,8 @@ const TRIGGER: f64 = 0.8;
 /// trigger, the more rarely a cached prompt becomes invalid, and the less is shown on average.
 const TARGET: f64 = 0.49;
 /// Share of `Folded::room` that is shown after a summary. A history is folded only once for its
-/// summary, so more can be shown than after other folds: about as much as the average between two
-/// folds, but chosen anew. Values from 0.5 to 0.8 were tried on the sessions that
+/// summary, so more can be shown than after other folds: about as much as is shown on average
+/// between two folds, but chosen anew. Values from 0.5 to 0.8 were tried on the sessions that
 /// `docs/benchmarks.md` names.
 const SUMMARIZED: f64 = 0.7;
 /// Share of the room for the newest messages, which stay whole. The room is the budget without the
@@ -32,22 +32,24 @@ const LINES: f64 = 0.35;
 /// Maximum number of tokens that [`LINES`] gives to lines. The best lines come first, so in a large
 /// window, further lines are not worth giving up messages sooner.
 const MOST_LINES: f64 = 8000.0;
-/// Share of the budget for the note about left-out messages.
+/// Share of the budget that is reserved for the note about left-out messages. Lines that the note
+/// quotes have room of their own.
 const RESERVE: f64 = 0.05;
-/// Size in tokens above which a result is cut to its beginning and end, before smaller results are
-/// left out.
+/// Size in tokens above which a result is cut to its beginning and end, before a line replaces any
+/// result.
 const LARGE: u64 = 2000;
 /// Guessed cost of a line that replaces a result, in tokens.
 const LINE: u64 = 30;
 /// Guessed cost of the beginning and end of a result, in tokens.
 const ENDS: u64 = 600;
 
-/// Returns the number of tokens at which a history is reduced.
+/// Returns the number of tokens up to which a history is shown whole.
 pub(super) fn trigger(budget: u64) -> u64 {
     (budget as f64 * TRIGGER) as u64
 }
 
-/// Returns the maximum size of the note about left-out messages, in tokens.
+/// Returns the number of tokens that are reserved for the note about left-out messages; see
+/// [`RESERVE`].
 pub(super) fn reserve(budget: u64) -> u64 {
     (budget as f64 * RESERVE) as u64
 }
@@ -63,11 +65,12 @@ pub(super) struct Fold<'a, 'h> {
     /// Cost of each message in its current form.
     costs: Vec<u64>,
     total: u64,
-    /// Room for showing parts of the given-up messages again.
+    /// Room for showing parts of the given-up messages again, in tokens.
     room: u64,
     /// Tokens up to which the room is filled.
     target: u64,
-    /// Index of the newest message at the time when parts were last given up.
+    /// Index of the newest message at the time when parts were last given up; `None` if they never
+    /// were.
     folded: Option<usize>,
     /// Cost of the units that cannot be left out.
     fixed: u64,
@@ -75,11 +78,11 @@ pub(super) struct Fold<'a, 'h> {
     /// True once a tool was used. Lines torn from messages without tools say little.
     uses_tools: bool,
     reads: Reads<'h>,
-    /// Index of the message up to which large results were cut.
+    /// Index of the next message to check for a large result that can be cut.
     spilled: usize,
-    /// Index of the message up to which results were replaced by a line.
+    /// Index of the next message to check for a result that a line can replace.
     masked: usize,
-    /// Index of the unit up to which units were dropped.
+    /// Index of the next unit to drop, if it can be dropped.
     dropped: usize,
     /// Units before `dropped` that could not be dropped when `dropped` passed them.
     passed: Vec<usize>,
@@ -88,7 +91,7 @@ pub(super) struct Fold<'a, 'h> {
 }
 
 impl<'a, 'h> Fold<'a, 'h> {
-    /// Folds the whole history.
+    /// Replays the whole history, and gives up parts of it so that it fits into `budget`.
     pub(super) fn over(history: &'a History<'h>, budget: u64) -> Self {
         let cost =
             |message: &&crate::session::message::Message| history.measure.message(message.tokens);
@@ -155,7 +158,8 @@ impl<'a, 'h> Fold<'a, 'h> {
         (self.budget as f64 * of_budget).max(least) as u64
     }
 
-    /// Gives up parts until there is room up to `target`.
+    /// Gives up parts of the messages up to `now`, if possible until the total is at most `target`,
+    /// and sets the room for lines.
     fn shrink(&mut self, now: usize, target: u64) {
         self.folded = Some(now);
         self.room = 0;
@@ -182,16 +186,15 @@ impl<'a, 'h> Fold<'a, 'h> {
         self.room = self.target.saturating_sub(self.total);
     }
 
-    /// Gives up more parts of the messages before `end`, including messages that were spared so
-    /// far.
+    /// Gives up more parts of the messages before `end`, including those that were spared so far.
     fn again(&mut self, end: usize, now: usize, target: u64) {
         (self.spilled, self.masked) = (self.spilled.min(now), self.masked.min(now));
         self.shorten(end, now, target);
         self.drop_units(end, now, target);
     }
 
-    /// Returns the index of the first message that the model has not seen. The results of its last
-    /// calls belong to the same unit as the calls.
+    /// Returns the index of the model's last message, or 0 if there is none. The model has not seen
+    /// what follows. The results of the message's calls belong to the same unit as the message.
     fn unseen(&self, now: usize) -> usize {
         let by_model = |index: &usize| self.history.messages[*index].role == Role::Assistant;
         (0..=now).rev().find(by_model).unwrap_or(0)
@@ -208,7 +211,8 @@ impl<'a, 'h> Fold<'a, 'h> {
         first
     }
 
-    /// Shortens results before `end` until the total is at most `target`.
+    /// Shortens results before `end`, oldest first, until the total is at most `target`: first cuts
+    /// large results, and then replaces results by a line.
     fn shorten(&mut self, end: usize, now: usize, target: u64) {
         while self.total > target && self.spilled < end {
             let at = self.spilled;
@@ -267,8 +271,9 @@ impl<'a, 'h> Fold<'a, 'h> {
         members.iter().any(|index| self.reads.is_superseded(*index, now))
     }
 
-    /// Reads the work at hand, if parts were given up. Also returns the index of the newest message
-    /// at that time, and the number of tokens up to which the window is filled.
+    /// Reads the work at hand as it was when parts were last given up. Also returns the index of
+    /// the newest message at that time, and the number of tokens up to which the window is filled.
+    /// `None` if no parts were given up.
     pub(super) fn work(&self) -> Option<(Work<'h>, usize, u64)> {
         let now = self.folded?;
         let sight = |index: usize| match self.forms[index] {

@@ -5,9 +5,9 @@ use crate::curation::ledger::Ledger;
 use crate::curation::unit::History;
 use crate::session::message::{Message, Role};
 
-/// Maximum number of bytes read for the ledger from the messages of each role, beginning with the
-/// newest. The limits keep reading quick; in a longer history, a summary contains the ledger. Users
-/// write little, but what they decide must not be lost.
+/// Maximum number of bytes read for the ledger from the messages of the user and of the model,
+/// beginning with the newest. The limits keep reading quick; in a longer history, a summary
+/// contains the ledger. Users write little, but what they decide must not be lost.
 const READ: [(Role, usize); 2] = [(Role::User, 9 * 1024), (Role::Assistant, 3 * 1024)];
 
 /// A system message about left-out messages.
@@ -23,7 +23,7 @@ impl Note {
     }
 }
 
-/// Returns the text that says which messages are left out; empty if none are.
+/// Returns the text that says how many messages are left out and where; empty if none are.
 pub(super) fn head(history: &History<'_>, dropped: &[usize]) -> String {
     let (Some(first), Some(last)) = (dropped.first(), dropped.last()) else { return String::new() };
     let number = |index: usize| history.messages[index].number;

@@ -1,9 +1,9 @@
 //! Chooses the lines of messages that are not shown whole.
 //!
-//! A line is worth the weight of its specifics that nothing else shows yet, so each chosen line
-//! adds something. If lines are equal, only the newest one is shown. Lines with the highest worth
-//! for their cost are chosen first, and the very best with their neighbours. A single line between
-//! two chosen lines is shown too.
+//! A line is worth the weight of those specifics in it (paths, identifiers, options and numbers)
+//! that nothing else shows yet, so each chosen line adds something. If lines are equal, only the
+//! newest one is shown. Lines with the highest worth for their cost are chosen first, and the very
+//! best with their neighbours. A single line between two chosen lines is shown too.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,12 +22,12 @@ const LONGEST_NEIGHBOUR: usize = 160;
 /// Share of the room for the neighbours of the best lines. A larger share would take the place of
 /// lines that are needed.
 const NEIGHBOURS: f64 = 0.05;
-/// Guessed size of a line's end and a mark for missing lines, in bytes.
+/// Guessed size of a line break and a mark for missing lines, in bytes.
 const MARK: usize = 3;
 /// Guessed size of the line number before a line of a tool's result, in bytes.
 const NUMBER: usize = 4;
-/// Guessed size of naming the message that lines come from, in bytes. Most messages have few chosen
-/// lines, which need only the message's number.
+/// Guessed size of the words that name the message of a line, in bytes. Most messages have few
+/// chosen lines, which need only the message's number.
 const HEAD: usize = 12;
 /// Number of lines that are counted exactly, to guess the cost of the others better.
 const SAMPLE: usize = 200;
@@ -54,7 +54,6 @@ pub(super) struct Pieces<'a, 'h> {
 }
 
 impl<'a, 'h> Pieces<'a, 'h> {
-    /// Prepares to choose lines.
     pub(super) fn new(history: &'a History<'h>, work: Work<'h>) -> Self {
         let mut pieces = Self {
             history,
@@ -104,7 +103,7 @@ impl<'a, 'h> Pieces<'a, 'h> {
 
     /// Quotes lines of the messages that are not shown whole, after `text`. Text and quotes have at
     /// most `room` tokens together. The best lines have priority; lines that do not fit are given
-    /// up.
+    /// up. `None` if there is no line to quote.
     pub(super) fn quoted(
         &mut self,
         text: &str,
@@ -166,7 +165,7 @@ impl<'a, 'h> Pieces<'a, 'h> {
         true
     }
 
-    /// Takes a neighbour of a line that was taken if the room for neighbours allows it, or if the
+    /// Takes each neighbour of the taken line `at` if the room for neighbours suffices, or if the
     /// neighbour alone separates two taken lines.
     fn take_neighbours(&mut self, at: usize) {
         for (near, beyond) in [(at.wrapping_sub(1), at.wrapping_sub(2)), (at + 1, at + 2)] {

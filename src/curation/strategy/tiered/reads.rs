@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::curation::unit::History;
 use crate::session::message::{Message, Role, ToolCall};
 
-/// Maximum length of a command in [`source`], in bytes.
+/// Maximum length of a command in the result of [`source`], in bytes.
 const LONGEST_COMMAND: usize = 32;
 
 /// Maximum number of names to show, from the end of a path.
@@ -30,7 +30,7 @@ impl<'h> Reads<'h> {
         reads
     }
 
-    /// Records a message of a unit.
+    /// Records the message at `index` of the history, which belongs to `unit`.
     pub(super) fn see(&mut self, history: &History<'h>, unit: usize, index: usize) {
         let message = history.messages[index];
         if message.role != Role::Tool {
@@ -75,7 +75,8 @@ pub(super) fn source(history: &History<'_>, unit: usize, index: usize) -> String
     }
 }
 
-/// Returns the end of the path that the only call of a message is about, if there is one.
+/// Returns the end of the path in the only call of a message; `None` if the message has no call or
+/// several, or if the call has no path.
 pub(super) fn file_of_call(message: &Message) -> Option<String> {
     let [call] = &*message.tool_calls else { return None };
     path_of(call).map(end_of)

@@ -14,7 +14,7 @@ use crate::session::message::{Message, Role};
 
 /// Number of messages after which the weight of a mention has fallen to about a third.
 const MEMORY: f64 = 60.0;
-/// Weight of a mention however old it is, relative to one in the newest message.
+/// Minimum weight of a mention, however old it is, relative to one in the newest message.
 const LEAST_WEIGHT: f64 = 0.05;
 /// Weight of a mention in a tool's result or a notice, relative to one in the words of the agent or
 /// the user.
@@ -35,7 +35,6 @@ const READ: usize = 384 << 10;
 pub(super) struct Line<'h> {
     /// Index of the message.
     pub(super) message: usize,
-    /// Role of the message.
     role: Role,
     /// Place in the message's content, or in the arguments of its calls.
     pub(super) place: Place,
@@ -59,9 +58,10 @@ impl Line<'_> {
 pub(super) enum Sight {
     /// All of it.
     Shown,
-    /// Less than all, so its lines may be shown.
+    /// Less than all. Its lines may be chosen.
     Hidden,
-    /// Nothing, because a later message shows the current state of the same thing.
+    /// Less than all. Its lines may not be chosen, mostly because a later message shows the current
+    /// state of the same thing.
     Outdated,
 }
 
@@ -79,7 +79,8 @@ pub(super) struct Work<'h> {
 }
 
 impl<'h> Work<'h> {
-    /// Reads a history up to message `now`. `sight` tells which messages are shown.
+    /// Reads a history up to message `now`, from the newest to the oldest. `sight` tells how much
+    /// of a message is shown. The specifics of `query` weigh more.
     pub(super) fn of(
         history: &History<'h>,
         now: usize,
