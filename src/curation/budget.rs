@@ -21,7 +21,7 @@ pub(crate) struct Budget {
 }
 
 /// The error for a budget that leaves no tokens for the window.
-#[allow(dead_code, reason = "only tests make budgets other than the default")]
+#[allow(dead_code, reason = "only tests call `Budget::new`")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{reserved} tokens reserved for the response leave nothing of {usable}; reserve from 0 to {}",
@@ -40,7 +40,7 @@ impl Default for Budget {
     }
 }
 
-#[allow(dead_code, reason = "only tests make budgets other than the default")]
+#[allow(dead_code, reason = "only tests call `Budget::new`")]
 impl Budget {
     /// Creates a budget for a model that takes `window` tokens. At most `practical` of them are
     /// used, and `reserved` are left for the response.
@@ -56,8 +56,8 @@ impl Budget {
         }
     }
 
-    /// Returns the budget for a model that takes `window` tokens. If the window is small, the
-    /// reserve is at most half of the window.
+    /// Returns this budget for a model that takes `window` tokens. The reserve for the response
+    /// becomes at most half of the tokens that may be used.
     #[must_use]
     pub(crate) fn within(self, window: u64) -> Self {
         let usable = window.min(self.practical);
@@ -69,7 +69,7 @@ impl Budget {
         self.window.min(self.practical).saturating_sub(self.reserved)
     }
 
-    /// Returns the number of tokens that the model takes.
+    /// Returns the size of the model's context window, in tokens.
     pub(crate) fn window(&self) -> u64 {
         self.window
     }
@@ -96,11 +96,11 @@ pub struct BudgetTooSmall {
     pub needed: u64,
     /// Budget that was given, in tokens.
     pub max_tokens: u64,
-    /// The parts that cannot be left out, in the order of the window.
+    /// Parts that cannot be left out, in the order of the window.
     pub parts: Vec<Irreducible>,
 }
 
-/// A part that cannot be left out.
+/// A part of a window that cannot be left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Irreducible {
     /// Section of the part.

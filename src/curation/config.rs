@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// the default trigger of 0.8 of the window, the aim is 0.5. Because of this gap, few turns need a
 /// summary, and prompt caches stay valid between summaries.
 const AIM_OF_TRIGGER: f64 = 0.5 / 0.8;
-/// Maximum share of the window that a summary aims at.
+/// Maximum size of the history that a summary aims at, as a share of the window.
 const AIM_AT_MOST: f64 = 0.5;
 
 /// A setting with its effective value.
@@ -36,12 +36,12 @@ pub enum Value {
     Switch(bool),
 }
 
-/// The allowed values of a setting, both ends included.
+/// The allowed values of a setting. Each range includes both of its ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Range {
-    /// A whole number.
+    /// Whole numbers from the first to the second.
     Count(u64, u64),
-    /// A number that may have a fraction.
+    /// Numbers from the first to the second, which may have a fraction.
     Ratio(f64, f64),
     /// On or off.
     Switch,
@@ -82,12 +82,11 @@ macro_rules! settings {
         #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
         pub struct TurnConfig { $($(#[$doc])* pub $field: $type,)* }
 
-        /// Names and ranges, in the order in which errors list them. The upper ends are generous,
-        /// like that of [`WINDOW`].
+        /// Names and ranges of the settings, in the order in which errors list them. The upper ends
+        /// of the counts are generous, like that of [`WINDOW`].
         const RANGES: &[(&str, Range)] = &[$(($name, $range),)*];
 
         impl Default for TurnConfig {
-            /// Returns the default settings.
             fn default() -> Self {
                 Self { $($field: $default,)* }
             }
@@ -211,7 +210,7 @@ impl std::fmt::Display for Value {
         match self {
             Self::Count(count) => count.fmt(f),
             Self::Ratio(ratio) => ratio.fmt(f),
-            Self::Switch(on) => f.write_str(if *on { "on" } else { "off" }),
+            Self::Switch(on) => on.fmt(f),
         }
     }
 }
@@ -233,7 +232,7 @@ mod tests {
         });
         let expected = "max-tokens 8192, summarize-at-ratio 0.8, quality-threshold 0.6, \
                         checkpoint-interval 10, grounding-memories 5, recent-turns-to-keep 3, \
-                        auto-summarize on, auto-checkpoint on, auto-rollback off";
+                        auto-summarize true, auto-checkpoint true, auto-rollback false";
         assert_eq!(listed.collect::<Vec<_>>().join(", "), expected);
         assert_eq!(config.check(), Ok(()));
         assert_eq!((config.summarize_at(), config.summarize_to()), (6_553, 4_096));

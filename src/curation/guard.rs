@@ -8,10 +8,9 @@ use super::unit::History;
 const SHOWN_IN_PART: &str = "the strategy showed only part of it";
 /// Reason for leaving out a unit that the strategy showed although it does not fit.
 const TOO_MUCH: &str = "the strategy chose more than fits";
-/// Reason for showing a whole unit that the strategy changed or left out although it must be shown
-/// whole.
+/// Reason for showing a unit that cannot be left out, and that the strategy did not show unchanged.
 const MANDATORY: &str = "it cannot be left out";
-/// Reason given where the strategy gave none.
+/// Reason given where the strategy gave none, or one for another outcome.
 const NO_REASON: &str = "the strategy gave no reason";
 
 /// Returns the projection unchanged if it keeps the contract of `Strategy::project`, and a
@@ -58,8 +57,8 @@ impl<'b, 'a> Guard<'b, 'a> {
         }
     }
 
-    /// Returns, for each unit, whether it is shown in part or more than once, or altered although
-    /// mandatory.
+    /// Returns, for each unit, whether it is shown in part or more than once, or is missing or
+    /// shortened although it cannot be left out.
     fn broken(&self) -> Vec<bool> {
         let mut times = vec![0; self.history.messages.len()];
         let mut changed = vec![false; self.history.units.len()];
@@ -87,7 +86,8 @@ impl<'b, 'a> Guard<'b, 'a> {
         }
     }
 
-    /// Leaves out units, oldest first, and then notes, until the rest fits.
+    /// Leaves out units that can be left out, oldest first, until what is shown fits into `budget`;
+    /// then all notes, if that is not enough.
     fn fit(&mut self, budget: u64) {
         let cost: u64 = self.projection.shown.iter().map(|shown| tokens(self.history, shown)).sum();
         let mut over = cost.saturating_sub(budget);
@@ -116,7 +116,7 @@ impl<'b, 'a> Guard<'b, 'a> {
         });
     }
 
-    /// Makes the verdicts agree with the projection.
+    /// Makes the verdicts agree with what is shown.
     fn correct_verdicts(&mut self) {
         let mut fates = vec![Fate::Dropped; self.history.units.len()];
         for shown in &self.projection.shown {

@@ -24,9 +24,9 @@ const TOOL_OUTPUT_SHOWN: usize = 2_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct NotesSettings {
-    /// Number of latest runs that the note-taker is shown; 0 turns note-taking off.
+    /// Number of runs before the current one that the note-taker is shown; 0 turns note-taking off.
     pub recent_runs: u64,
-    /// Number of latest runs that follow the notes unchanged; 0 for none.
+    /// Number of runs before the current one that follow the notes unchanged; 0 for none.
     pub passthrough_runs: u64,
     /// Minimum size of the history for taking notes, in tokens; 0 takes notes in every turn.
     pub token_threshold: u64,
@@ -41,7 +41,7 @@ impl Default for NotesSettings {
 names! {
     /// The outcome of note-taking for a turn.
     NotesStatus {
-        /// The notes replace the history.
+        /// The notes replace the older history.
         Managed => "managed",
         /// The history was too short for notes.
         BelowThreshold => "below-threshold",
@@ -72,7 +72,7 @@ names! {
     }
 }
 
-/// The settings that were given; `None` for each setting that was not given.
+/// The settings for note-taking that were given; `None` for each setting that was not given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct NotesOptions {
@@ -109,7 +109,7 @@ impl NotesOptions {
 /// A decision about note-taking for a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Plan {
-    /// Use the plain history.
+    /// Use the plain history, for the reason that the status names.
     Raw(NotesStatus),
     /// Ask the note-taker.
     Take(NotesInput),
@@ -124,7 +124,7 @@ pub(crate) struct NotesInput {
     pub latest_input: String,
     /// Text of the earlier notes, if there are any.
     pub prior_summary: Option<String>,
-    /// Numbers of the messages that follow the notes.
+    /// Numbers of the messages that follow the notes unchanged.
     pub passthrough: Vec<u64>,
 }
 
@@ -193,7 +193,8 @@ pub(crate) fn summary_message(output: &str) -> String {
 }
 
 /// Splits the messages into runs. Each run begins with a message of the user; messages before the
-/// first such message form a run of their own. Leading system prompts are in no run.
+/// first such message form a run of their own. Leading system prompts are in no run. Without a
+/// message of the user, there are no runs.
 pub(crate) fn runs<'a, 'b>(messages: &'b [&'a Message]) -> Vec<&'b [&'a Message]> {
     let begins = |at: &usize| messages[*at].role == Role::User;
     let mut starts: Vec<usize> = (0..messages.len()).filter(begins).collect();

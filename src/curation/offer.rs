@@ -1,5 +1,6 @@
-//! The texts offered to a window besides the messages. Decides which of these texts are admitted.
-//! Each is admitted as a whole, the most important first.
+//! Offers texts other than the messages to a window, and decides which of them are admitted, the
+//! most important first. Only a summary may be shortened; every other text is admitted or left out
+//! as a whole.
 
 use std::sync::Arc;
 
@@ -115,19 +116,20 @@ impl Offer {
         }
     }
 
-    /// Leaves out a text that was admitted.
+    /// Leaves out the text of a section for the reason `why`, even if it was admitted.
     pub(super) fn withdraw(&mut self, section: Section, why: &'static str) {
         for offered in self.texts.iter_mut().filter(|offered| offered.section == section) {
             (offered.admitted, offered.reason) = (false, why);
         }
     }
 
-    /// Admits the texts that the phase requires, as far as they fit.
+    /// Admits the texts that the phase requires, as far as they fit into `room` tokens.
     pub(super) fn admit_required(&mut self, room: u64) {
         self.admit(room, Need::Must);
     }
 
-    /// Admits the other texts, as far as they fit.
+    /// Admits the texts that the phase allows but does not require, as far as they fit into `room`
+    /// tokens. Does not admit previous units.
     pub(super) fn admit_optional(&mut self, room: u64) {
         self.admit(room, Need::May);
     }
@@ -144,7 +146,8 @@ impl Offer {
         }
     }
 
-    /// Admits previous units, newest first, as far as they fit into `half` and into `room`.
+    /// Admits previous units, newest first, as far as they fit both into `half`, which is the most
+    /// that they may cost, and into the free `room`, in tokens.
     pub(super) fn admit_previous_units(&mut self, half: u64, room: u64) {
         let mut left = half.min(room);
         let tight = if half <= room { reason::HALF } else { reason::NO_ROOM };

@@ -53,7 +53,7 @@ pub struct QualityPart {
 }
 
 impl QualityPart {
-    /// Returns the share of the score that this part contributes.
+    /// Returns what this part contributes to the score: its value times its weight.
     pub fn points(&self) -> f64 {
         self.value * self.weight
     }

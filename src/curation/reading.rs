@@ -22,7 +22,7 @@ const MOST_NAMES: usize = 1 << 17;
 pub(crate) enum Place {
     /// Line of the content, from 1.
     Content(u32),
-    /// Line of the arguments of a call, from 1 and counted through all calls.
+    /// Line of the arguments, from 1. All calls of the message are counted through.
     Arguments(u32),
 }
 
@@ -50,7 +50,7 @@ struct Line {
     numeric: Option<Numeric>,
 }
 
-/// A line whose only specifics are numbers.
+/// Hashes of a line whose only specifics are numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Numeric {
     /// Hash of the line without its digits.
@@ -204,7 +204,7 @@ fn argument_lines(arguments: &str) -> impl Iterator<Item = (&str, bool)> {
     })
 }
 
-/// Returns the places of the texts that an edit replaces.
+/// Returns the byte ranges of the texts in `arguments` that an edit replaces.
 fn replaced(arguments: &str) -> Vec<Range<usize>> {
     const KEYS: &[&str] =
         &["\"old_string\"", "\"old_str\"", "\"oldString\"", "\"old_text\"", "\"oldText\""];

@@ -1,5 +1,5 @@
-//! The report of a window: the outcome of each part with its reason, the costs before and after,
-//! and how much of the previous window is unchanged.
+//! The report of a window: the outcome of each part with its reason, the costs of what was offered
+//! and of what is shown, and how much of the previous window is unchanged.
 
 use std::sync::Arc;
 
@@ -61,7 +61,8 @@ pub struct Entry {
     pub reason: &'static str,
     /// Score, if the strategy gives scores.
     pub score: Option<Score>,
-    /// Cost of the whole part, in tokens; 0 for a note that replaces messages.
+    /// Cost of the whole part, in tokens; 0 for a note that replaces messages, and for a unit of
+    /// the work whose text was not needed.
     pub before: u64,
     /// Cost in the window, in tokens; 0 for a part that is left out.
     pub after: u64,
@@ -110,7 +111,7 @@ pub struct Run {
     pub reason: &'static str,
     /// Number of units.
     pub units: u64,
-    /// Lowest and highest score.
+    /// Lowest and highest score; `None` if the units have no scores.
     pub scores: Option<(f64, f64)>,
     /// Cost of the whole units, in tokens.
     pub before: u64,
@@ -151,8 +152,8 @@ impl What {
 }
 
 impl Report {
-    /// Returns the entries, with neighbouring messages of the same outcome merged, so that the
-    /// report of a long history stays readable.
+    /// Returns the entries. Joins neighbouring units of messages that have the same outcome for the
+    /// same reason, so that the report of a long history stays readable.
     pub fn condensed(&self) -> Vec<Run> {
         let alike = |a: &Entry, b: &Entry| {
             let messages = |entry: &Entry| matches!(entry.what, What::Messages(_));

@@ -43,7 +43,7 @@ names! {
 pub struct Counted {
     /// The text.
     pub text: Arc<str>,
-    /// Number of tokens by the counter of the window's measure, before scaling.
+    /// Number of tokens as the [`Counter`] counts them, before they are scaled for the model.
     pub tokens: u64,
 }
 
@@ -70,8 +70,7 @@ pub struct Sections {
     pub current_unit: Option<Counted>,
     /// Tests of the current unit.
     pub relevant_tests: Option<Counted>,
-    /// Tests that fail. In every phase except implementation, failing tests replace the relevant
-    /// tests.
+    /// Tests that fail. They replace the relevant tests, except in the phase of implementation.
     pub failures: Vec<Failure>,
     /// Units of the work, in the order of approval.
     pub units: Vec<CodeUnit>,
@@ -94,7 +93,7 @@ pub struct Failure {
     pub expected: String,
     /// Received value.
     pub received: String,
-    /// Stack trace.
+    /// Stack trace, if there is one.
     pub stack: Option<String>,
 }
 
@@ -130,8 +129,8 @@ fn format_failure(failure: &Failure) -> String {
     text
 }
 
-/// Returns a Markdown fence that no line of the text can close: at least three backquotes, and more
-/// than the longest row of backquotes in the text.
+/// Returns a Markdown fence that no line of the text can close: at least three backticks, and more
+/// than the longest row of backticks in the text.
 fn fence(text: &str) -> String {
     let runs = text.split(|c| c != '`').map(str::len);
     "`".repeat(runs.max().map_or(3, |longest| if longest < 3 { 3 } else { longest + 1 }))

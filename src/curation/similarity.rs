@@ -1,9 +1,9 @@
-//! Similarity of messages to a question by meaning, from vectors of both.
+//! Similarity of messages to a question by meaning, computed from the embedding vectors of both.
 
 use crate::retrieval::cosine::{cosine, dot};
 
-/// Number of messages on each side that belong to the passage around a message. In a dialogue, the
-/// topic of a message is often named in its neighbours.
+/// Number of messages on each side that belong to the passage around a message. Messages without a
+/// vector do not count. In a dialogue, the topic of a message is often named in its neighbours.
 const NEARBY: usize = 2;
 
 /// Similarity of each message of a history to a question.

@@ -74,7 +74,7 @@ pub trait Summarizer {
     /// ledger alone.
     ///
     /// The description may come from a model, so its sentences are checked. A sentence is left out
-    /// if it contains a path, a command, a name of code or a number that occurs neither in the
+    /// if it contains a path, a command, an identifier or a number that occurs neither in the
     /// messages nor in the earlier summary. A sentence is also left out if it contains a value that
     /// no longer holds, a rule that nobody laid down, or mostly words that nobody used. The ledger
     /// is always added, so that the summary has the important facts even if the description leaves
@@ -273,7 +273,7 @@ impl Summary {
 }
 
 impl Counts {
-    /// Returns the first line of a summary.
+    /// Returns the first line of a summary, which says how much it stands in for.
     pub fn header(&self) -> String {
         let Self { user, responses, tool_calls, turns } = self;
         format!(

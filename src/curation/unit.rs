@@ -15,11 +15,12 @@ use crate::tokens::Measure;
 /// What was read of messages, kept by message number for the next windows.
 #[derive(Default)]
 pub struct Words {
-    /// Index of their words. Queries read the index, and add the words that are missing.
+    /// Index of the messages' words. Queries read the index, and add the words that are missing.
     pub(crate) index: Mutex<Index>,
-    /// The lines and specifics of the messages that were last read for lines.
+    /// Lines and specifics of the messages that were last read to choose lines.
     pub(crate) readings: Mutex<Readings>,
-    /// The ledger that was last made, with the numbers and lengths of its messages.
+    /// The ledger of left-out messages that was last made, with the numbers and lengths of these
+    /// messages.
     ledger: Mutex<(Vec<(u64, usize)>, Ledger)>,
 }
 
@@ -57,14 +58,14 @@ pub struct History<'a> {
 /// fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folded {
-    /// True for the messages that the summary stands in for, by their indices.
+    /// For each message of the history, true if the summary stands in for it.
     pub is_folded: Vec<bool>,
     /// Index of the newest message when the summary was made.
     pub newest: usize,
-    /// Maximum cost of all messages in a window that may show these again, in tokens. If the other
-    /// messages alone cost more, their cost is the maximum.
+    /// Maximum cost of all messages in a window, in tokens, including those that the summary stands
+    /// in for. If the other messages alone cost more, their cost is the maximum.
     pub room: u64,
-    /// True if the summary stands in for other messages too.
+    /// True if the summary also stands in for messages that are not in the history.
     pub has_others: bool,
 }
 

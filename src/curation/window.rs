@@ -39,14 +39,13 @@ pub struct Request<'a> {
     pub strategy: &'a dyn Strategy,
     /// Current question, if there is one.
     pub query: Option<&'a str>,
-    /// Similarity of the messages to the question by meaning, if vectors are known.
+    /// Similarity of the messages to the question by meaning, if their embedding vectors are known.
     pub similarity: Option<&'a Similarity>,
-    /// The structured summary from which the text in the sections was rendered. Without it, the
-    /// text is never shortened.
+    /// The summary whose text is in `sections`. If it is `None`, that text is never shortened.
     pub summary: Option<&'a Summary>,
     /// Maximum cost of the window, in tokens.
     pub max_tokens: u64,
-    /// Record of the previous window.
+    /// Record of the previous window, if there was one.
     pub previous: Option<&'a Fingerprint>,
 }
 
@@ -144,7 +143,7 @@ fn check(request: &Request<'_>, offer: &Offer) -> Result<u64, BudgetTooSmall> {
     Err(BudgetTooSmall { needed, max_tokens, parts })
 }
 
-/// Lists the units that cannot be left out, as the error names them.
+/// Lists the units that cannot be left out, as [`BudgetTooSmall`] names them.
 pub(super) fn irreducible<'b>(history: &'b History<'_>) -> impl Iterator<Item = Irreducible> + 'b {
     history.units.iter().filter_map(|unit| {
         Some(Irreducible {
@@ -197,7 +196,7 @@ fn parts(offer: &Offer, history: &History<'_>, chosen: &Projection) -> Vec<Part>
     parts
 }
 
-/// Counts the system prompts with which the messages begin.
+/// Counts the system prompts with which the chosen messages begin.
 fn prompts(history: &History<'_>, chosen: &Projection) -> usize {
     let is_prompt = |shown: &&Shown| match shown {
         Shown::Whole(index) => history.messages[*index].role == Role::System,

@@ -33,7 +33,7 @@ struct Made {
 }
 
 impl Ahead {
-    /// Makes the ledger.
+    /// Makes the ledger of the expected summary.
     pub fn prepare(self) -> Prepared {
         let messages: Vec<&Message> = self.messages.iter().map(|message| &**message).collect();
         let ledger = Source {
@@ -71,7 +71,8 @@ impl Prepared {
         Some((&made.ahead, &made.ledger))
     }
 
-    /// Adds a description of the expected source, written by a model.
+    /// Adds a description of the expected source, written by a model. Does nothing if no source is
+    /// expected.
     pub fn described(mut self, description: String) -> Self {
         if let Some(made) = &mut self.0 {
             made.description = description;

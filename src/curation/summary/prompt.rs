@@ -37,8 +37,9 @@ impl Asked {
         Self { head, messages: ahead.messages.clone() }
     }
 
-    /// Returns the prompt. With the [`TASK`], it has at most `room` tokens, if that is enough for the
-    /// facts; the oldest messages that do not fit are left out.
+    /// Returns the prompt. Leaves out as many of the oldest messages as necessary for the prompt
+    /// and [`TASK`] to have at most `room` tokens together. The facts and the earlier description
+    /// stay even if they do not fit.
     pub(crate) fn prompt(self, room: u64, measure: &Measure) -> String {
         let taken = measure.note(TASK) + measure.note(&self.head);
         let mut left = room.saturating_sub(taken);

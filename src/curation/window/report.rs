@@ -13,7 +13,6 @@ use crate::session::message::Role;
 /// Reason given for a note.
 const NOTE: &str = "replaces left-out messages";
 
-/// Builds the report of a window.
 pub(super) fn report(
     request: &Request<'_>,
     offer: &Offer,
@@ -65,8 +64,8 @@ fn entry_of(offered: &Offered) -> Entry {
     }
 }
 
-/// Lists one entry for each unit and one for each note. The entry of a note comes right after the
-/// entry of the unit before the note.
+/// Lists one entry for each unit and one for each note. The entry of a note comes right after that
+/// of the unit whose message is shown before the note.
 fn entries_of_messages(history: &History<'_>, chosen: Projection) -> Vec<Entry> {
     let unit_of = history.unit_of_each_message();
     let mut after = vec![0; history.units.len()];

@@ -14,7 +14,8 @@ use crate::curation::strategy::{Projection, Shown};
 /// of the text that was needed.
 const SHARE: f64 = 0.05;
 
-/// Cuts the summary to its share of the window.
+/// Cuts the summary to its [`SHARE`] of the window, if the history has messages that the summary
+/// stands in for.
 pub(super) fn cut(offer: &mut Offer, request: &Request<'_>) {
     let (Some(summary), Some(_)) = (request.summary, &request.history.folded) else { return };
     let measure = request.history.measure;
@@ -23,8 +24,8 @@ pub(super) fn cut(offer: &mut Offer, request: &Request<'_>) {
     offer.shorten(Section::Summary, measure.note(&text), text);
 }
 
-/// Removes from the summary everything that the chosen messages say. Removes the whole summary if
-/// all messages that it stands in for are chosen.
+/// Removes from the summary the facts that were last mentioned in messages that are shown whole.
+/// Removes the whole summary if all messages that it stands in for are shown whole.
 pub(super) fn spare(offer: &mut Offer, request: &Request<'_>, chosen: &Projection) {
     let (Some(summary), Some(folded)) = (request.summary, &request.history.folded) else { return };
     let history = request.history;
