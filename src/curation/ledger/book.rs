@@ -8,8 +8,8 @@ use super::same::{identity, is_choice_of, is_done, is_rule_about};
 use super::subject::{Match, Related, Subject, key, relations};
 use super::{Entry, Kind, Ledger, Quantity, Voice, Withdrawal, Withdrawn};
 
-/// Maximum number of withdrawals that a ledger keeps, the newest ones. They also apply to an older
-/// ledger with which the ledger is merged.
+/// Maximum number of withdrawals that a ledger keeps; only the newest stay. They also apply to an
+/// older ledger with which the ledger is merged.
 const WITHDRAWALS: usize = 64;
 /// Number of the newest quantities, and of the newest choices, that a new one is compared with, so
 /// that writing takes no longer in a full ledger than in an empty one.
@@ -22,7 +22,7 @@ const ANAPHORA: u64 = 6;
 #[derive(Default)]
 pub(super) struct Book {
     slots: Vec<Option<Entry>>,
-    /// Index in `slots` of the entry with each kind and [`identity`].
+    /// For each kind and [`identity`], the index in `slots` of the last such entry.
     places: HashMap<(Kind, String), usize>,
     /// Current stated quantities, oldest first. Kept apart from `shown`, since outputs show so many
     /// quantities that few stated ones would be among the [`RECALLED`] newest.
@@ -98,7 +98,7 @@ impl Book {
         self.slots.push(Some(entry));
     }
 
-    /// Marks the older choices that a statement replaces as earlier ones, and remembers the
+    /// Marks older choices as `earlier` if the statement `entry` replaces them, and remembers the
     /// statement as a choice.
     fn choose(&mut self, entry: &Entry, slot: usize) {
         let choice = Choice::of(&entry.text);
@@ -167,8 +167,8 @@ impl Book {
 
     /// Chooses between several amounts of the same thing in one sentence of message `origin`: an
     /// amount that was known before loses, and of the others the last one wins. If the sentence
-    /// does not say what a number measures, that is the thing that was last measured in the same
-    /// dimension.
+    /// does not say what a number measures, the number is about the thing that was last measured in
+    /// the same dimension.
     pub(super) fn current(&self, values: Vec<Quantity>, origin: u64) -> Vec<Quantity> {
         let mut current: Vec<Quantity> = Vec::new();
         for mut value in values {
@@ -315,8 +315,8 @@ impl Book {
 
     /// Applies a new amount to the older entries about the same subject. Drops numbers with another
     /// amount. Statements take over the new amount and stay, since a statement may contain more
-    /// than the number. Marks numbers and requests as earlier ones if it is doubtful whether they
-    /// are about the same subject.
+    /// than the number. Marks numbers and requests as `earlier` if it is doubtful whether they are
+    /// about the same subject.
     fn supersede(&mut self, newer: &Quantity, voice: Voice) {
         let (subject, amount) = (Subject::of(newer), Amount::of(&newer.amount));
         for held in [&mut self.stated, &mut self.shown] {

@@ -54,8 +54,8 @@ impl Classes {
     }
 }
 
-/// Returns the dimension that `unit`, which must be in lower case, measures, such as `time`; `None`
-/// if the unit is unknown.
+/// Returns the dimension that `unit` measures, such as `time`; `None` for an unknown unit. The unit
+/// must be in lower case.
 pub(super) fn dimension(unit: &str) -> Option<&'static str> {
     LEXICON.dimensions.get(unit).copied()
 }

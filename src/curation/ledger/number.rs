@@ -72,8 +72,8 @@ fn is_outdone(name: &str, around: Option<&str>) -> bool {
     !name.contains(' ') && others.any(|other| other.contains(' ') && !other.contains(name))
 }
 
-/// Returns whether a name contains the name of a file, or is a part of a time, so that nothing of
-/// that name is measured.
+/// Returns whether a name contains the name of a file, or is a part of a time. A number next to
+/// such a name does not measure it.
 fn is_of_file(name: &str) -> bool {
     name.split(' ').any(|word| super::path::path(word).is_some())
         || !name.contains(char::is_alphabetic)
@@ -127,7 +127,7 @@ fn around(words: &[Word<'_>], number: &Number) -> Option<String> {
 
 struct Word<'a> {
     raw: &'a str,
-    /// The word in lower case, without marks around it.
+    /// The word in lower case, without the punctuation around it.
     lower: String,
     classes: Classes,
     /// True if a clause ends with this word.

@@ -25,7 +25,7 @@ pub(super) enum Related {
     Not,
 }
 
-/// A match of the names of two subjects, from the weakest to the strongest.
+/// How the names of two subjects match, from the weakest match to the strongest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Match {
     /// The newer name has all words of the older one and more, so it may mean another thing.
