@@ -8,7 +8,7 @@ pub trait Strategy: Sync {
     /// Returns the name of the strategy in the client protocol.
     fn name(&self) -> &'static str;
 
-    /// Describes the strategy in a sentence, for the documentation.
+    /// Describes the strategy in one or two sentences, for the documentation.
     fn doc(&self) -> &'static str;
 
     /// Chooses the messages to show. The result costs at most [`Aim::budget`]. Every unit of the

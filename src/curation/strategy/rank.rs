@@ -41,8 +41,9 @@ pub(super) const FITS_QUERY: &str = "fits the query";
 /// Reason for leaving out a ranked unit.
 pub(super) const FITS_LESS: &str = "fits the query less than the messages shown";
 
-/// Scores each unit: how well it fits the query, what its neighbours add, and the bonuses for age
-/// and importance. Without `similarity`, a unit fits only by words; the best match by words gets 1.
+/// Scores each unit: how well it fits the query, what its neighbours add, and the bonuses for
+/// newness and importance. Without `similarity`, a unit fits only by words; the best match by words
+/// gets 1.
 pub(super) fn scores(
     history: &History<'_>,
     query: &str,

@@ -43,9 +43,9 @@ impl Strategy for Tiered {
     }
 
     fn doc(&self) -> &'static str {
-        "Leaves out old messages, and keeps a ledger of them and their lines about the current \
-         work. Works in batches, so that prompt caches stay valid; with a query, the best matches \
-         stay."
+        "Leaves out old messages, but keeps a ledger of their facts, and their lines about the \
+         current work. Works in batches, so that prompt caches stay valid; with a query, the best \
+         matches stay."
     }
 
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {

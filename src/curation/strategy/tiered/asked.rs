@@ -18,7 +18,7 @@ const RECENT: f64 = 0.05;
 /// Share of the budget for the newest units if tools were used, since the next steps continue from
 /// the last ones.
 const RECENT_STEPS: f64 = 0.1;
-/// The newest unit stays if it takes at most the room that is left divided by this number.
+/// The newest unit stays if it costs at most the room that is left, divided by this number.
 const NEWEST: u64 = 4;
 /// Share of the budget for the units that fit the query best, where tools were used.
 const RANKED: f64 = 0.05;

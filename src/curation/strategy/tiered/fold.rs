@@ -12,7 +12,7 @@ use super::work::{Sight, Work};
 use crate::curation::unit::{History, Kept};
 use crate::session::message::Role;
 
-/// Share of the budget at which parts are given up.
+/// Share of the budget at which parts of the history are given up.
 const TRIGGER: f64 = 0.8;
 /// Share of the budget that is shown after parts have been given up. The wider the gap to the
 /// trigger, the more rarely a cached prompt becomes invalid, and the less is shown on average.
