@@ -5,7 +5,7 @@ use super::strategy::{Fate, Projection, Shown, Verdict};
 use super::unit::History;
 
 /// Reason for leaving out a unit that the strategy showed in part or more than once.
-const SHOWN_IN_PART: &str = "the strategy showed only part of it";
+const SHOWN_IN_PART: &str = "the strategy showed it in part or more than once";
 /// Reason for leaving out a unit that the strategy showed although it does not fit.
 const TOO_MUCH: &str = "the strategy chose more than fits";
 /// Reason for showing a unit that cannot be left out, and that the strategy did not show unchanged.

@@ -31,7 +31,7 @@ const PRECIOUS: &[Section] = &[
     Section::Grounding,
 ];
 
-/// Maximum number of approved units in a window.
+/// Maximum number of approved units of code in a window.
 pub(super) const PREVIOUS_UNITS: usize = 3;
 
 /// The reasons for admitting a text or leaving it out.
@@ -129,7 +129,7 @@ impl Offer {
     }
 
     /// Admits the texts that the phase allows but does not require, as far as they fit into `room`
-    /// tokens. Does not admit previous units.
+    /// tokens. Does not admit previous units of code.
     pub(super) fn admit_optional(&mut self, room: u64) {
         self.admit(room, Need::May);
     }
@@ -146,8 +146,8 @@ impl Offer {
         }
     }
 
-    /// Admits previous units, newest first, as far as they fit both into `half`, which is the most
-    /// that they may cost, and into the free `room`, in tokens.
+    /// Admits previous units of code, newest first, as far as they fit both into `half`, which is
+    /// the most that they may cost, and into the free `room`, in tokens.
     pub(super) fn admit_previous_units(&mut self, half: u64, room: u64) {
         let mut left = half.min(room);
         let tight = if half <= room { reason::HALF } else { reason::NO_ROOM };

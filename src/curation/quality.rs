@@ -22,7 +22,7 @@ pub struct Observed {
     pub coherence: Option<f64>,
     /// Number of turns of the session.
     pub turns: u64,
-    /// Number of summaries made.
+    /// Number of summaries of the session.
     pub summaries: u64,
     /// Cost of the window, in tokens.
     pub tokens: u64,

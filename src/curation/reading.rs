@@ -22,14 +22,15 @@ const MOST_NAMES: usize = 1 << 17;
 pub(crate) enum Place {
     /// Line of the content, from 1.
     Content(u32),
-    /// Line of the arguments, from 1. All calls of the message are counted through.
+    /// Line of the calls' arguments, from 1. The lines of all calls of a message are numbered
+    /// together.
     Arguments(u32),
 }
 
 type Names = StringInterner<StringBackend<SymbolU32>>;
 
 /// What was read of one message: all its specifics, and the lines that may be quoted, which are all
-/// but those that an edit replaces.
+/// except those that an edit replaces.
 pub(crate) struct Reading {
     /// Length of the message when it was read, in bytes.
     length: usize,

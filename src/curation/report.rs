@@ -15,7 +15,7 @@ use crate::session::message::{Phase, Role};
 pub struct Report {
     /// Strategy that chose from the messages.
     pub strategy: &'static str,
-    /// Phase for which the sections were chosen.
+    /// Phase for which the sections were chosen, if one was given.
     pub phase: Option<Phase>,
     /// Maximum cost of the window, in tokens.
     pub max_tokens: u64,
@@ -62,7 +62,7 @@ pub struct Entry {
     /// Score, if the strategy gives scores.
     pub score: Option<Score>,
     /// Cost of the whole part, in tokens; 0 for a note that replaces messages, and for a unit of
-    /// the work whose text was not needed.
+    /// code whose text was not needed.
     pub before: u64,
     /// Cost in the window, in tokens; 0 for a part that is left out.
     pub after: u64,
@@ -73,7 +73,7 @@ pub struct Entry {
 pub enum What {
     /// The text of a section.
     Text,
-    /// A unit of the work, by name.
+    /// A unit of code, by name.
     CodeUnit(String),
     /// Messages that belong together, by number.
     Messages(Vec<u64>),
@@ -136,7 +136,7 @@ pub(super) struct Print {
 }
 
 impl What {
-    /// Returns a readable name: `msg-3`, `msg-3…msg-5`, `note`, or the name of the unit of work or
+    /// Returns a readable name: `msg-3`, `msg-3…msg-5`, `note`, or the name of the unit of code or
     /// of the section.
     pub fn label(&self, section: Section) -> String {
         match self {

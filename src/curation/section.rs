@@ -19,9 +19,9 @@ names! {
         DesignDocument => "design-document",
         /// Types that the code is written against.
         TypeDefinitions => "type-definitions",
-        /// Unit of work in progress.
+        /// Unit of code in progress.
         CurrentUnit => "current-unit",
-        /// Tests of the current unit, or the tests that fail.
+        /// Tests of the current unit of code, or the tests that fail.
         RelevantTests => "relevant-tests",
         /// Code that failing tests name.
         Implementation => "implementation",
@@ -31,7 +31,7 @@ names! {
         Summary => "summary",
         /// The conversation.
         Messages => "messages",
-        /// Units that were implemented and approved earlier.
+        /// Units of code that were implemented and approved earlier.
         PreviousUnits => "previous-units",
         /// Memories found for this turn.
         Grounding => "grounding",
@@ -66,13 +66,13 @@ pub struct Sections {
     pub design_document: Option<Counted>,
     /// Types that the code is written against.
     pub type_definitions: Option<Counted>,
-    /// Unit of work in progress.
+    /// Unit of code in progress.
     pub current_unit: Option<Counted>,
-    /// Tests of the current unit.
+    /// Tests of the current unit of code.
     pub relevant_tests: Option<Counted>,
     /// Tests that fail. They replace the relevant tests, except in the phase of implementation.
     pub failures: Vec<Failure>,
-    /// Units of the work, in the order of approval.
+    /// Units of code; the approved ones in the order of approval.
     pub units: Vec<CodeUnit>,
     /// The rendered context items.
     pub context_items: Option<Counted>,
@@ -97,7 +97,7 @@ pub struct Failure {
     pub stack: Option<String>,
 }
 
-/// A unit of the work: a function, a class or a file.
+/// A unit of code: a function, a class or a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CodeUnit {
     /// Name of the unit.
@@ -136,15 +136,15 @@ fn fence(text: &str) -> String {
     "`".repeat(runs.max().map_or(3, |longest| if longest < 3 { 3 } else { longest + 1 }))
 }
 
-/// Formats a previously implemented unit for the model, without surrounding white space.
+/// Formats a previously implemented unit of code for the model, without surrounding white space.
 pub(crate) fn format_previous_unit(unit: &CodeUnit) -> String {
     let CodeUnit { name, path, code, .. } = unit;
     let (name, path) = (visible(name), visible(path));
     format!("// Previously implemented: {name}\n// File: {path}\n{code}").trim().to_owned()
 }
 
-/// Formats the implementations of the units whose names occur in the names of failing tests, in any
-/// letter case, with an empty line between two units. Empty when there are none.
+/// Formats the implementations of the units of code whose names occur in the names of failing
+/// tests, in any letter case, with an empty line between two units. Empty when there are none.
 pub(crate) fn format_implementation(units: &[CodeUnit], failures: &[Failure]) -> String {
     let failing: Vec<String> = failures.iter().map(|failure| failure.name.to_lowercase()).collect();
     let named = |unit: &&CodeUnit| {

@@ -208,7 +208,8 @@ impl<'a> OpenCalls<'a> {
         }
     }
 
-    /// Returns the unit of the call that the message answers, and closes the call.
+    /// Returns the unit of the call that the message answers, and closes the call; `None` if the
+    /// message answers no open call.
     fn answered_by(&mut self, message: &Message) -> Option<usize> {
         let id = message.tool_call_id.as_deref().filter(|_| message.role == Role::Tool)?;
         self.open.get_mut(id)?.pop()

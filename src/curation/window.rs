@@ -2,12 +2,12 @@
 //! the reasons.
 //!
 //! Sections are admitted first, and the messages get the rest. If not everything fits, parts are
-//! left out in this order: older messages; then previous units, least recent first; then memories,
-//! implementations, tests, types, context items and the summary, unless the phase requires them;
-//! then the newest message; then the texts that the phase requires. Previous units take at most
-//! half of the room that the parts before them leave. Tools, system prompt, design document,
-//! current unit and messages that cannot be left out always stay; if they do not fit, there is no
-//! window.
+//! left out in this order: older messages; then previous units of code, least recent first; then
+//! memories, implementations, tests, types, context items and the summary, unless the phase
+//! requires them; then the newest message; then the texts that the phase requires. Previous units
+//! take at most half of the room that the parts before them leave. Tools, system prompt, design
+//! document, current unit and messages that cannot be left out always stay; if they do not fit,
+//! there is no window.
 
 mod report;
 mod summary;
@@ -92,7 +92,7 @@ pub struct WindowUsage {
     pub design: u64,
     /// Cost of the type definitions.
     pub types: u64,
-    /// Cost of the current unit, its tests, and implementations.
+    /// Cost of the current unit of code, its tests, and implementations.
     pub current_context: u64,
     /// Cost of the messages.
     pub messages: u64,

@@ -1,6 +1,6 @@
 //! Shortens the summary in a window. As far as there is room, the window also shows the messages
 //! that the summary stands in for. The summary therefore takes only a share of the window, and
-//! repeats nothing that these messages say.
+//! leaves out the facts that these messages contain.
 
 use std::collections::HashSet;
 

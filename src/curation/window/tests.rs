@@ -394,5 +394,5 @@ fn the_mistake_of_a_strategy_is_reported() {
     let window = build(&request).unwrap();
     assert_eq!(show(&window), "1 5");
     let reasons: Vec<_> = window.report.entries.iter().map(|e| (e.fate, e.reason)).collect();
-    assert_eq!(reasons[1], (Fate::Dropped, "the strategy showed only part of it"));
+    assert_eq!(reasons[1], (Fate::Dropped, "the strategy showed it in part or more than once"));
 }
