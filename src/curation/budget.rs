@@ -20,42 +20,13 @@ pub(crate) struct Budget {
     reserved: u64,
 }
 
-/// The error for a budget that leaves no tokens for the window.
-#[allow(dead_code, reason = "only tests call `Budget::new`")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{reserved} tokens reserved for the response leave nothing of {usable}; reserve from 0 to {}",
-    .usable.saturating_sub(1)
-)]
-pub(crate) struct NothingLeft {
-    /// Tokens to reserve for the response.
-    pub reserved: u64,
-    /// The smaller of window and practical limit, in tokens.
-    pub usable: u64,
-}
-
 impl Default for Budget {
     fn default() -> Self {
         Self { window: WINDOW, practical: PRACTICAL_LIMIT, reserved: RESERVED }
     }
 }
 
-#[allow(dead_code, reason = "only tests call `Budget::new`")]
 impl Budget {
-    /// Creates a budget for a model that takes `window` tokens. At most `practical` of them are
-    /// used, and `reserved` are left for the response.
-    ///
-    /// # Errors
-    ///
-    /// [`NothingLeft`] unless `reserved` is smaller than both `window` and `practical`.
-    pub(crate) fn new(window: u64, practical: u64, reserved: u64) -> Result<Self, NothingLeft> {
-        let usable = window.min(practical);
-        match reserved < usable {
-            true => Ok(Self { window, practical, reserved }),
-            false => Err(NothingLeft { reserved, usable }),
-        }
-    }
-
     /// Returns this budget for a model that takes `window` tokens. The reserve for the response
     /// becomes at most half of the tokens that may be used.
     #[must_use]
@@ -67,21 +38,6 @@ impl Budget {
     /// Returns the number of tokens that a window may have: 96,000 by default.
     pub(crate) fn usable(&self) -> u64 {
         self.window.min(self.practical).saturating_sub(self.reserved)
-    }
-
-    /// Returns the size of the model's context window, in tokens.
-    pub(crate) fn window(&self) -> u64 {
-        self.window
-    }
-
-    /// Returns the maximum number of tokens to use, even if the model takes more.
-    pub(crate) fn practical(&self) -> u64 {
-        self.practical
-    }
-
-    /// Returns the number of tokens left for the response.
-    pub(crate) fn reserved(&self) -> u64 {
-        self.reserved
     }
 }
 
@@ -142,22 +98,6 @@ mod tests {
         assert_eq!(Budget::default().within(1_000_000).usable(), 96_000);
         assert_eq!(Budget::default().within(50_000).usable(), 46_000);
         assert_eq!(Budget::default().within(5_000).usable(), 2_500);
-    }
-
-    #[track_caller]
-    fn check(window: u64, practical: u64, reserved: u64, expected: Result<u64, &str>) {
-        let budget = Budget::new(window, practical, reserved);
-        let usable = budget.map(|budget| budget.usable()).map_err(|error| error.to_string());
-        assert_eq!(usable, expected.map_err(Into::into));
-    }
-
-    #[test]
-    fn a_budget_must_leave_something() {
-        check(200_000, 100_000, 4_000, Ok(96_000));
-        check(8_000, 100_000, 0, Ok(8_000));
-        let error = "8000 tokens reserved for the response leave nothing of 8000; \
-                     reserve from 0 to 7999";
-        check(8_000, 100_000, 8_000, Err(error));
     }
 
     #[test]

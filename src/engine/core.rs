@@ -193,11 +193,9 @@ impl Engine {
         Ok(self.requests.insert(known))
     }
 
-    /// Runs one request and commits it, for programs that use the engine without the loop.
-    ///
-    /// # Errors
-    /// Returns errors of the operation or the commit; nothing is stored then.
-    pub fn run_alone<T>(
+    /// Runs one request and commits it, for tests that use the engine without the loop.
+    #[cfg(test)]
+    pub(crate) fn run_alone<T>(
         &mut self,
         operation: impl FnOnce(&mut Self) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
