@@ -1,7 +1,7 @@
 //! Chooses a window from a session, by sections, units and strategies, and reports the reasons.
 //!
-//! Everything here is a pure function: the same input always gives the same result. Nothing here
-//! depends on a store, a clock or a client protocol.
+//! The same input always gives the same result: nothing here depends on a store, a clock or a
+//! client protocol.
 
 pub(crate) mod budget;
 pub(crate) mod config;

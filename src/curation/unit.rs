@@ -78,7 +78,8 @@ pub struct Unit {
     pub tokens: u64,
     /// Reason why the unit cannot be left out; `None` if it can.
     pub kept: Option<Kept>,
-    /// True if the unit is a tool result whose call is not among the messages.
+    /// True if the unit is a tool result without a call: the call is not among the earlier
+    /// messages, or already has a result.
     pub orphan: bool,
 }
 

@@ -5,7 +5,7 @@
 //! left out in this order: older messages; then previous units of code, least recent first; then
 //! memories, implementations, tests, types, context items and the summary, unless the phase
 //! requires them; then the newest message; then the texts that the phase requires. Previous units
-//! take at most half of the room that the parts before them leave. Tools, system prompt, design
+//! take at most half of the room that the other texts leave. Tools, system prompt, design
 //! document, current unit and messages that cannot be left out always stay; if they do not fit,
 //! there is no window.
 

@@ -65,8 +65,8 @@ impl Ledger {
         self.exactly(tokens, measure)
     }
 
-    /// Drops entries until the rendered text has at most `tokens` tokens. It can have more tokens
-    /// than its lines, counted separately, have together.
+    /// Drops entries until the rendered text has at most `tokens` tokens. The whole text can have
+    /// more tokens than the sum over its lines.
     fn exactly(mut self, tokens: u64, measure: &Measure) -> Self {
         while !self.entries.is_empty() && measure.text(&self.render()) > tokens {
             let least = |(at, entry): &(usize, &Entry)| (worth(entry), entry.origin, *at);

@@ -5,8 +5,7 @@ use std::sync::LazyLock;
 
 use super::phrases::phrases;
 
-/// Names of programs. Words in backticks, or after "run", are a command if they begin with one of
-/// these names.
+/// Names of programs, by which commands are recognized.
 static PROGRAMS: LazyLock<HashSet<&str>> = LazyLock::new(|| phrases("program"));
 /// Words that introduce a command in a sentence.
 static VERBS: LazyLock<Vec<&str>> = LazyLock::new(|| phrases("command-verb"));

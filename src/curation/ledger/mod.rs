@@ -2,9 +2,9 @@
 //! without a model.
 //!
 //! File paths, commands, numbers, errors, decisions, constraints and open tasks are taken from the
-//! messages word for word, each with the number of its message. Later statements supersede earlier
-//! statements. The same messages always give the same ledger. This module depends only on messages
-//! and token counts, not on windows or strategies.
+//! messages, mostly word for word, each with the number of its message. Later statements supersede
+//! earlier statements. The same messages always give the same ledger. This module depends only on
+//! messages and token counts, not on windows or strategies.
 
 mod amount;
 mod book;

@@ -23,7 +23,7 @@ const OF_OUTPUT: f64 = 1.2;
 const OF_WORDS: f64 = 3.0;
 /// Weight of a figure, relative to that of a path, an address or a command.
 const OF_FIGURE: f64 = 1.2;
-/// Number of messages after which the weight of a mention has fallen to about a third.
+/// Number of messages after which the weight of a mention has fallen to about 40 %.
 const AGE: f64 = 60.0;
 /// Weight that a mention keeps however old it is, relative to a new one.
 const OLD: f64 = 0.02;

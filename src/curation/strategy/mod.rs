@@ -1,6 +1,6 @@
 //! Strategies: each chooses the part of a history to show within a number of tokens.
 //!
-//! A strategy is one file that implements [`Strategy`], and one line in [`ALL`].
+//! A new strategy needs a module that implements [`Strategy`], and an entry in [`ALL`].
 
 mod choice;
 pub mod importance;

@@ -104,7 +104,7 @@ fn repeats(history: &History<'_>, unit: &Unit, query: &str) -> bool {
     history.members(unit).all(|message| *message.content == *query)
 }
 
-/// Returns how much its neighbours add to the score of the unit at index `at`. `fits` tells how
+/// Returns how much the neighbours of the unit at index `at` add to its score. `fits` tells how
 /// well each unit fits the query.
 fn by_neighbours(fits: &[f64], at: usize) -> f64 {
     let near = |away: usize| {

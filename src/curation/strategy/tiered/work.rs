@@ -12,7 +12,7 @@ use crate::curation::unit::History;
 use crate::retrieval::specifics;
 use crate::session::message::{Message, Role};
 
-/// Number of messages after which the weight of a mention has fallen to about a third.
+/// Number of messages after which the weight of a mention has fallen to about 40 %.
 const MEMORY: f64 = 60.0;
 /// Minimum weight of a mention, however old it is, relative to one in the newest message.
 const LEAST_WEIGHT: f64 = 0.05;
