@@ -1,4 +1,4 @@
-//! The events of a turn, in the order in which they happen.
+//! The events of a turn. They are sent in the order in which they happen.
 
 use super::Later;
 use super::approvals::Approval;
@@ -49,7 +49,7 @@ pub(crate) trait EventSink: Send + Sync {
     /// Takes note that the user's message is in the log.
     fn begun(&self) {}
 
-    /// Waits, for a limited time, until there is room for more events.
+    /// Waits until there is room for more events. An implementation may limit the time.
     fn room(&self) -> Later<'_, ()> {
         Box::pin(std::future::ready(()))
     }

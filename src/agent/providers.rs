@@ -114,8 +114,8 @@ impl Providers {
         }
     }
 
-    /// Returns whether `model` is the name or the configured model of some other provider, but not
-    /// of `than`.
+    /// Returns whether `model` is the name or the configured model of a provider other than `than`,
+    /// and not of `than` itself.
     pub(super) fn is_of_another(&self, model: &str, than: &Configured) -> bool {
         let known = self.known();
         let mut others = known.iter().filter(|one| one.name != than.name);

@@ -15,7 +15,7 @@ pub(super) const LIMIT_TIME: Duration = Duration::from_secs(1);
 /// Minimum size of a window, in tokens, from which to learn how a server counts.
 const TOO_FEW: u64 = 200;
 
-/// Range of plausible ratios of a server's token count of a window to our count.
+/// Plausible range of a server's token count of a window, divided by our count.
 const RATIOS: std::ops::RangeInclusive<f64> = 1.0..=8.0;
 
 /// Known limits of one provider's models, by model name. Clones share the limits.
@@ -27,7 +27,7 @@ pub struct Rooms(Arc<Mutex<HashMap<String, Room>>>);
 pub struct Room {
     /// Maximum number of tokens by the server's count, and the source of this number.
     pub limit: Option<(u64, LimitFrom)>,
-    /// Ratio of the server's last token count of a window to our count.
+    /// The server's last token count of a window, divided by our count.
     ratio: f64,
     /// True if the server need not be asked again.
     asked: bool,

@@ -109,7 +109,7 @@ async fn description(
     }
 }
 
-/// Returns the prompt, which is no larger than the model accepts.
+/// Returns the prompt. Leaves out the oldest messages if the model would not accept all of them.
 async fn prompt(
     job: &Job,
     configured: &Configured,

@@ -36,7 +36,8 @@ pub(crate) struct Count {
 }
 
 /// Counts the tokens that a request would send now: the texts, items and messages of its window,
-/// and the user's message unless it is empty. Does not send the request, and changes nothing.
+/// and the user's message unless it is empty. Sends nothing, and changes nothing but live items,
+/// which are brought up to date.
 /// Without a configured provider, counts for the model that the request, the session or the
 /// configuration names, if any.
 ///

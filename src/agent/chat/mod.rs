@@ -106,8 +106,8 @@ struct Chat {
     stored: Vec<String>,
 }
 
-/// Takes a turn with a model. The turn continues if the returned future is dropped. After `job` is
-/// cancelled, the turn ends soon and keeps the part of the answer that has arrived.
+/// Takes a turn with a model. Once begun, it continues if the returned future is dropped. After
+/// `job` is cancelled, the turn ends soon and keeps the part of the answer that has arrived.
 ///
 /// # Errors
 /// Any [`AgentError`]. Once the user's message is in the log, most errors are
@@ -124,8 +124,8 @@ pub(crate) async fn chat(
     turns.spawn(chat).await.unwrap_or_else(|_| Err(broken()))
 }
 
-/// Returns the request that would be sent, without sending it or changing anything. Does not search
-/// for memories.
+/// Returns the request that would be sent, without sending it. Does not search for memories.
+/// Changes nothing but live items, which are brought up to date.
 ///
 /// # Errors
 /// Any [`AgentError`].

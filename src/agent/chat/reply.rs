@@ -144,7 +144,8 @@ impl Chat {
         }
     }
 
-    /// Returns the request that would be sent, without sending it or changing anything.
+    /// Returns the request that would be sent, without sending it. Changes nothing but live items,
+    /// which are brought up to date.
     pub(super) async fn preview(self) -> Result<Preview, AgentError> {
         let managed_by = self.notes.as_ref().map(|wish| wish.template.clone());
         let template = match managed_by.clone() {

@@ -140,8 +140,8 @@ impl<'a> NotesRun<'a> {
         Ok(template)
     }
 
-    /// Returns the previous turn's notes, or else the summary of the messages that are no longer in
-    /// view; empty if there is neither.
+    /// Returns the newest notes of an earlier turn, or else the summary of the messages that are no
+    /// longer in view; empty if there is neither.
     async fn prior(&mut self, given: &NotesMaterial) -> Result<String, Stopped> {
         self.step = NotesStep::PriorSummary;
         let (id, message) = (given.context.row.id, given.message);
