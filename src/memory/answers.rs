@@ -16,14 +16,14 @@ const ASKING: &[&str] = &[
     "now", "ok", "okay", "once", "question", "remember", "remind", "say", "show", "still", "tell",
     "thanks", "today", "want", "wonder", "yet",
 ];
-/// A text repeats an earlier one only if the earlier one has at least this share of the text's
-/// words that are not in the query.
+/// Minimum share of a text's words that an earlier text must have, so that the text repeats it.
+/// Words of the query do not count.
 const SAME: f64 = 0.9;
-/// A text repeats an earlier one only if the earlier one has at most this many times as many words
-/// that are not in the query.
+/// Maximum number of words of an earlier text that a text repeats, relative to the text's own
+/// number of words. Words of the query do not count.
 const LARGER: usize = 2;
-/// A note precedes other texts only if the number of the query's words in it is at least this share
-/// of the highest such number among all texts.
+/// Minimum number of the query's words in a note that precedes other texts, relative to the text
+/// that has the most of these words.
 const NOTED: f64 = 0.5;
 
 /// A memory that may answer a query.

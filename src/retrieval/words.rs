@@ -44,8 +44,8 @@ pub(super) fn runs(run: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the parts of a text to search with: the whole text if it has at most `most` bytes,
-/// otherwise its beginning and its end, half of `most` each.
+/// Returns the beginning and the end of a text, at most half of `most` bytes each. If the whole text
+/// has at most `most` bytes, returns it and an empty text.
 pub(crate) fn ends(text: &str, most: usize) -> [&str; 2] {
     if text.len() <= most {
         return [text, ""];

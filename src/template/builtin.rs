@@ -24,10 +24,10 @@ pub(crate) const BUILT_IN: &[Builtin] = &[
     Builtin { name: "write-tests", text: include_str!("builtin/write-tests.md") },
 ];
 
-/// Returns the built-in template with this name.
+/// Returns the built-in template with this name, if there is one.
 ///
 /// # Errors
-/// None in practice: a test parses every template of [`BUILT_IN`].
+/// Never fails in practice: a test parses every template of [`BUILT_IN`].
 pub(crate) fn built_in(name: &str) -> Option<Result<Template, TemplateError>> {
     let found = BUILT_IN.iter().find(|built_in| built_in.name == name)?;
     Some(Template::parse(found.name, Source::BuiltIn, found.text))

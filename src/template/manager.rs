@@ -14,8 +14,8 @@ pub(crate) const TASK: &str = "You keep the working notes of a conversation betw
 /// The parts of a conversation that a template can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Conversation<'a> {
-    /// Notes of the previous turn, or else a summary of the messages that are no longer in view.
-    /// Empty if there is neither.
+    /// Newest notes of an earlier turn, or else a summary of the messages that are no longer in
+    /// view. Empty if there is neither.
     pub prior_summary: &'a str,
     /// The last messages as text. Empty if there are none.
     pub recent_conversation: &'a str,
