@@ -33,7 +33,8 @@ pub struct SlotChange {
 /// The settings of a manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Capacity: from 1 to [`MAX_CAPACITY`](super::manager::MAX_CAPACITY) items.
+    /// Capacity, in items. Clients can set it from 1 to
+    /// [`MAX_CAPACITY`](super::manager::MAX_CAPACITY).
     pub max_items: usize,
 }
 

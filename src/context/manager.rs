@@ -13,7 +13,8 @@ use super::item::{Item, ItemId};
 
 /// Default capacity of a manager that belongs to no place or session.
 pub(crate) const DEFAULT_CAPACITY: usize = 50;
-/// Largest capacity that can be configured.
+/// Largest capacity that the configuration and clients can set. A program that uses the library can
+/// set a larger one.
 pub(crate) const MAX_CAPACITY: usize = 1000;
 /// Distance between the ranks of neighbouring items, which leaves room to move an item between
 /// them.

@@ -1,5 +1,5 @@
 //! Files and folders that are held open and compared with the file at their path. Special files are
-//! not opened.
+//! not held open.
 
 use std::fs::{File, Metadata};
 use std::io;
