@@ -22,7 +22,7 @@ use crate::wording::counted;
     new. Without a FILE, says where agents\nkeep their sessions."
 )]
 pub(super) struct Import {
-    /// Files, or folders whose files to import
+    /// Files to import, or folders with such files
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Only report what would be imported

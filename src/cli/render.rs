@@ -19,7 +19,7 @@ use crate::value::Value;
 #[command(
     after_help = "Examples:\n  contexture render src/main.rs src/lib.rs:10-40\n  contexture \
     render *.el --format xml --max-tokens 2000\n\nA file may be followed by :START or :START-END. \
-    Files that are left out are reported on standard error."
+    Files that are cut or left out are reported on standard error."
 )]
 pub(super) struct Render {
     /// Files, each with an optional :START or :START-END
@@ -34,7 +34,8 @@ pub(super) struct Render {
     /// Output format: markdown, xml, org or json
     #[arg(long, default_value = "markdown", value_parser = parse_format)]
     format: Format,
-    /// Maximum number of tokens; if there are more, files are left out, beginning with the first
+    /// Maximum number of tokens; if there are more, files are left out, beginning with the first,
+    /// and the last one is cut if it is too long by itself
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
 }

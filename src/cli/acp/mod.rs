@@ -1,8 +1,8 @@
 //! `contexture acp`: runs an agent that speaks the Agent Client Protocol, as a proxy between the
 //! agent and its client. All bytes pass unchanged, with two exceptions: sessions get our server
-//! when they are created or loaded, and prompts get what changed in the agent's context since the
-//! agent last received changes. Whatever fails, agent and client continue as if there were no
-//! proxy.
+//! when they are created, forked, loaded or resumed, and prompts get what changed in the agent's
+//! context since the agent last received changes. Whatever fails, agent and client continue as if
+//! there were no proxy.
 
 mod aside;
 mod lines;

@@ -219,7 +219,8 @@ impl<'a> Document<'a> {
         self.text[line..at].trim().is_empty() && line > 0
     }
 
-    /// Returns the first comma in a range that contains no values, if there is one.
+    /// Returns the first comma in the range `within`, which must contain no values; `None` if there
+    /// is no comma.
     fn comma(&self, within: Range<usize>) -> Option<&Range<usize>> {
         self.commas.iter().find(|comma| within.contains(&comma.start))
     }

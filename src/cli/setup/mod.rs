@@ -93,8 +93,8 @@ impl SetUp {
         Ok(Place::Project(root))
     }
 
-    /// Returns the options that agents must pass to the program, so that it uses the same state as
-    /// this command.
+    /// Returns the options that agents must pass to the program, so that it uses the same state and
+    /// configuration as this command.
     fn options(&self, common: &Common) -> anyhow::Result<Vec<PathBuf>> {
         ensure!(
             !common.ephemeral,
