@@ -131,8 +131,8 @@ pub(crate) enum ConfigError {
     },
 }
 
-/// Describes a bad value and says where it is from: at the beginning for a table, whose message may
-/// end with advice, and at the end for another setting.
+/// Describes a bad value and its source. For a table, the source comes first, since the message may
+/// end with advice; for any other setting, the source comes last.
 fn bad_value(name: &str, message: &str, origin: &str) -> String {
     match name.starts_with('[') {
         true => format!("in the {origin}, {name} {message}"),
