@@ -107,6 +107,7 @@ impl Beneath {
     }
 
     /// Makes a name relative to the folder, byte for byte: even a final slash has a meaning.
+    /// Returns `None` for an absolute name that is not below the folder's name.
     fn below<'a>(&self, name: &'a Path) -> Option<&'a Path> {
         let name = name.as_os_str().as_bytes();
         if !name.starts_with(b"/") {

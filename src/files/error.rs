@@ -114,7 +114,7 @@ pub enum BinarySign {
 /// Error from walking a tree.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TreeError {
-    /// The root cannot be read.
+    /// The root, or an ignore file that applies to it, cannot be read.
     #[error(transparent)]
     Root(#[from] FileError),
     /// The progress callback asked to stop.

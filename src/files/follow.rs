@@ -83,10 +83,10 @@ pub(crate) enum Place {
     Unsure(&'static str),
 }
 
-/// Minimum number of neighbouring lines that must match to tell one of several copies from the
-/// others.
+/// Minimum number of matching neighbouring lines that make the place of a text clear.
 const CLEAR_SUPPORT: usize = 4;
-/// Minimum lead of the best copy over the others, in matching neighbouring lines.
+/// Minimum lead of the best copy over the others, in matching neighbouring lines; also the minimum
+/// number of such lines on each side of that copy.
 const CLEAR_MARGIN: usize = 2;
 
 const SEVERAL: &str = "its text is in the file more than once";

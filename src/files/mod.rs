@@ -1,9 +1,10 @@
 //! Reads the disk: reads files and lines of files, walks directory trees, and checks whether an
 //! item still matches its file.
 //!
-//! This is the only module that touches the user's files. Its functions block, so they must be
-//! called on a blocking thread. The module must not know the engine, the protocol or the store; of
-//! the rest of the program, it uses only the types of items and templates, and small helpers.
+//! Apart from the command line, this is the only module that reads the files of the user's
+//! projects. Its functions block, so they must be called on a blocking thread. The module must not
+//! know the engine, the protocol or the store; of the rest of the program, it uses only the types
+//! of items and templates, and small helpers.
 
 mod beneath;
 mod bulk;

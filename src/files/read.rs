@@ -29,7 +29,7 @@ pub struct ReadOptions {
 /// A file's text, or some of its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileText {
-    /// Path as it was requested.
+    /// Path as it was requested; for an opened file, its [`path`](super::Opened::path).
     pub path: PathBuf,
     /// The text with the file's line ends, without a leading UTF-8 byte-order mark.
     pub content: String,
@@ -54,7 +54,7 @@ impl Default for ReadOptions {
 /// the time for [`Item::taken_ms`](crate::context::item::Item::taken_ms) before the call, so that a
 /// change during the call is noticed later.
 ///
-/// Errors: every kind of [`FileError`] except `not-absolute` and `not-local`.
+/// Errors: every kind of [`FileError`] except `not-absolute`, `not-local` and `outside-folder`.
 pub(crate) fn read(
     path: &Path,
     range: Option<(u64, Option<u64>)>,

@@ -16,8 +16,8 @@ use crate::context::language;
 /// that a model added from a project.
 pub(crate) const WITHIN: &str = "within";
 
-/// Name of the metadata entry that is set if the path of an item's file led outside the project
-/// when a client added the item.
+/// Name of the metadata entry that is set if the path of an item's file led outside the file's
+/// project when the item was added.
 pub(crate) const LEADS_OUT: &str = "leads-out";
 
 /// Result of refreshing an item.
@@ -105,8 +105,8 @@ impl Reader {
 /// is `Moved`; if it is in none or in several, `Unsure`. Files larger than both
 /// [`MAX_COMPARED_BYTES`] and the limit of `options` are not searched.
 ///
-/// A live item is always compared. If a live item has lines, its text is also found after edits, as
-/// far as [`follow::locate`] is certain.
+/// A live item is always compared. If a live item has lines and is not `partial`, its text is also
+/// found after edits, as far as [`follow::locate`] is certain.
 pub(crate) fn refresh(item: &Item, options: &ReadOptions, reader: &mut Reader) -> Refreshed {
     let Some(path) = file_of(item) else { return Refreshed::Unchanged };
     let look = Look::at(&path);

@@ -94,7 +94,8 @@ impl Default for TreeOptions {
 /// stops.
 ///
 /// Errors: the kinds of [`FileError`] for a root that is missing, unreadable, or neither file nor
-/// directory; `cancelled`; `tree-too-large`. Problems below the root are not errors.
+/// directory, and for an ignore file in or above the root that must not be read; `cancelled`;
+/// `tree-too-large`. Problems below the root are not errors.
 pub(crate) fn walk(
     root: &Path,
     options: &TreeOptions,

@@ -30,8 +30,8 @@ pub(crate) struct Anchor {
     pub known: Vec<LineHash>,
     /// Number of hashes in `known` that are of lines before the text.
     pub above: usize,
-    /// Two flags: true if the file began right before `before`, and true if the file ended right
-    /// after `after`.
+    /// Two flags: true if the file is known to have begun right before `before`, and true if it is
+    /// known to have ended right after `after`.
     pub is_whole: (bool, bool),
 }
 
@@ -80,12 +80,12 @@ impl Anchor {
         *self != Self::default()
     }
 
-    /// Returns whether the text was at the beginning of its file.
+    /// Returns whether the lines in `before` reach the beginning of the file.
     pub(super) fn begins_file(&self) -> bool {
         self.is_whole.0
     }
 
-    /// Returns whether the text was at the end of its file.
+    /// Returns whether the lines in `after` reach the end of the file.
     pub(super) fn ends_file(&self) -> bool {
         self.is_whole.1
     }

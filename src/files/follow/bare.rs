@@ -82,8 +82,8 @@ impl Bare {
         places
     }
 
-    /// Returns the place of another text, ignoring line breaks, if it occurs exactly once as whole
-    /// lines.
+    /// Returns the place of another text, ignoring line breaks, if it occurs exactly once and there
+    /// as whole lines.
     pub(super) fn rewrapped(&self, other: &Self) -> Option<Range<usize>> {
         let (text, starts) = self.framed("");
         let wanted = other.joined();

@@ -6,8 +6,8 @@ struct Words {
     last: &'static [&'static str],
     /// Words that open a block at the beginning of a line, or of an assigned value.
     first: &'static [&'static str],
-    /// Word that opens a block in a line that begins the body of an anonymous function. Empty if
-    /// there is no such word.
+    /// Word that opens a block in a line that begins the body of a function. Empty if there is no
+    /// such word.
     function: &'static str,
     /// Words that close a block at the beginning of a line.
     closing: &'static [&'static str],

@@ -82,15 +82,15 @@ fn is_between(looked: &Looked<'_>, group: &[Pair]) -> bool {
         && ends(looked, group[group.len() - 1])
 }
 
-/// Returns whether a line is the first of the text and what precedes it is unchanged: its old
-/// neighbour, or nothing if the text began the file.
+/// Returns whether a line is the first of the text and what precedes it is its old neighbour, or
+/// nothing if the old file began near the text.
 fn begins(looked: &Looked<'_>, pair: Pair) -> bool {
     let is_next = |at| looked.matched().before(at) == Some(1);
     pair.line == 0 && pair.at.checked_sub(1).map_or(looked.around.begins_file(), is_next)
 }
 
-/// Returns whether a line is the last of the text and what comes after it is unchanged: its old
-/// neighbour, or nothing if the text ended the file.
+/// Returns whether a line is the last of the text and what follows it is its old neighbour, or
+/// nothing if the old file ended near the text.
 fn ends(looked: &Looked<'_>, pair: Pair) -> bool {
     let is_next = match pair.at + 1 == looked.file.len() {
         true => looked.around.ends_file(),
@@ -99,7 +99,9 @@ fn ends(looked: &Looked<'_>, pair: Pair) -> bool {
     pair.line + 1 == looked.item.len() && is_next
 }
 
-/// Returns the largest group and the groups close to it, unless too much of the text is elsewhere.
+/// Returns the largest group and the groups close to it. Returns `None` if too much of the text is
+/// elsewhere, if these groups are out of order, or if the first or last of them is only one line
+/// that may be from elsewhere.
 fn joined(looked: &Looked<'_>, groups: &[Vec<Pair>]) -> Option<Vec<Pair>> {
     let main = (0..groups.len()).max_by_key(|at| groups[*at].len())?;
     let most = (groups[main].len() / FEW).max(STRANGE);

@@ -74,7 +74,7 @@ fn is_list(looked: &Looked<'_>, place: &Range<usize>, header: usize) -> bool {
         && !has_lost_beyond(looked, place)
 }
 
-/// Returns whether a place is the block under the first line of the definition. That line must be
+/// Returns whether a place is a block under the line that names the definition. That line must be
 /// unchanged, and unique in both files.
 fn is_block(looked: &Looked<'_>, place: &Range<usize>, header: usize) -> bool {
     let (file, item, matched) = (looked.file, looked.item, looked.matched());

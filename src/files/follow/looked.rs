@@ -41,8 +41,8 @@ impl<'a> Looked<'a> {
         self.file.copies(self.item)
     }
 
-    /// Returns the place of the text, ignoring line breaks, if it occurs exactly once as whole
-    /// lines.
+    /// Returns the place of the text, ignoring line breaks, if it occurs exactly once and there as
+    /// whole lines.
     pub(super) fn joined(&self) -> Option<Range<usize>> {
         self.file.rewrapped(self.item)
     }

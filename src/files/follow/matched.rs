@@ -3,9 +3,9 @@
 //!
 //! The method is Heckel's, extended. Telling lines that occur exactly once in both files match,
 //! wherever they are now, and so do equal lines next to matched ones. So do runs of two or three
-//! lines that occur once in both files, and lines that occur equally often on both sides of a small
-//! gap between matches. A line of the text loses its match again if another line stands in its
-//! place. All other lines have no match.
+//! lines that occur once in both files, and lines that occur equally often in the old and the new
+//! part of a small gap between matches. A line of the text loses its match again if another line
+//! stands in its place. All other lines have no match.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -207,7 +207,8 @@ impl Matched {
         }
     }
 
-    /// Pairs, in order, the lines that occur equally often in both parts.
+    /// Pairs, in order, the lines that occur equally often in the two parts of a gap, `old` and
+    /// `new`.
     fn fill_gap(&mut self, old: Range<usize>, new: Range<usize>) {
         let mut places: HashMap<LineHash, [Vec<usize>; 2]> = HashMap::new();
         let free = old.filter(|at| self.now[*at].is_none());
