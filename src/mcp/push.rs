@@ -214,9 +214,9 @@ impl AgentSession<'_> {
         Ok(number)
     }
 
-    /// Returns the facts of the session as a text; `None` if the session was not compacted or has
-    /// no facts. Also returns `None` on failure, since the items are worth giving without the
-    /// facts.
+    /// Returns the facts of the session as a text; `None` if the session was not compacted, or has
+    /// no facts that fit. Also returns `None` on failure, since the items are worth giving without
+    /// the facts.
     async fn facts(&self, link: &Link) -> Option<String> {
         let transcript = self.compacted?.to_str()?;
         let imported: Result<Imported, Trouble> =
@@ -248,8 +248,8 @@ impl AgentSession<'_> {
 }
 
 impl Pushed {
-    /// Returns the items for the next prompt as a text of at most `room` bytes of JSON. If the
-    /// items do not fit even when cut, the text only names them.
+    /// Returns the items for the next prompt as a text of at most `room` bytes of JSON, or, if they
+    /// do not fit even when cut, as a text that only names them.
     pub(super) async fn sent(&self, link: &Link, room: usize) -> Result<Sent, Trouble> {
         if self.next.is_empty() {
             return Ok(Sent::default());

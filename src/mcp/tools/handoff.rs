@@ -29,8 +29,8 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
     of(asked, &project, given.session.as_deref()).await
 }
 
-/// Returns the facts of the session that [`sessions::find`] returns for this name or id, or for
-/// `None`.
+/// Returns the facts of the session with this name or id, or, if `name` is `None`, of the session
+/// that [`sessions::find`] chooses.
 pub(in crate::mcp) async fn of(
     asked: &Asked<'_>,
     project: &Project,

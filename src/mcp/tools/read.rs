@@ -155,7 +155,10 @@ impl Text {
         let count = self.content.lines().count() as u64;
         let end = self.first_line + count.max(1) - 1;
         if first < self.first_line || first > end {
-            let message = format!("there are only lines {}-{end}", self.first_line);
+            let message = format!(
+                "there is no line {first}; ask for lines from {} to {end}",
+                self.first_line
+            );
             return Err(Trouble::Wrong(message));
         }
         let taken = last.unwrap_or(end).min(end) + 1 - first;
