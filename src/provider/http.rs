@@ -138,8 +138,8 @@ impl Endpoint {
     }
 
     /// Sends a POST request with the JSON `body`, or a GET request if there is none. Retries until
-    /// the server accepts, the failure is final, or the time is up. Also returns the key that was
-    /// sent, because the server's messages may repeat it.
+    /// the server accepts, the failure is final, the attempts are used up, or the time is up. Also
+    /// returns the key that was sent, because the server's messages may repeat it.
     pub(super) async fn ask(
         &self,
         url: &str,

@@ -220,7 +220,7 @@ impl Speakers {
         }
     }
 
-    /// Adds a system message from the middle of the log.
+    /// Adds a system message that comes after other messages.
     fn note(&mut self, at: usize, text: &str) {
         let text: Arc<str> = format!("<system-note>\n{text}\n</system-note>").into();
         let is_answer =

@@ -122,7 +122,7 @@ pub(super) fn kind_of_bad(said: &str) -> ErrorKind {
 }
 
 /// Signs of an account without money or allowance, which waiting does not cure: `OpenAI`'s codes,
-/// and words of Anthropic and DeepSeek.
+/// and words of Anthropic, DeepSeek and OpenRouter.
 const QUOTA: &[&str] = &[
     "insufficient_quota",
     "billing_hard_limit_reached",

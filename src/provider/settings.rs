@@ -125,7 +125,7 @@ impl Configured {
     /// Opens the provider. Sends nothing and fetches no key.
     ///
     /// # Errors
-    /// [`BadSetting`] if the script cannot be used.
+    /// [`BadSetting`] if the script cannot be used, or if the program itself gives the answers.
     pub fn open(&self) -> Result<Arc<dyn Provider>, BadSetting> {
         match &self.from {
             Origin::Server { family, url, key, context } => {

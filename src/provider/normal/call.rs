@@ -47,8 +47,8 @@ fn made_of(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Turns a name into one that consists of ASCII letters, digits, `_` and `-`, and begins with a
-/// letter or `_`.
+/// Turns a name into one of at most [`LONGEST_NAME`] ASCII letters, digits, `_` and `-`, which
+/// begins with a letter or `_`.
 pub(super) fn name(said: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let mut name: String = said.chars().map(|c| if fits(c) { c } else { '_' }).collect();
