@@ -206,7 +206,7 @@ fn assistant(message: &RawValue, time: Option<i64>, into: &mut Gathered) -> serd
     Ok(())
 }
 
-/// Appends the text of a block that is neither a call nor a result to `text`. Counts a block
+/// Appends to `text` the text of a block that is neither a call nor a result. Counts a block
 /// without text as left out.
 fn add(block: &Block<'_>, text: &mut String, into: &mut Gathered) {
     match (block.as_text(), &*block.kind) {

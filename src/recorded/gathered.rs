@@ -107,8 +107,8 @@ impl Gathered {
         self.push(RecordedMessage { content, ..message(Role::User, time) });
     }
 
-    /// Adds text and calls of the agent: to the agent's last message if `goes_on` is true, else as
-    /// a new message.
+    /// Adds text and calls of the agent: to the last message if `goes_on` is true and that message
+    /// is the agent's, else as a new message.
     pub(super) fn agent(
         &mut self,
         content: &str,
