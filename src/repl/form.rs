@@ -13,7 +13,7 @@ use crate::wire::message::{Form, WireError};
 
 type Outcome = Result<Value, WireError>;
 
-/// SLY modules that need nothing from the server. Listing them keeps SLY from asking for them.
+/// SLY modules that the server reports as loaded, so that SLY does not ask for them.
 const SLY_MODULES: [&str; 7] = [
     "slynk/indentation",
     "slynk/stickers",

@@ -10,8 +10,8 @@ use crate::wire::message::WireError;
 
 type Said = Result<String, WireError>;
 
-/// Lists the sessions, the one used last first, or switches to the session with this name, which is
-/// created if it does not exist.
+/// Lists the sessions, the one with the latest message first, or switches to the session with this
+/// name or id. Begins a new session if there is none.
 pub(super) async fn session(shared: &Shared, place: &Place, name: &str) -> Said {
     if name.is_empty() {
         let here = place.known().map(|session| session.id);
