@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-/// The replacement of the bytes `range` of a text by `text`.
+/// A replacement in a text: `text` takes the place of the bytes `range`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Splice {
     pub(super) range: Range<usize>,

@@ -1,5 +1,5 @@
-//! The configuration file of an agent: checked when it is read, and replaced as a whole, with its
-//! mode, when it is written.
+//! The configuration file of an agent: checked when it is read, and replaced as a whole when it is
+//! written. Its mode stays the same.
 
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write};
