@@ -19,7 +19,7 @@ const FACTORS: (f64, f64) = (0.1, 10.0);
 pub(crate) struct ModelSettings {
     /// Beginning of the models' names.
     pub prefix: String,
-    /// Maximum number of tokens in a request.
+    /// Size of the models' window in tokens.
     pub limit: Option<u64>,
     /// Factor that converts token counts with a public vocabulary into the model's own counts.
     pub factor: Option<f64>,
