@@ -143,7 +143,8 @@ pub(super) fn check_regular(path: &Path) -> Result<Metadata, FileError> {
     Ok(metadata)
 }
 
-/// Converts an I/O error for `path`.
+/// Converts an I/O error: to [`FileError::Missing`] if nothing is at `path`, otherwise to
+/// [`FileError::Unreadable`].
 pub(super) fn refused(path: &Path, source: io::Error) -> FileError {
     let path = path.to_path_buf();
     if is_gone(&source) {

@@ -23,7 +23,7 @@ pub(super) struct Bare {
     pub(super) indents: Vec<usize>,
     /// For each line, how many more blocks its words open than close.
     blocks: Vec<i64>,
-    /// Number of all lines.
+    /// Number of lines of the text, blank ones included.
     count: u64,
     /// Hash of each line, computed on first use.
     hashes: Vec<OnceCell<LineHash>>,

@@ -91,7 +91,8 @@ impl<'a> Looked<'a> {
         }
     }
 
-    /// Returns how far the line that is now at `at` was from the text in the old file, on one side.
+    /// Returns how far the line that is now at `at` was from the text in the old file, on one side;
+    /// `None` if the line has no match, or was not on that side.
     pub(super) fn distance(&self, at: usize, is_start: bool) -> Option<usize> {
         if is_start { self.matched().before(at) } else { self.matched().after(at) }
     }

@@ -260,13 +260,14 @@ impl Matched {
         }
     }
 
-    /// Returns the distance in the old file from the line that is now at `at` to the text after it;
-    /// 1 means next to the text.
+    /// Returns how far before the text the line that is now at `at` was in the old file; 1 means
+    /// next to the text. Returns `None` if the line has no match, or was not before the text.
     pub(super) fn before(&self, at: usize) -> Option<usize> {
         self.own.start.checked_sub(self.was[at]?).filter(|far| *far > 0)
     }
 
-    /// Returns the distance in the old file from the text to the line after it that is now at `at`.
+    /// Returns how far after the text the line that is now at `at` was in the old file, like
+    /// [`before`](Self::before).
     pub(super) fn after(&self, at: usize) -> Option<usize> {
         (self.was[at]? + 1).checked_sub(self.own.end).filter(|far| *far > 0)
     }
