@@ -148,7 +148,7 @@ pub struct Request {
 #[derive(Clone, Default)]
 pub struct OnWait(Option<Arc<Hear>>);
 
-/// The function that receives the phrase.
+/// The function that an [`OnWait`] calls.
 type Hear = dyn Fn(&str) + Send + Sync;
 
 /// One message of a request.

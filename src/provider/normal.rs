@@ -107,8 +107,8 @@ impl Results {
     }
 }
 
-/// A message under construction, and the index of the last of the request's messages that went into
-/// it.
+/// A message under construction. `until` is the index of the last message of the request that went
+/// into it.
 struct Turn {
     said: ChatMessage,
     texts: Vec<Arc<str>>,
