@@ -123,8 +123,7 @@ impl Questions {
         }
     }
 
-    /// Refuses what the question in the debugger of `thread` asks for; like
-    /// [`restart`](Self::restart).
+    /// Answers a question like [`restart`](Self::restart), with a refusal.
     pub(super) fn refuse(&self, thread: Option<i64>) -> bool {
         self.restart(thread, RESTARTS.len())
     }

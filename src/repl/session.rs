@@ -85,8 +85,8 @@ impl Place {
         Ok(session)
     }
 
-    /// Returns the session's row in the form of `open-session`; `None` if there is no session, or
-    /// it cannot be looked up.
+    /// Looks the session up, and returns it in the form that the method `open-session` returns;
+    /// `None` if there is no session, or it cannot be looked up.
     pub(super) async fn row(&self, shared: &Shared) -> Option<Value> {
         self.looked_up(shared).await.ok().flatten()
     }
