@@ -13,7 +13,8 @@ pub const MOST_TOKENS: u64 = 1 << 40;
 /// The token limit of a model, as reported by its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// Maximum number of tokens in a request and its answer together.
+    /// Maximum number of tokens in a request and its answer together; for servers that limit only
+    /// the request, in the request.
     pub tokens: u64,
     /// True if the limit may change by itself. A server that loads models on demand reports the
     /// possible limit before loading and the actual limit afterwards.

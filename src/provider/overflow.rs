@@ -9,7 +9,8 @@ use serde_json::Value;
 /// The token counts in a refusal, in the server's own tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Overflow {
-    /// Maximum number of tokens of a request and its answer together.
+    /// Maximum number of tokens in a request and its answer together; for servers that limit only
+    /// the request, in the request.
     pub limit: Option<u64>,
     /// Number of tokens of the request.
     pub input: Option<u64>,
