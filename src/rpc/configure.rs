@@ -50,7 +50,7 @@ pub(super) struct Configure {
     /// Maximum number of memories for a turn; defaults to 5.
     #[schemars(with = "Option<u64>")]
     grounding_memories: Option<Value>,
-    /// Number of recent turns that automatic summaries leave unchanged; defaults to 3.
+    /// Minimum number of recent turns that automatic summaries leave unchanged; defaults to 3.
     #[schemars(with = "Option<u64>")]
     recent_turns_to_keep: Option<Value>,
     /// Summarize in `process-turn`; defaults to `t`.

@@ -16,7 +16,7 @@ use crate::store::StoreError;
 use crate::value::{self, Keyword, Value};
 use crate::wire::message::WireError;
 
-/// Maximum number of existing names in the data of an error.
+/// Maximum number of existing sessions or checkpoints in the data of an error.
 const NAMES_TOLD: usize = 100;
 
 /// Converts an engine error, with its `:kind` and figures.

@@ -37,7 +37,7 @@ names! {
         /// The lines are not a range: lines are counted from 1, and the end must not be before the
         /// start.
         BadRange => "bad-range",
-        /// The path is relative.
+        /// The path begins with neither `/` nor `~/`.
         NotAbsolute => "not-absolute",
         /// The path names a file on another machine.
         NotLocal => "not-local",
@@ -64,7 +64,7 @@ names! {
         /// The files of the state were removed while the server was running; the call changed
         /// nothing.
         StateRemoved => "state-removed",
-        /// The backup could not be written, or could not be read back.
+        /// The backup could not be made, or could not be read back.
         BackupFailed => "backup-failed",
         /// The server is about to end.
         ShuttingDown => "shutting-down",

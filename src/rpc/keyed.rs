@@ -32,7 +32,7 @@ static START: LazyLock<String> = LazyLock::new(|| {
 pub(crate) struct Keyed {
     /// Method, key, and a hash of the target.
     name: String,
-    /// Name under which earlier releases stored the answer.
+    /// Name under which earlier releases recorded the call, without its answer.
     earlier: String,
     /// Hash of the parameters.
     hash: String,

@@ -220,8 +220,8 @@ impl Method {
         })
     }
 
-    /// Returns which manager or session the method's calls are about, if any. The results of these
-    /// calls include its version.
+    /// Returns which manager or session the method's calls are about, if any. Their results include
+    /// its version, except for lists and texts.
     pub(super) fn about(&self) -> Option<About> {
         self.about_of(self.params())
     }
@@ -273,7 +273,8 @@ impl Method {
     /// Runs the method until it needs the engine.
     ///
     /// # Errors
-    /// Fails if the parameters are invalid or name something that does not exist.
+    /// Fails if the call is refused before it needs the engine, for example because a parameter is
+    /// invalid.
     pub fn run(&self, call: Call, params: Value) -> Result<Step, WireError> {
         let is_given = |earlier: &str| params.names().any(|name| name == earlier);
         let names = |param: &'static Param| Some((param.name, param.earlier?));

@@ -118,8 +118,8 @@ pub enum Finish {
     Now(Value),
     /// No work: the call is refused with this error, which says more than an `EngineError` can.
     Refused(WireError),
-    /// Slow work, or building a large answer. It runs on a thread that may block, once the client
-    /// has read most of its earlier answers.
+    /// Slow work, or building a large answer. It runs on a thread that may block, and waits while
+    /// the client has too many such answers still to read.
     Later(Work),
 }
 

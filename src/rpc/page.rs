@@ -57,12 +57,12 @@ pub(super) struct Paged {
     /// Number of entries in a page unless the call has a `:limit`; `None` for as many as fit.
     pub(super) page: Option<usize>,
     /// Number of entries that the handler is asked for if the client takes pages, in place of
-    /// `:limit` or the default limit; `None` if the handler has no default limit.
+    /// `:limit` or the default limit; `None` leaves the handler's limit as it is.
     pub(super) most: Option<i64>,
 }
 
 impl Paged {
-    /// A result that is a list, with the newest or best entries first.
+    /// A result that is a list itself. The first page has the first entries.
     pub(super) const LIST: Self =
         Self { lists: &[], brief: &[], newest_last: false, page: None, most: None };
 

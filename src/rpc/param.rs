@@ -1,5 +1,5 @@
-//! The parameters of methods, derived from the structs that handlers take. Names, types, comments
-//! and serde attributes of the fields are shown in the method table, in Emacs and in the reference.
+//! The parameters of methods, derived from the structs that handlers take. The method table, Emacs
+//! and the reference show what the names, types, comments and serde attributes of the fields say.
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};

@@ -276,7 +276,7 @@ pub(super) fn stored_count(
     }
 }
 
-/// Metadata of the item, stored completely. Names with a meaning to the server are `:filename`,
+/// Metadata of the item, stored completely. Names with a meaning to the server include `:filename`,
 /// `:project`, `:start-line`, `:end-line`, `:language`, `:symbol`, `:package` and `:origin`. The
 /// listed values are those of `:origin`.
 #[derive(JsonSchema)]

@@ -12,7 +12,7 @@ use crate::session::message::Phase;
 use crate::store::session::{PhaseUsage, Spent, UsageRow};
 use crate::value::{Keyword, Value};
 
-/// The report of a window. Lists the parts of the window, with similar neighbours grouped.
+/// The report of a window. Without `:explain`, it groups similar neighbours among the parts.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "WindowReport")]
@@ -33,7 +33,8 @@ pub(super) struct WindowReport<'a> {
     sections: &'a [SectionTokens],
     /// Sections that the phase requires and the window lacks.
     missing: &'a [Section],
-    /// Outcome of each part, with similar neighbours grouped.
+    /// Outcome of each part, in the window or left out; similar neighbours are grouped, unless the
+    /// call has `:explain`.
     parts: Vec<Part<'a>>,
     /// Comparison with the previous window; absent for the first window.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,7 +47,8 @@ pub(super) struct WindowReport<'a> {
 struct Part<'a> {
     /// Section of the part.
     section: Section,
-    /// Name of the part: `msg-3`, `msg-3…msg-5`, or the name of a section or of a unit of code.
+    /// Name of the part: `msg-3`, `msg-3…msg-5`, `note`, or the name of a section or of a unit of
+    /// code.
     what: String,
     /// Outcome of the part.
     fate: Fate,

@@ -126,8 +126,8 @@ pub(super) struct BuildContext {
     /// Strategy for choosing messages; defaults to the session's setting, else to `:tiered`.
     #[schemars(extend("enum" = strategy::names()))]
     strategy: Option<String>,
-    /// Size limit of the window; defaults to the session's setting, else to at most 96,000, depending
-    /// on the model's limit.
+    /// Size limit of the window. Defaults to the session's setting; without one, to at most 96,000,
+    /// depending on the model's limit, or more if the parts that cannot be left out need more.
     max_tokens: Option<i64>,
     /// The current question; messages that match it are preferred.
     query: Option<String>,
@@ -254,16 +254,16 @@ pub(super) struct PartResult<'a> {
     /// Id of the message, if the part is a message.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<MessageId>,
-    /// Tool calls of an assistant's message; absent if there are none.
+    /// Tool calls of an assistant's message; absent if there are none, and in a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_calls: Option<&'a [ToolCall]>,
-    /// Id of the call that a tool's message answers; absent in others.
+    /// Id of the call that a tool's message answers; absent in others, and in a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
 }
 
 impl<'a> PartResult<'a> {
-    /// Returns the part without its content.
+    /// Returns the part without its text, its tool calls, and the id of the call that it answers.
     pub(super) fn brief(part: &Part) -> Self {
         let id = part.message.map(MessageId);
         let (section, role, tokens) = (part.section, part.role, part.tokens);

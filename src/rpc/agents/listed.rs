@@ -1,5 +1,5 @@
 //! The list of agents: those that are connected, the items that their sessions were given, and the
-//! items that wait.
+//! items that wait for their next prompts.
 
 use std::collections::BTreeMap;
 

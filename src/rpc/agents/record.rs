@@ -76,7 +76,7 @@ pub(super) struct Pushed {
     /// The marked items of the project; only if the call asks for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     marked: Option<Marked>,
-    /// True if the recording will be imported, false if too many other recordings wait to be
+    /// True if the recording will be imported, false if too many other recordings are being
     /// imported; only if the call names a recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     importing: Option<bool>,

@@ -15,7 +15,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("agents", "pushed-context", record::pushed_context => record::Pushed)
         .pace(Pace::InOrder)
         .doc(
-            "Returns the items that a session of an agent was given by `contexture hook`, and those to send with the session's next prompt. The next push then needs only the changes. With `:marked`, the hook learns in one call what it needs to push.",
+            "Returns the items that a session of an agent was given by `contexture hook` or `contexture acp`, and those to send with the session's next prompt. The next push then needs only the changes. With `:marked`, the caller learns in one call what it needs to push.",
         )
         .result("The number of the push, its items, those to send with the next prompt, and the items that are marked now."),
     method!("agents", "record-push", record::record_push => record::Recorded)

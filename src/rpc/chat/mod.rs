@@ -39,7 +39,8 @@ pub(super) struct ChatParams {
     pub(super) phase: Option<Phase>,
     /// Name of the provider; defaults to the one that has the model, else to the first configured.
     pub(super) provider: Option<Name>,
-    /// Model, or the name of a provider; defaults to the session's model, else to the provider's.
+    /// Model, or the name of a provider; defaults to the model of `:provider`; without `:provider`,
+    /// to the session's model, else to that of the default provider.
     pub(super) model: Option<Name>,
     /// Replace the history with notes in this turn; defaults to the session's setting.
     #[serde(default)]

@@ -145,7 +145,7 @@ pub(in crate::rpc) struct PreviewResult<'a> {
     limit_from: LimitFrom,
     /// False if the limit is unknown, so that `:limit` is a default.
     limit_known: bool,
-    /// Parts of the window, without their texts.
+    /// Parts of the window, without their texts and tool calls.
     parts: Vec<PartResult<'a>>,
     /// Outcome for each item.
     items: Vec<Decided>,

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use super::remote::{CalledBy, Remote, Request};
 use super::{Brought, ClientTools, Effect};
 
-/// Maximum time in seconds for a person to allow a call: the user of the client that brought the
-/// tool.
+/// Maximum time, in seconds, in which the user of the tool's client can allow a call.
 const PATIENCE: u64 = 600;
 
 pub(in crate::rpc) struct AgentCall {

@@ -72,7 +72,7 @@ impl Owner {
 
 impl ClientTools {
     /// Replaces the tools of a connection. Returns the earlier and the new tools, so that the
-    /// caller can [announce] the change; returns nothing if the tools are the same.
+    /// caller can [announce] the change; returns no tools if they are the same as before.
     pub(super) fn set(&self, owner: &Owner, tools: Vec<Description>) -> Vec<Arc<Brought>> {
         let mut known = self.known();
         let mut changed = known.take(&owner.client);

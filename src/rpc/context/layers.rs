@@ -37,7 +37,7 @@ pub(super) struct OpenLayersCall {
     session: Option<Name>,
     /// Names that the managers of this place had before there were layers: the names of the buffer
     /// and of the project's folder. If all items of such a manager belong to the file, or else to
-    /// the project, the items move into that layer.
+    /// the project, the items move into that layer, provided that it has room for all of them.
     formerly: Option<Vec<ManagerName>>,
 }
 
@@ -95,7 +95,7 @@ pub(super) struct Opened {
     taken_over: Vec<TakenOver>,
     /// Managers whose items are not part of the open layers: those of this folder with another
     /// remote, those of an earlier buffer with this name, and those named in `:formerly` whose
-    /// items do not all belong to one layer.
+    /// items did not move.
     elsewhere: Vec<Elsewhere>,
 }
 

@@ -212,7 +212,8 @@ impl Rendering {
     }
 }
 
-/// Renders all items except those whose text is part of another item. Counts no tokens.
+/// Renders all items except those whose text is part of another item. Does not count the tokens of
+/// the rendering.
 fn all(call: &Call, views: Vec<View>, format: Format) -> String {
     let views = current(call, views);
     let items: Vec<&Item> = views.iter().map(|view| &*view.item).collect();

@@ -62,7 +62,8 @@ struct RefreshedItem {
     /// Reason why the item is stale, or why it stayed the same although its file was read; `nil` if
     /// there is no such reason.
     reason: Option<&'static str>,
-    /// Way in which the text of a live item was found.
+    /// Way in which the lines of a live item were found in its changed file; absent if that was not
+    /// needed or did not succeed.
     #[serde(skip_serializing_if = "Option::is_none")]
     found: Option<Found>,
     /// Tokens of the item now.

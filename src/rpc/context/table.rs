@@ -37,7 +37,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .result(
             "`:root :mode :files :bytes :tokens :ids :evicted`, and `:skipped` with the \
-                 `:total` for each reason and the first hundred files as `:named`.",
+                 `:total` for each reason and the first hundred entries as `:named`.",
         )
         .progress::<tree::Walking>()
         .pace(Pace::Aside),
@@ -109,7 +109,8 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .shows(Beside::Files)
         .pages(&Paged { newest_last: true, ..Paged::LIST })
         .doc(
-            "Returns items, oldest first. The `:state` of each tells whether its file has changed.",
+            "Returns items, oldest first unless they were moved. The `:state` of each tells whether \
+              its file has changed.",
         )
         .result("A list of items."),
     method!("context", "context-to-string", query::context_to_string => String)
@@ -156,13 +157,13 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .result("True if the question was still waiting for this editor."),
     method!("context", "count-items", query::count_items => query::Summarized)
         .doc("Counts the items of a manager, with a short preview.")
-        .result("`:count :types :preview :tokens`; a preview looks like `3 items: Code, Error`."),
+        .result("`:count :types :preview :tokens :token-counter`; a preview looks like `3 items: Code, Error`."),
     method!("context", "refresh-items", refresh::refresh_items => refresh::Refreshed)
         .changes_after_work()
         .doc(
             "Reads items from their files again. A region that has moved is found by its text. The \
               region of a live item is found even if its text was edited. If it is not certain where \
-              a region is now, the item keeps its old text and is marked as stale.",
+              a region is now, the item keeps its old text, and its outcome is `:stale`.",
         )
         .result(
             "`:updated N` and `:items`: for each its `:id`, its `:outcome` (`:unchanged \
@@ -173,7 +174,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("context", "list-managers", query::list_managers => Vec<query::ManagerLine>)
         .pages(&Paged::LIST)
         .doc("Lists the managers that hold items or whose capacity is not the default, sorted by name.")
-        .result("A list of `:manager :label :count :pinned :tokens :bytes :max-items :newest`."),
+        .result("A list of `:manager :label :count :pinned :tokens :bytes :max-items :newest :version`."),
     method!("context", "configure-manager", edit::configure_manager => edit::Configured)
         .changes()
         .doc("Sets a manager's capacity. If it shrinks, the oldest unpinned items are evicted.")

@@ -126,7 +126,8 @@ pub(in crate::rpc) struct LimitsShown {
     max_model_list_bytes: usize,
     /// Maximum number of calls of tools that one answer of a model may make.
     max_answer_calls: usize,
-    /// Maximum number of answers in one turn whose tool calls are carried out.
+    /// Maximum number of requests with tools in one turn. Tool calls in the answer to the last one
+    /// are refused.
     max_rounds: u64,
     /// Maximum size of a tool's result that a model sees, in bytes.
     max_tool_result_bytes: usize,

@@ -38,9 +38,9 @@ static SERVER: &[Method] = &[
         .in_errors::<batch::InBatch>()
         .changes()
         .doc(
-            "Carries out several calls in their order, with one answer and one notification for \
-             all. Methods that wait, take long to compute, change files, or concern models or the \
-             server cannot be in a batch.",
+            "Carries out several calls in their order, with one answer, and one notification for \
+             each manager and session. Methods that wait, take long to compute, change files, or \
+             concern models or the server cannot be in a batch.",
         )
         .result(
             "The result or the error of each call. If an atomic batch fails, its error is that of \

@@ -11,8 +11,8 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc("Lists the templates: the project's, the user's (`templates/` in the folder of the \
               configuration) and the built-in ones.")
         .result(
-            "A list of templates. Templates of an untrusted project are not read; if another \
-             template is used under the same name, it is listed first.",
+            "A list of templates. Templates of an untrusted project are not read; a template that \
+             is used in place of one is listed before it.",
         )
         .pace(Pace::InOrder),
     method!("template", "resolve-template", super::resolve_template => super::TemplateShown<'static>)
