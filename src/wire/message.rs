@@ -43,7 +43,7 @@ pub enum Incoming {
     Methods(Option<Id>),
     /// A message of SLY or SLIME that does not call a method.
     Talk(Talk),
-    /// A comment, an empty line or an unexpected reply: nothing to do.
+    /// A comment, an empty line or a reply: nothing to do.
     Ignored,
 }
 
@@ -99,7 +99,7 @@ pub enum Form {
 /// A message from the server to a client.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outgoing {
-    /// The answer to the request with this id (`None` if the id could not be read).
+    /// The answer to the request with this id; `None` if the message has none that can be read.
     Reply(Option<Id>, Result<Value, WireError>),
     /// A notification: method and parameters.
     Notify(&'static str, Value),
@@ -107,8 +107,8 @@ pub enum Outgoing {
     Event(Value),
 }
 
-/// An error as clients see it. The codes are those of JSON-RPC; errors of the application have the
-/// code 1.
+/// An error as clients see it. The codes are those of JSON-RPC, with −32800 for cancelled requests
+/// and 1 for errors of the application.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct WireError {
@@ -127,7 +127,7 @@ impl WireError {
     pub const INVALID_REQUEST: i32 = -32600;
     /// No such method exists.
     pub const METHOD_NOT_FOUND: i32 = -32601;
-    /// A parameter is missing, unknown or out of range.
+    /// A parameter is missing, unknown or invalid.
     pub const INVALID_PARAMS: i32 = -32602;
     /// A defect in the server.
     pub const INTERNAL: i32 = -32603;
