@@ -169,7 +169,7 @@ pub enum EngineError {
     NotKept {
         /// Kind of the error that made the commit fail.
         kind: &'static str,
-        /// Description of that error.
+        /// Description of the error that made the commit fail.
         why: String,
     },
     /// A defect: the operation panicked and was undone.

@@ -26,7 +26,7 @@ pub enum Event {
         redone: Option<String>,
         /// Number of items in the manager now.
         count: usize,
-        /// Total tokens of these items.
+        /// Total tokens of the items in the manager now.
         tokens: u64,
         /// Version of the manager now.
         version: u64,
@@ -72,9 +72,9 @@ pub enum Event {
     ApprovalsChanged {
         /// Session of the turn.
         session: SessionName,
-        /// Number of the question.
+        /// Number of the question to the user.
         approval: u64,
-        /// True if the question was asked, false if it was decided or withdrawn.
+        /// True if the user was asked, false if the question was decided or withdrawn.
         is_open: bool,
     },
     /// The server asks editors for text that they have not saved.

@@ -108,8 +108,8 @@ impl Engine {
     }
 
     /// Replaces items, each in its manager, with newer versions that have the current text of their
-    /// sources. An item that was changed or removed meanwhile stays as it is. Returns the current
-    /// versions of those items that still exist.
+    /// sources. An item that was changed meanwhile stays as it is. Returns the current versions of
+    /// the items that are still in their managers.
     ///
     /// # Errors
     /// [`EngineError::Store`].

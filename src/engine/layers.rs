@@ -2,7 +2,8 @@
 //! general to the most specific.
 //!
 //! Opening a layer also moves into it the items of managers that have former names: names that
-//! earlier versions of the program gave to the same project, file or buffer.
+//! earlier versions of the program gave, and names from before the folder became a project, the
+//! project got a Git remote, or the buffer got a file.
 
 use super::{Engine, EngineError, SessionSettings};
 use crate::context::place::{self, Place};
@@ -108,7 +109,8 @@ pub(crate) struct OpenLayers {
 }
 
 impl Engine {
-    /// Opens layers, and moves items into them from managers with former names.
+    /// Opens layers. Moves into them the items of managers that stood for the same project, folder,
+    /// file or buffer under former names.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`], [`EngineError::Store`].

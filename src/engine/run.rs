@@ -16,7 +16,8 @@ use super::{Caller, Engine, EngineError, Event, Reach};
 use crate::store::{Store, StoreError};
 use crate::wording::counted;
 
-/// Maximum number of queued requests. Beyond it, connections wait.
+/// Maximum number of requests that the loop has not taken from its channel yet. Beyond it,
+/// connections wait.
 pub(crate) const QUEUE_LENGTH: usize = 1024;
 /// Maximum number of requests in one commit.
 pub(crate) const MAX_BURST: usize = 1024;

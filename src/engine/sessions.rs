@@ -44,7 +44,8 @@ pub(super) struct Sessions {
     pub(super) caller: Caller,
     /// Session that each connection last opened, for its calls that name none.
     opened: HashMap<Caller, u64>,
-    /// Session that any caller last opened, for connections that have opened none.
+    /// Current session for connections that have opened none; `None` stands for the session with
+    /// the latest message.
     shared: Option<u64>,
     /// Sessions in which a model is answering.
     pub(super) answering: Vec<u64>,

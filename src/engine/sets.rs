@@ -39,7 +39,7 @@ impl Engine {
         Ok(Saved { count: slots.len() as u64, replaced: before.is_some() })
     }
 
-    /// Deletes a named set; `undo` restores it.
+    /// Deletes a named set. `undo` in `manager` restores the set.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSet`].

@@ -55,8 +55,8 @@ impl Engine {
     }
 
     /// Returns the complete answer to message `question`, if the chat with this key has one.
-    /// Otherwise takes a partial answer out of view, because the model will be asked again; the log
-    /// keeps the partial answer.
+    /// Otherwise, if a partial answer without tool calls comes last, takes it out of view, because
+    /// the model will be asked again; the log keeps it.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -107,8 +107,8 @@ impl Engine {
     }
 
     /// Adds the last answer of a turn, records that the chat with this `key`, if any, is answered,
-    /// and ends the turn, all in one step. Returns the number of the answer; `None` if the answer
-    /// is empty.
+    /// and ends the turn, all in one step. Returns the number of the answer's last message; `None`
+    /// if the answer is empty.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -52,7 +52,7 @@ pub struct Summarized {
     pub kept: u64,
     /// Text of the summary.
     pub text: String,
-    /// Number of the memory made from the summary.
+    /// Number of the memory made from the summary; `None` until the memory is stored.
     pub memory: Option<u64>,
 }
 

@@ -40,7 +40,7 @@ impl Engine {
     }
 
     /// Stores and applies a revision made by `change` from the current state. `change` gets the
-    /// state with all messages of the log up to its `base`.
+    /// state with its `base` raised to the end of the log; see [`State::rebased`].
     pub(super) fn change_view(
         &mut self,
         id: u64,

@@ -21,8 +21,8 @@ pub struct SessionSettings {
     /// Strategy for building windows; defaults to the first of
     /// [`ALL`](crate::curation::strategy::ALL).
     pub strategy: Option<String>,
-    /// Maximum number of tokens in a window; defaults to the practical limit or the model's limit,
-    /// whichever is lower, minus some room for the answer.
+    /// Maximum number of tokens in a window; defaults to 100,000 or the model's limit, whichever is
+    /// lower, minus some room for the answer.
     pub max_tokens: Option<u64>,
     /// True if pruned and summarized messages become memories of the session.
     pub archive_pruned: bool,

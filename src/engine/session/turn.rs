@@ -50,7 +50,7 @@ pub struct TurnDone {
     pub grounding_used: Vec<u64>,
     /// Relevance of each memory in `grounding_used`, from 0 to 1.
     pub relevance_scores: Vec<f64>,
-    /// Text of these memories for the window; empty if no memory matches.
+    /// Text of the memories in `grounding_used` for the window; empty if no memory matches.
     pub grounding: String,
     /// Summary, if one was made.
     pub summarized: Option<Summarized>,
