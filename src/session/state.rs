@@ -55,7 +55,7 @@ pub struct Redo {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Learned {
-    /// Number of summaries in a row that did not help.
+    /// Number of attempts to summarize in a row that did not help.
     pub futile: u64,
     /// Turn in which a summary was last tried.
     pub tried_in_turn: u64,

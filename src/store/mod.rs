@@ -30,7 +30,8 @@ pub(crate) const UNDO_DEPTH: u64 = 100;
 /// Minimum number of answered request keys that are remembered.
 pub(crate) const REMEMBERED_REQUESTS: i64 = 10_000;
 
-/// Counters that never decrease, not even after a restart.
+/// Counters that never decrease, not even after a restart, except for a `last_timestamp` that is
+/// more than a day ahead of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counters {
     /// Number of the next item.

@@ -16,7 +16,7 @@ use crate::whole_file::create;
 #[derive(Debug)]
 pub(crate) struct Owned {
     folder: PathBuf,
-    /// The locked file; `None` while the folder cannot be written.
+    /// The locked file; `None` while the folder cannot be written and has no file to lock.
     lock: Arc<Mutex<Option<File>>>,
 }
 

@@ -73,8 +73,8 @@ pub struct SessionRow {
     pub turns: u64,
     /// Total tokens of the messages.
     pub tokens: u64,
-    /// Figures learned in the session's turns, as JSON; empty if the session's newest state
-    /// contains the figures.
+    /// Figures learned in the session's turns, as JSON. If this is empty, the figures in the
+    /// session's newest state count.
     pub learned: String,
     /// Version after its last change.
     pub version: u64,
@@ -107,7 +107,7 @@ impl SessionRow {
 pub struct StateRow {
     /// Number of the state in its session, counted from 1 by the engine.
     pub number: u64,
-    /// The event that made the state: `turn`, `summary`, `rollback` and the like.
+    /// Name of the method that made the state, such as `rollback`.
     pub kind: String,
     /// Number of messages in the session's log when the state was made.
     pub base: u64,
@@ -122,7 +122,7 @@ pub struct StateRow {
 pub struct StateSummary {
     /// Number of the state in its session.
     pub number: u64,
-    /// The event that made the state.
+    /// Name of the method that made the state.
     pub kind: String,
     /// Number of messages in the session's log when the state was made.
     pub base: u64,

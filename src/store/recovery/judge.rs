@@ -90,7 +90,7 @@ pub(super) fn judge(
 }
 
 /// Computes the checksums from the database, or else from its copy. Returns `None` when neither has
-/// the digest recorded in the mark.
+/// the digest recorded in the mark, or no mark records a checkpoint.
 fn found_again(files: &Files, mark: Option<&Mark>) -> io::Result<Option<Sums>> {
     let Some(mark) = mark.filter(|mark| mark.extent.epoch > 0) else { return Ok(None) };
     for path in [files.database(), files.copy()] {

@@ -35,7 +35,7 @@ const SCHEMA: &[&str] = &[
 /// copy of this database, because the migrations would take up most of a server's start. A test
 /// checks that the migrations still create the same database.
 const EMPTY: &[u8] = include_bytes!("../schema/empty.db.zst");
-/// Query for the number of the first format's four tables that exist; every state has all of them.
+/// Query for how many of the four tables of the first format exist. Every state has all four.
 const FIRST_TABLES: &str = "SELECT count(*) FROM sqlite_schema
     WHERE type = 'table' AND name IN ('counter', 'manager', 'version', 'request')";
 /// Size of the write-ahead log, in bytes, above which a checkpoint follows the commit: 1000 pages,
@@ -97,7 +97,8 @@ impl SqliteStore {
         check(&image_connection(image, path)?, path)
     }
 
-    /// Checks without changing it that a database has a state, and that the state is whole.
+    /// Checks that a database has a state, and that the state is whole. Does not change the
+    /// database.
     ///
     /// # Errors
     /// The problem that SQLite finds, [`StoreError::Newer`], or [`StoreError::Backup`] if the
@@ -210,7 +211,7 @@ fn check(db: &Connection, path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Fails for a database whose format is newer than this program.
+/// Fails for a database whose format is newer than those that this program knows.
 pub(in super::super) fn refuse_newer(found: i64, path: &Path) -> Result<(), StoreError> {
     let known = SCHEMA.len() as i64;
     match found > known {

@@ -31,7 +31,8 @@ impl Reading<'_> {
     }
 
     /// Returns at most `most` memories that match the filter and contain at least one significant
-    /// word of `text`, best first, each with its BM25 score (above 0).
+    /// word of `text`, best first, each with its BM25 score (above 0). Of many such words, only the
+    /// rarest count.
     pub fn search_memories(
         &self,
         text: &str,

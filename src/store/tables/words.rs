@@ -65,8 +65,8 @@ pub(super) fn all_of(words: &[String]) -> String {
 }
 
 impl Reading<'_> {
-    /// Returns a query for texts in `table` with any of the words. Words that do not occur in the
-    /// table are left out; `None` when no word occurs.
+    /// Returns a query for texts in `table` with any of the words, or of many words, any of the
+    /// rarest. Words that do not occur in the table are left out; `None` when no word occurs.
     pub(super) fn some_of(
         &self,
         table: &str,
