@@ -51,8 +51,8 @@ pub fn from_json(text: &[u8]) -> Result<Value, JsonError> {
 /// spelling is fixed; see [`Key`](super::Key). A list whose elements are *all* keywords is a list
 /// of names and becomes an array, like any other list or vector. Symbols, keywords and strings with
 /// properties become strings. NaN and the infinities become the strings `"NaN"`, `"Infinity"` and
-/// `"-Infinity"`. Each raw byte in a string becomes U+FFFD. Dotted pairs, records and bool-vectors
-/// become strings that hold their s-expression.
+/// `"-Infinity"`. In a string, each raw byte and each other code outside Unicode becomes U+FFFD.
+/// Dotted pairs, records and bool-vectors become strings that hold their s-expression.
 pub fn to_json(value: &Value, out: &mut Vec<u8>) {
     writer::write(value, out);
 }

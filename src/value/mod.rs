@@ -27,8 +27,8 @@ pub(crate) use key::Key;
 pub(crate) use ser::Keyword;
 
 /// Maximum number of data in a text. Each atom and each list counts as one. A decoded datum takes
-/// up to a hundred bytes. A call with the largest allowed number of messages has fewer than half of
-/// this maximum.
+/// up to a hundred bytes. A call with the largest allowed number of messages, each with a role and
+/// a content, has about a quarter of this maximum.
 pub(crate) const MAX_DATA: usize = 2_000_000;
 
 /// A datum.

@@ -57,7 +57,7 @@ pub enum ReadErrorKind {
     /// The text has something that Emacs prints or reads, but that is not data: a buffer,
     /// byte-code, a circle.
     Unsupported,
-    /// The text is not valid in Emacs either.
+    /// The text is not valid in Emacs either, except for huge integers in a radix other than 10.
     Syntax,
     /// Something follows the first datum.
     TrailingData,
