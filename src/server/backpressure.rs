@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 /// Number of unread bytes at which a client stops getting progress and notifications.
 pub(super) const CHATTER_LIMIT: usize = 1 << 20;
-/// Number of unread bytes below which there is room for progress that must not be dropped.
+/// Number of unread bytes below which there is room for progress that should not be dropped.
 pub(super) const ROOM_LIMIT: usize = CHATTER_LIMIT / 4;
 /// Time to wait for a slow client before its progress messages are dropped.
 const READER_TIME: Duration = Duration::from_secs(10);

@@ -34,8 +34,8 @@ pub(super) enum Out {
     /// A notification for this client alone, such as progress of a call, with its approximate size
     /// in bytes.
     Told(&'static str, Value, usize),
-    /// A large answer, with its place among the large answers. The place is freed once most of the
-    /// answer is written.
+    /// A large answer, with its place among the large answers. The place is freed once the client
+    /// has less than [`CHATTER_LIMIT`] bytes left to read.
     Large(Outgoing, OwnedSemaphorePermit),
     /// The client's dialect, once it is known.
     Speak(Dialect),
