@@ -12,7 +12,7 @@ use crate::store::session::SessionRow;
 pub const DEFAULT_TEMPLATE: &str = "freeform-chat";
 
 /// Settings of a session, stored as JSON. An older program ignores the settings that only a newer
-/// one knows.
+/// one knows, but fails if they are in `turn`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct SessionSettings {
@@ -93,7 +93,7 @@ impl SessionSettings {
     /// Serializes the settings for the store.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] for numbers that JSON cannot represent.
+    /// [`StoreError::Damaged`] if the settings cannot be serialized.
     pub fn print(&self) -> Result<String, EngineError> {
         serde_json::to_string(self)
             .map_err(|error| StoreError::Damaged(format!("a session's settings: {error}")).into())
