@@ -1,9 +1,9 @@
 //! Storage of the state: one trait over plain data, its SQLite implementation, and a log in front
 //! of it.
 //!
-//! The engine is the only caller, from one thread. It applies several requests and then commits
-//! them together; the requests of one commit form a *burst*. Until the commit, the writes of each
-//! request can be undone separately.
+//! The engine is the only caller, from one thread at a time. It applies several requests and then
+//! commits them together; the requests of one commit form a *burst*. Until the commit, the writes
+//! of each request can be undone separately.
 
 mod error;
 mod folder;
@@ -25,7 +25,8 @@ use self::folder::Snapshot;
 pub(crate) use self::tables::{LONGEST_RUN, MOST_INDEXED, MOST_READ, MOST_WORDS, Reading, Writing};
 use crate::context::change::{Change, Settings, Slot};
 
-/// Minimum number of changes per manager that can be undone, across restarts.
+/// Minimum number of changes per manager that can be undone, across restarts. Changes in which
+/// items only [follow](Change::FOLLOW) their sources count, too.
 pub(crate) const UNDO_DEPTH: u64 = 100;
 /// Minimum number of answered request keys that are remembered.
 pub(crate) const REMEMBERED_REQUESTS: i64 = 10_000;

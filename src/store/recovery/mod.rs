@@ -60,7 +60,7 @@ pub(crate) fn open(folder: &Path, mut relock: Relock) -> Result<Opened, StoreErr
 /// report about their contents.
 ///
 /// # Errors
-/// Fails when the folder cannot be read.
+/// [`StoreError::Newer`], [`StoreError::Link`], or another error when a file cannot be read.
 pub(crate) fn inspect(folder: &Path) -> Result<Vec<Finding>, StoreError> {
     let files = Files::new(folder);
     files.refuse_links()?;
@@ -75,8 +75,8 @@ pub(crate) fn inspect(folder: &Path) -> Result<Vec<Finding>, StoreError> {
 /// they were. Returns the folder with the copies.
 ///
 /// # Errors
-/// [`StoreError::Backup`] when the backup cannot be used. If the check of the backup fails, nothing
-/// is changed.
+/// Those of [`backup::check`], after which nothing has changed; [`StoreError::Link`];
+/// [`StoreError::Backup`] when a file cannot be copied or written.
 pub(crate) fn restore(folder: &Path, backup: &Path) -> Result<PathBuf, StoreError> {
     let files = Files::new(folder);
     files.refuse_links()?;
