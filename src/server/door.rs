@@ -1,5 +1,5 @@
 //! Admission state of a connection: what the client must still prove, and what the client may do
-//! afterwards. Knows nothing of framing.
+//! afterwards. Knows nothing of dialects.
 
 use std::time::Duration;
 
