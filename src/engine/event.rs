@@ -34,7 +34,7 @@ pub enum Event {
         entered: u64,
         /// Number of items removed.
         left: u64,
-        /// Connection whose call made the change.
+        /// Caller whose request made the change.
         by: Caller,
     },
     /// A session was opened, made current, renamed, deleted or restored, or its messages, view or

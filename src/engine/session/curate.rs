@@ -352,8 +352,8 @@ impl Keep {
     }
 }
 
-/// Returns the input of a new summary: these messages, except those to `keep`, and the earlier
-/// summary `prior`, if there is one.
+/// Returns the input of a new summary: `messages` without those to `keep`, and the earlier summary
+/// `prior`, if there is one.
 pub(super) fn ahead(
     messages: &[Arc<Message>],
     prior: Option<&Summary>,
