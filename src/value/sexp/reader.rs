@@ -72,7 +72,8 @@ struct Open {
     /// Byte index of the list's opening character.
     at: usize,
     dot: Dot,
-    /// The tail after the dot, unless the tail is a list: its elements continue this list.
+    /// The tail after the dot; `None` if there is none, or if the tail is a list, whose elements
+    /// then continue this list.
     tail: Option<Value>,
 }
 
