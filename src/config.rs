@@ -66,16 +66,16 @@ pub(crate) struct Explained {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Maximum size of a protocol message, in bytes
-    #[arg(long, global = true, help_heading = SETTINGS, value_name = "BYTES")]
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "BYTES", value_parser = number::<usize>)]
     pub max_message_bytes: Option<usize>,
     /// Maximum size of a file to read, in bytes
-    #[arg(long, global = true, help_heading = SETTINGS, value_name = "BYTES")]
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "BYTES", value_parser = number::<u64>)]
     pub max_file_bytes: Option<u64>,
     /// Default capacity of a manager, in items, from 1 to 1000
-    #[arg(long, global = true, help_heading = SETTINGS, value_name = "N")]
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "N", value_parser = number::<usize>)]
     pub max_items: Option<usize>,
     /// Number of automatic backups to keep, one a day; 0 makes none
-    #[arg(long, global = true, help_heading = SETTINGS, value_name = "N")]
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "N", value_parser = number::<usize>)]
     pub backups_kept: Option<usize>,
     /// Tokenizer that counts tokens: o200k, cl100k or estimate
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "NAME", value_parser = parse_tokenizer)]
@@ -282,30 +282,21 @@ fn in_words(message: &str) -> String {
 }
 
 fn from_environment(get: impl Fn(&str) -> Option<String>) -> Result<Settings, ConfigError> {
-    fn number<T: std::str::FromStr>(
+    fn parsed<T>(
         name: &'static str,
         text: Option<String>,
+        parse: fn(&str) -> Result<T, String>,
     ) -> Result<Option<T>, ConfigError> {
-        let bad = |text: &str| ConfigError::BadValue {
-            name,
-            message: format!("must be a whole number, 0 or more, got {text:?}"),
-            origin: ENVIRONMENT,
-        };
-        text.map(|text| text.parse().map_err(|_| bad(&text))).transpose()
+        let bad = |message| ConfigError::BadValue { name, message, origin: ENVIRONMENT };
+        text.map(|text| parse(&text).map_err(bad)).transpose()
     }
-    let tokenizer = get("CONTEXTURE_TOKENIZER").map(|name| {
-        parse_tokenizer(&name).map_err(|message| ConfigError::BadValue {
-            name: "tokenizer",
-            message,
-            origin: ENVIRONMENT,
-        })
-    });
+    let max_message_bytes = get("CONTEXTURE_MAX_MESSAGE_BYTES");
     Ok(Settings {
-        max_message_bytes: number("max-message-bytes", get("CONTEXTURE_MAX_MESSAGE_BYTES"))?,
-        max_file_bytes: number("max-file-bytes", get("CONTEXTURE_MAX_FILE_BYTES"))?,
-        max_items: number("max-items", get("CONTEXTURE_MAX_ITEMS"))?,
-        backups_kept: number("backups-kept", get("CONTEXTURE_BACKUPS_KEPT"))?,
-        tokenizer: tokenizer.transpose()?,
+        max_message_bytes: parsed("max-message-bytes", max_message_bytes, number)?,
+        max_file_bytes: parsed("max-file-bytes", get("CONTEXTURE_MAX_FILE_BYTES"), number)?,
+        max_items: parsed("max-items", get("CONTEXTURE_MAX_ITEMS"), number)?,
+        backups_kept: parsed("backups-kept", get("CONTEXTURE_BACKUPS_KEPT"), number)?,
+        tokenizer: parsed("tokenizer", get("CONTEXTURE_TOKENIZER"), parse_tokenizer)?,
         model: get("CONTEXTURE_MODEL"),
         summarizer: get("CONTEXTURE_SUMMARIZER"),
         models: None,
@@ -313,6 +304,11 @@ fn from_environment(get: impl Fn(&str) -> Option<String>) -> Result<Settings, Co
         providers: None,
         secret_file: get("CONTEXTURE_SECRET_FILE").map(PathBuf::from),
     })
+}
+
+/// Parses the value of an option that must be a whole number.
+pub(crate) fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("must be a whole number, 0 or more, got {text:?}"))
 }
 
 fn parse_tokenizer(name: &str) -> Result<TokenizerName, String> {

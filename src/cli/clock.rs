@@ -1,7 +1,6 @@
 //! The clock of a server: the system's, or one for tests, which stands still until it is moved.
 
 use std::cell::Cell;
-use std::num::ParseIntError;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -21,12 +20,15 @@ pub(super) enum FixedTime {
 }
 
 impl FromStr for FixedTime {
-    type Err = ParseIntError;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.strip_prefix('@') {
             Some(file) => Ok(Self::In(PathBuf::from(file))),
-            None => text.parse().map(Self::At),
+            None => match text.parse() {
+                Ok(seconds) => Ok(Self::At(seconds)),
+                Err(_) => Err("must be a time in Unix seconds, or @FILE"),
+            },
         }
     }
 }

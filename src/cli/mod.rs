@@ -128,7 +128,7 @@ pub fn main() -> ExitCode {
     let Cli { common, command } = match Cli::try_parse() {
         Ok(cli) => cli,
         // An agent takes any failure of its hook as a reason to stop.
-        Err(error) if error.use_stderr() && std::env::args().any(|word| word == "hook") => {
+        Err(error) if error.use_stderr() && std::env::args_os().any(|word| word == "hook") => {
             complain(&error.to_string());
             return ExitCode::SUCCESS;
         }

@@ -6,6 +6,7 @@ use anyhow::Context;
 
 use super::host::Setup;
 use super::{Common, complain, say};
+use crate::config::number;
 use crate::context::filter::{TypeName, select};
 use crate::context::item::{Item, ItemId, Kind, Metadata};
 use crate::context::render::Format;
@@ -29,14 +30,14 @@ pub(super) struct Render {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     types: Vec<String>,
     /// Include only the last N files
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<usize>)]
     limit: Option<usize>,
     /// Output format: markdown, xml, org or json
     #[arg(long, default_value = "markdown", value_parser = parse_format)]
     format: Format,
     /// Maximum number of tokens; if there are more, files are left out, beginning with the first,
     /// and the last one is cut if it is too long by itself
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<u64>)]
     max_tokens: Option<u64>,
 }
 

@@ -36,7 +36,7 @@ pub(super) struct Serve {
     tcp: Option<String>,
     /// Serve agents that speak the Model Context Protocol over HTTP, on this port of 127.0.0.1;
     /// port 0 picks a free port. Prints the address unless --stdio is given
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", value_parser = port)]
     http: Option<u16>,
     /// Serve the Emacs that started this program with `M-x sly` or `M-x slime`, over TCP
     #[arg(long)]
@@ -47,6 +47,10 @@ pub(super) struct Serve {
     /// Version of SLIME to report; if it differs from the client's, SLIME asks whether to continue
     #[arg(long, value_name = "VERSION")]
     swank_version: Option<String>,
+}
+
+fn port(text: &str) -> Result<u16, &'static str> {
+    text.parse().map_err(|_| "must be a port, from 0 to 65535")
 }
 
 impl Serve {

@@ -1,6 +1,7 @@
 //! The commands other than `serve`: `call`, `render`, `methods` and `doctor`.
 
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
@@ -75,6 +76,25 @@ fn a_call_that_fails_exits_so_and_says_why() {
     check(&["call", "get-context", "{\"limit\":"], "column");
     check(&["call", "ping", "--socket", "/nowhere/s.sock"], "cannot reach a server on");
     check(&["call"], "METHOD");
+}
+
+#[test]
+fn bad_arguments_are_explained() {
+    let home = Home::new();
+    let check = |args: &[&str], expected: &str| {
+        let said = home.fail(args);
+        assert!(said.contains(expected), "{args:?}: {said}");
+    };
+    check(&["render", "x", "--limit", "many"], "'many' for '--limit <N>': must be a whole number");
+    check(&["render", "x", "--max-tokens", "1.5"], "must be a whole number, 0 or more");
+    check(&["methods", "--max-items", "x"], "must be a whole number, 0 or more");
+    check(&["serve", "--http", "70000"], "must be a port, from 0 to 65535");
+    check(&["methods", "--fixed-time", "soon"], "must be a time in Unix seconds, or @FILE");
+    let bytes = std::ffi::OsStr::from_bytes(b"\xff");
+    let output = home.command(&["render"]).arg(bytes).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("UTF-8") && !said.contains("panicked"), "{said}");
 }
 
 #[test]
