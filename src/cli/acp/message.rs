@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value as Json, json};
 
@@ -32,7 +32,8 @@ pub(super) struct Message<'a> {
 pub(super) struct Params<'a> {
     pub(super) session_id: Option<String>,
     pub(super) cwd: Option<PathBuf>,
-    #[serde(borrow)]
+    /// `null` counts as a value, not as absent.
+    #[serde(borrow, default, deserialize_with = "some")]
     mcp_servers: Option<&'a RawValue>,
     #[serde(borrow)]
     prompt: Option<&'a RawValue>,
@@ -88,8 +89,8 @@ impl<'a> Message<'a> {
     }
 
     /// Returns `line` with Contexture's server added to its list of servers, which is created if
-    /// there is none. `command` and `args` start the server. Returns `None` if the list already has
-    /// a server with the same name, or cannot be extended.
+    /// there is none or `null`. `command` and `args` start the server. Returns `None` if the list
+    /// already has a server with the same name, or cannot be extended.
     pub(super) fn with_server(
         &self,
         line: &[u8],
@@ -104,6 +105,10 @@ impl<'a> Message<'a> {
             let member = format!("\"mcpServers\":[{server}]{comma}");
             return Some(with(line, place(line, object) + 1, &member));
         };
+        if servers.get() == "null" {
+            let (at, list) = (place(line, servers.get()), format!("[{server}]"));
+            return Some([&line[..at], list.as_bytes(), &line[at + "null".len()..]].concat());
+        }
         let listed: Vec<Json> = serde_json::from_str(servers.get()).ok()?;
         let is_there = listed.iter().any(|server| server["name"] == NAME);
         if is_there { None } else { with_last(line, servers.get(), &server) }
@@ -164,6 +169,10 @@ impl Outcome {
     }
 }
 
+fn some<'de: 'a, 'a, D: Deserializer<'de>>(value: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(value).map(Some)
+}
+
 /// Returns the offset at which `part`, a slice of `line`, begins.
 fn place(line: &[u8], part: &str) -> usize {
     part.as_ptr().addr() - line.as_ptr().addr()
@@ -208,6 +217,10 @@ mod tests {
         check(r#"{"params":{"mcpServers":[{"name":"contexture"}]}}"#, None);
         check(r#"{"params":{"mcpServers":{}}}"#, None);
         let listed = format!("\"mcpServers\":[{server}]");
+        check(
+            r#"{"params":{"mcpServers": null ,"a":1}}"#,
+            Some(&format!("{{\"params\":{{\"mcpServers\": [{server}] ,\"a\":1}}}}")),
+        );
         check(r#"{"params":{ }}"#, Some(&format!("{{\"params\":{{{listed} }}}}")));
         check(r#"{"params":{"a":1}}"#, Some(&format!("{{\"params\":{{{listed},\"a\":1}}}}")));
         check(
