@@ -132,7 +132,7 @@ impl Hook {
                 return Ok(());
             }
         }
-        transcript.map_or(Ok(()), |transcript| record(&transcript))
+        transcript.map_or(Ok(()), |transcript| record(common, &transcript))
     }
 
     /// Gives the agent a push, unless there is nothing to give, and notes in `receipt` that the
@@ -245,14 +245,12 @@ impl Access {
     }
 }
 
-/// Starts a process that imports a transcript, so that the agent need not wait for the import. The
-/// process gets the options that precede `hook` in this command line, so that it uses the same
-/// state.
-fn record(transcript: &Path) -> anyhow::Result<()> {
+/// Starts a process that imports a transcript into the same state, so that the agent need not wait
+/// for the import.
+fn record(common: &Common, transcript: &Path) -> anyhow::Result<()> {
     use std::os::unix::process::CommandExt;
     let mut command = Command::new(std::env::current_exe()?);
-    let options: Vec<_> = std::env::args_os().skip(1).take_while(|word| word != "hook").collect();
-    command.args(options).arg("import").arg(transcript).process_group(0);
+    command.args(common.shared()?).arg("import").arg(transcript).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().map(drop).context("cannot start the import of the transcript")
 }

@@ -46,6 +46,22 @@ impl Common {
         let repl = ReplSettings::default();
         Ok(Setup { folders, config, state, repl, fixed_time: self.fixed_time.clone() })
     }
+
+    /// Returns options with which other processes of this program use the same state and
+    /// configuration file. Fails if no state is kept.
+    pub(super) fn shared(&self) -> anyhow::Result<Vec<PathBuf>> {
+        anyhow::ensure!(
+            !self.ephemeral,
+            "--ephemeral keeps no state that an agent could share; omit the option"
+        );
+        let mut options = Vec::new();
+        for (name, path) in [("--state", &self.state), ("--config", &self.config)] {
+            if let Some(path) = path {
+                options.extend([PathBuf::from(name), std::path::absolute(path)?]);
+            }
+        }
+        Ok(options)
+    }
 }
 
 impl Setup {

@@ -229,6 +229,26 @@ fn a_transcript_is_recorded_only_from_the_folder_of_its_agent() {
 }
 
 #[test]
+fn a_transcript_is_recorded_in_the_state_that_the_hook_names() {
+    let home = Home::new();
+    let folder = home.path("home").join(".claude/projects/p");
+    std::fs::create_dir_all(&folder).unwrap();
+    let transcript = folder.join("s.jsonl");
+    let line = json!({ "type": "user", "sessionId": "s", "uuid": "u", "cwd": project(&home),
+        "timestamp": "2026-01-01T00:00:00.000Z",
+        "message": { "role": "user", "content": "which port?" } });
+    std::fs::write(&transcript, format!("{line}\n")).unwrap();
+    let event = json!({ "session_id": "s", "transcript_path": transcript }).to_string();
+    let state = home.path("elsewhere/hook");
+    let state = state.to_str().unwrap();
+    run(&home, &["claude", "PreCompact", "--state", state], event.as_bytes());
+    until("the transcript is recorded", || {
+        home.succeed(&["--state", state, "call", "list-sessions"]).contains("which port?")
+    });
+    assert_eq!(home.succeed(&["call", "list-sessions"]), "nil\n");
+}
+
+#[test]
 fn whatever_goes_wrong_the_agent_goes_on() {
     let home = Home::new();
     let long = vec![b'['; 100_000];

@@ -13,9 +13,8 @@ mod toml;
 mod value;
 
 use std::fmt::Write;
-use std::path::PathBuf;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 
 use self::agent::{Agent, Place, Program};
 pub(super) use self::agent::{claude_folder, codex_folder};
@@ -53,7 +52,7 @@ impl SetUp {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
         let setup = common.setup()?;
         let records = Records::below(setup.state.as_deref());
-        let program = Program::running(self.options(common)?)?;
+        let program = Program::running(common.shared()?)?;
         let place = self.place()?;
         let files = self.agent.files(&place, &setup.folders.home, &program);
         let plan = |file| Plan::of(file, self.remove, &records);
@@ -91,22 +90,6 @@ impl SetUp {
         let root = project_root(&true_name(&folder))
             .context("the current folder is not in a project; go to one, or omit --project")?;
         Ok(Place::Project(root))
-    }
-
-    /// Returns the options that agents must pass to the program, so that it uses the same state and
-    /// configuration as this command.
-    fn options(&self, common: &Common) -> anyhow::Result<Vec<PathBuf>> {
-        ensure!(
-            !common.ephemeral,
-            "--ephemeral keeps no state that an agent could share; omit the option"
-        );
-        let mut options = Vec::new();
-        for (name, path) in [("--state", &common.state), ("--config", &common.config)] {
-            if let Some(path) = path {
-                options.extend([PathBuf::from(name), std::path::absolute(path)?]);
-            }
-        }
-        Ok(options)
     }
 }
 
