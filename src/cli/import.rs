@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::call::Call;
 use super::serve::log_to_stderr;
+use super::setup::{claude_folder, codex_folder};
 use super::{Common, complain, say};
 use crate::files::project_root;
 use crate::value::Value;
@@ -147,14 +148,11 @@ fn named(path: &Path) -> anyhow::Result<Value> {
 /// folders do not exist.
 fn places() -> anyhow::Result<String> {
     let home = std::env::home_dir().unwrap_or_default();
-    let folder = |variable: &str, default: &str| {
-        std::env::var_os(variable).map_or_else(|| home.join(default), PathBuf::from)
-    };
     let here = std::env::current_dir()?;
     let project = project_root(&here).unwrap_or(here);
     let known = [
-        ("Claude Code", folder("CLAUDE_CONFIG_DIR", ".claude").join("projects")),
-        ("Codex", folder("CODEX_HOME", ".codex").join("sessions")),
+        ("Claude Code", claude_folder(&home).join("projects")),
+        ("Codex", codex_folder(&home).join("sessions")),
         ("SpecStory", project.join(".specstory/history")),
     ];
     let mut text = "Agents keep their sessions here; name a file or folder to import:\n".to_owned();

@@ -87,6 +87,23 @@ fn a_recording_becomes_a_session_that_grows_with_its_file() {
 }
 
 #[test]
+fn the_folders_of_agents_are_shown() {
+    let home = Home::new();
+    let shown = |claude: &str, codex: &str| {
+        let mut command = home.command(&["import"]);
+        let output = command.env("CLAUDE_CONFIG_DIR", claude).env("CODEX_HOME", codex).output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    };
+    let named = shown("/claude", "/codex");
+    assert!(named.contains(" /claude/projects ") && named.contains(" /codex/sessions "), "{named}");
+    let usual = home.path("home");
+    let usual = usual.display();
+    let unset = shown("", "");
+    assert!(unset.contains(&format!(" {usual}/.claude/projects ")), "{unset}");
+    assert!(unset.contains(&format!(" {usual}/.codex/sessions ")), "{unset}");
+}
+
+#[test]
 fn what_cannot_be_imported_is_named() {
     let home = Home::new();
     let text = home.write("a.md", "# No recording\n");
