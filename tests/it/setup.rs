@@ -293,6 +293,24 @@ fn the_doctor_says_what_does_not_work() {
 }
 
 #[test]
+fn the_doctor_reads_all_that_a_hook_reports() {
+    let home = Home::new();
+    home.succeed(&["setup", "gemini"]);
+    // This is more than a pipe holds.
+    let much = "head -c 200000 /dev/zero >&2; echo >&2; echo last words >&2; exit 7";
+    let script = home.write("contexture", format!("#!/bin/sh\n{much}\n"));
+    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o700)).unwrap();
+    let settings = home.path("home/.gemini/settings.json");
+    let program = env!("CARGO_BIN_EXE_contexture");
+    let hook = |program: &str| format!("{program} hook");
+    let text = read(settings.clone()).replace(&hook(program), &hook(&script));
+    std::fs::write(settings, text).unwrap();
+    let report = String::from_utf8(home.run(&["doctor"]).stdout).unwrap();
+    let failed = "its hook SessionStart: it failed (exit status: 7): last words";
+    assert!(report.contains(failed), "{report}");
+}
+
+#[test]
 fn the_doctor_runs_nothing_that_a_project_names() {
     let home = Home::new();
     std::fs::create_dir_all(home.file(".git")).unwrap();

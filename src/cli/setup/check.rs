@@ -7,7 +7,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail, ensure};
@@ -19,7 +19,7 @@ use super::toml;
 use crate::visible::{visible, visible_path};
 use crate::wording::counted;
 
-/// Maximum time that the commands in one configuration of an agent may take together.
+/// Maximum time that a command in the configuration of an agent may take.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// Maximum number of characters of a command's output to show.
@@ -107,11 +107,10 @@ fn is_untrusted(agent: Agent, place: &Place, home: &Path) -> bool {
 
 fn run_all(agent: Agent, entries: &Entries) -> anyhow::Result<String> {
     let scratch = Scratch::new(agent.name())?;
-    let end = Instant::now() + LONGEST;
-    let tools = scratch.ask_server(&entries.server, end).context("its server")?;
+    let tools = scratch.ask_server(&entries.server).context("its server")?;
     let tools = counted(tools as u64, "tool");
     for (event, command) in &entries.hooks {
-        let asked = scratch.ask_hook(agent, event, command, end);
+        let asked = scratch.ask_hook(agent, event, command);
         asked.with_context(|| format!("its hook {event}"))?;
     }
     Ok(match entries.hooks.len() {
@@ -142,9 +141,9 @@ impl Scratch {
     }
 
     /// Starts a server of the Model Context Protocol with the command `words`, and returns the
-    /// number of tools that it offers. Fails if the server does not answer by the time `end`, or
-    /// offers no tools.
-    fn ask_server(&self, words: &[String], end: Instant) -> anyhow::Result<usize> {
+    /// number of tools that it offers. Fails if the server does not answer in time, or offers no
+    /// tools.
+    fn ask_server(&self, words: &[String]) -> anyhow::Result<usize> {
         let (program, args) = words.split_first().context("its entry has no command")?;
         let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {},
             "clientInfo": { "name": "contexture doctor", "version": env!("CARGO_PKG_VERSION") } });
@@ -157,7 +156,7 @@ impl Scratch {
         let mut running = self.start(Command::new(program).args(args))?;
         running.write(&input);
         loop {
-            let Some(line) = running.line(end)? else {
+            let Some(line) = running.line()? else {
                 bail!("it ended without an answer: {}", running.last_words())
             };
             let Ok(answer) = serde_json::from_str::<Json>(&line) else {
@@ -172,15 +171,15 @@ impl Scratch {
     }
 
     /// Runs the hook with the command `line` on a sample event. Fails if the hook fails, does not
-    /// end by the time `end`, or gives an answer that is not valid.
-    fn ask_hook(&self, agent: Agent, event: &str, line: &str, end: Instant) -> anyhow::Result<()> {
+    /// end in time, or gives an answer that is not valid.
+    fn ask_hook(&self, agent: Agent, event: &str, line: &str) -> anyhow::Result<()> {
         let sample = json!({ "session_id": "doctor", "hook_event_name": event, "cwd": self.0,
             "source": "startup", "prompt": "" });
         let mut running = self.start(Command::new("sh").args(["-c", line]))?;
         running.write(&sample.to_string());
         running.close();
         let mut output = String::new();
-        while let Some(line) = running.line(end)? {
+        while let Some(line) = running.line()? {
             output += &line;
         }
         let status = running.child.wait()?;
@@ -203,14 +202,22 @@ impl Scratch {
         command.env("CONTEXTURE_STATE", self.0.join("state")).env("XDG_RUNTIME_DIR", &self.0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().context("it cannot be started")?;
-        let (sender, lines) = channel();
-        let stdout = child.stdout.take().context("it has no output")?;
-        std::thread::spawn(move || {
-            let lines = BufReader::new(stdout).lines().map_while(Result::ok);
-            lines.map(|line| sender.send(line)).take_while(Result::is_ok).for_each(drop);
-        });
-        Ok(Running { child, lines })
+        let lines = lines_of(child.stdout.take());
+        let errors = lines_of(child.stderr.take());
+        Ok(Running { child, lines, errors, end: Instant::now() + LONGEST })
     }
+}
+
+/// Starts to read an output of a command, so that the command never waits for a reader.
+fn lines_of(output: Option<impl Read + Send + 'static>) -> Receiver<String> {
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        let lines = output.into_iter().flat_map(|output| BufReader::new(output).split(b'\n'));
+        let lines = lines.map_while(Result::ok);
+        let lines = lines.map(|line| String::from_utf8_lossy(&line).into_owned());
+        lines.map(|line| sender.send(line)).take_while(Result::is_ok).for_each(drop);
+    });
+    lines
 }
 
 /// Returns the beginning of a command's output, for a message.
@@ -225,7 +232,12 @@ fn beginning(output: &str) -> String {
 /// still running.
 struct Running {
     child: Child,
+    /// Lines of standard output.
     lines: Receiver<String>,
+    /// Lines of standard error.
+    errors: Receiver<String>,
+    /// Time by which the command must have answered.
+    end: Instant,
 }
 
 impl Drop for Running {
@@ -253,25 +265,28 @@ impl Running {
         drop(self.child.stdin.take());
     }
 
+    fn left(&self) -> Duration {
+        self.end.saturating_duration_since(Instant::now())
+    }
+
     /// Returns the next line of the command's output, or `None` at the end of the output. Fails if
-    /// neither comes by the time `end`.
-    fn line(&self, end: Instant) -> anyhow::Result<Option<String>> {
-        use std::sync::mpsc::RecvTimeoutError::{Disconnected, Timeout};
-        match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+    /// neither comes in time.
+    fn line(&self) -> anyhow::Result<Option<String>> {
+        match self.lines.recv_timeout(self.left()) {
             Ok(line) => Ok(Some(line)),
-            Err(Disconnected) => Ok(None),
-            Err(Timeout) => bail!("it did not answer within {} s", LONGEST.as_secs()),
+            Err(RecvTimeoutError::Disconnected) => Ok(None),
+            Err(RecvTimeoutError::Timeout) => {
+                bail!("it did not answer within {} s", LONGEST.as_secs())
+            }
         }
     }
 
     /// Kills the command, and returns the last line of its standard error, or says that there is
     /// none.
     fn last_words(&mut self) -> String {
-        let mut said = String::new();
         let _ = self.child.kill();
-        if let Some(mut stderr) = self.child.stderr.take() {
-            let _ = stderr.read_to_string(&mut said);
-        }
-        said.lines().next_back().unwrap_or("it printed no error").to_owned()
+        // Other processes may keep standard error open.
+        let said = std::iter::from_fn(|| self.errors.recv_timeout(self.left()).ok());
+        said.last().unwrap_or_else(|| "it printed no error".to_owned())
     }
 }
