@@ -729,8 +729,8 @@ are not used")))))))
       ("same"
        (list 'ok (format "%s is trusted; its templates are used" name) nil revoke))
       ("other"
-       (list 'note (format "%s was trusted, but the Git remote of that folder has \
-changed; to trust it as it is, use M-x contexture-trust-project" name)
+       (list 'note (format "%s was trusted, but its Git remote has changed or \
+cannot be read; to trust it as it is, use M-x contexture-trust-project" name)
              nil revoke))
       (_ (list 'note (format "%s was trusted, but the folder is gone" name) nil revoke)))))
 

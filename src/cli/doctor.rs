@@ -159,9 +159,9 @@ fn trusted(folder: &Path) -> Vec<Finding> {
         good(match trusted.standing() {
             Standing::Same => format!("{project}{remote} is trusted; its templates are used"),
             Standing::Other => format!(
-                "{project}{remote} was trusted, but the Git remote of that folder has changed; run \
-                 contexture trust {project:?} to trust it as it is, or contexture trust --revoke \
-                 {project:?} to forget it"
+                "{project}{remote} was trusted, but its Git remote has changed or cannot be read; \
+                 run contexture trust {project:?} to trust it as it is, or contexture trust \
+                 --revoke {project:?} to forget it"
             ),
             Standing::Gone => format!(
                 "{project}{remote} was trusted, but the folder is gone; run contexture trust --revoke \

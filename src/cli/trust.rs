@@ -111,7 +111,7 @@ fn remote(answer: &Value) -> String {
 fn standing(answer: &Value) -> &'static str {
     match text(answer, "standing") {
         "gone" => ": the folder is gone",
-        "other" => ": not trusted any more, since the Git remote of the folder has changed",
+        "other" => ": not trusted any more, since its Git remote has changed or cannot be read",
         _ => "",
     }
 }

@@ -181,6 +181,11 @@ fn the_shell_trusts_with_a_server_and_without() {
     assert!(listed(&mut client, &folder).iter().all(|(_, counts)| !*counts));
     assert_eq!(home.succeed(&["trust", "--revoke", dir]), format!("{dir} was not trusted\n"));
     home.succeed(&["trust", dir]);
+    fs::write(folder.join(".git/config"), b"\xff").unwrap();
+    for command in [&["trust", "--list"][..], &["doctor"]] {
+        let shown = home.succeed(command);
+        assert!(shown.contains("its Git remote has changed or cannot be read"), "{shown}");
+    }
     let moved = home.path("home/moved");
     fs::rename(&folder, &moved).unwrap();
     assert!(listed(&mut client, &moved).iter().all(|(_, counts)| !*counts));
