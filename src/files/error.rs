@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// There is nothing at this path.
-    #[error("there is no file {path:?}; check the name, or save the buffer first")]
+    #[error("{path:?} does not exist; check the name")]
     Missing {
         /// Requested path.
         path: PathBuf,
@@ -224,7 +224,7 @@ mod tests {
         check(
             &FileError::Missing { path: path() },
             "file-missing",
-            r#"there is no file "/a\nb"; check the name, or save the buffer first"#,
+            r#""/a\nb" does not exist; check the name"#,
         );
         check(
             &FileError::TooLarge { path: path(), bytes: 9, limit: 8 },

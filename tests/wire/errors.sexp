@@ -19,7 +19,7 @@
 > (:id 9 :method remove-context :params (:manager "m" :id "ctx-7"))
 < (:id 9 :error (:code 1 :message "no item ctx-7 in \"m\"" :data (:kind :no-such-item :id "ctx-7" :manager "m" :held-by nil)))
 > (:id 10 :method add-file :params (:path "/nonexistent/file.txt"))
-< (:id 10 :error (:code 1 :message "there is no file \"/nonexistent/file.txt\"; check the name, or save the buffer first" :data (:kind :file-missing)))
+< (:id 10 :error (:code 1 :message "\"/nonexistent/file.txt\" does not exist; check the name" :data (:kind :file-missing)))
 > (:id 11 :method cancel :params (:id 99))
 < (:id 11 :result (:cancelled nil))
 > (:id 12 :method ping)
