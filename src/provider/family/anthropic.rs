@@ -264,7 +264,8 @@ fn usage(said: &Value) -> Usage {
 fn failure(error: &Value) -> Broken {
     let kind = match error["type"].as_str() {
         Some("authentication_error" | "permission_error") => ErrorKind::Authentication,
-        Some("rate_limit_error" | "billing_error") => ErrorKind::RateLimited,
+        Some("rate_limit_error") => ErrorKind::RateLimited,
+        Some("billing_error") => ErrorKind::QuotaExhausted,
         Some("request_too_large") => ErrorKind::ContextTooLong,
         Some("invalid_request_error" | "not_found_error") => ErrorKind::BadRequest,
         _ => ErrorKind::Unavailable,
@@ -296,6 +297,12 @@ mod tests {
         }
         let found = [whole.input, whole.output, whole.cache_read, whole.cache_written];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn an_account_without_money_is_told_by_its_kind() {
+        let error = json!({"type": "billing_error", "message": "pay first"});
+        assert_eq!(failure(&error).kind, ErrorKind::QuotaExhausted);
     }
 
     #[test]

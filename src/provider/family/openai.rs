@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{Broken, CallIds, Decoder, add_text, append, set};
 use crate::provider::chat::{ChatMessage, Request, Stop, StreamEvent, Usage};
 use crate::provider::error::ErrorKind;
+use crate::provider::refusal::kind_of_bad;
 use crate::session::message::{Role, ToolCall};
 
 /// Name under which an answer's reasoning is kept until its turn ends.
@@ -244,9 +245,12 @@ fn failure(error: &Value) -> Broken {
     let code = |name: &str| error[name].as_u64().or_else(|| error[name].as_str()?.parse().ok());
     let kind = ["type", "code"].iter().filter_map(|name| error[*name].as_str());
     let limited = kind.clone().any(|kind| kind.contains("rate_limit"));
+    let broke = kind.clone().any(|kind| kind_of_bad(kind) == ErrorKind::QuotaExhausted);
     let long = kind.clone().any(|kind| kind.contains("context_length"));
     let bad = kind.clone().any(|kind| kind.contains("invalid_request"));
     let kind = match code("code") {
+        Some(402) => ErrorKind::QuotaExhausted,
+        _ if broke => ErrorKind::QuotaExhausted,
         Some(429) => ErrorKind::RateLimited,
         Some(401 | 403) => ErrorKind::Authentication,
         _ if limited => ErrorKind::RateLimited,
@@ -280,6 +284,13 @@ mod tests {
         let made_up =
             |piece: &StreamEvent| matches!(piece, StreamEvent::Call(call) if call.id == "call-1-1");
         assert!(pieces.iter().any(made_up), "{pieces:?}");
+    }
+
+    #[test]
+    fn an_account_without_money_is_told_by_its_code() {
+        for error in [json!({"code": "insufficient_quota"}), json!({"code": 402})] {
+            assert_eq!(failure(&error).kind, ErrorKind::QuotaExhausted, "{error}");
+        }
     }
 
     #[test]
