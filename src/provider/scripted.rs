@@ -306,7 +306,8 @@ impl Line {
         };
         pieces.extend(self.calls.iter().enumerate().map(call));
         if !self.cut && !self.hang {
-            pieces.extend(self.opaque.clone().map(StreamEvent::Opaque));
+            let opaque = self.opaque.clone().filter(|_| !self.calls.is_empty());
+            pieces.extend(opaque.map(StreamEvent::Opaque));
             let Used { input, output, cached: cache_read } = self.usage;
             pieces.push(StreamEvent::Usage(Usage {
                 input,

@@ -40,6 +40,17 @@ fn the_script_of_the_documentation_plays() {
 }
 
 #[test]
+fn data_to_be_sent_back_come_only_with_calls() {
+    let check = |calls: &str, expected: bool| {
+        let script = format!("[[answer]]\nopaque = {{ signature = \"x\" }}\n{calls}");
+        let (whole, _) = played(&Scripted::new(&script, "m").unwrap(), "x");
+        assert_eq!(whole.opaque.is_some(), expected, "{script}");
+    };
+    check("calls = [{ name = \"f\" }]", true);
+    check("", false);
+}
+
+#[test]
 fn an_answer_can_stop_coming() {
     let provider = Scripted::new("[[answer]]\ntext = \"a\"\nhang = true", "m").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
