@@ -150,13 +150,19 @@ impl Endpoint {
         let mut wait = FIRST_WAIT;
         let mut attempt = 0;
         let mut may_reopen = true;
+        let mut before = String::new();
         loop {
             let asked = timeout_at(until, self.ask_once(url, body.clone())).await;
             let Failed { error, again, is_closed } = match asked {
                 Ok(Ok(answered)) => return Ok(answered),
                 Ok(Err(failed)) => failed,
-                Err(_) => return Err(self.late()),
+                Err(_) => {
+                    let late = self.late();
+                    let what = format!("{before}{}", late.what);
+                    return Err(ProviderError { what, ..late });
+                }
             };
+            before = format!("{}; when asked again, ", error.what);
             if is_closed && may_reopen {
                 may_reopen = false;
                 continue;

@@ -3,6 +3,7 @@
 
 mod families;
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use contexture::internals::provider::chat::{
@@ -403,6 +404,21 @@ fn servers_that_are_none_are_told() {
         let (_, failure) = runtime().block_on(asked(&provider(kind, &server).waiting(times)));
         assert!(failure.unwrap().to_string().contains("no answer came in time"));
     }
+}
+
+#[test]
+fn a_server_that_falls_silent_after_a_refusal_is_told_with_it() {
+    let kind = &FAMILIES[0];
+    let asked_before = std::sync::atomic::AtomicBool::new(false);
+    let server = Endpoint::new(move |_, _| match asked_before.swap(true, Ordering::Relaxed) {
+        false => Answer::new(500, "no memory"),
+        true => Answer { after: TIMES.begin, ..Answer::new(200, "") },
+    });
+    let times = Times { begin: Duration::from_secs(1), ..TIMES };
+    let (_, failure) = runtime().block_on(asked(&provider(kind, &server).waiting(times)));
+    let told = failure.unwrap().to_string();
+    let expected = "it answered 500: no memory; when asked again, no answer came in time";
+    assert!(told.contains(expected), "{told}");
 }
 
 #[test]
