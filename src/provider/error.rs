@@ -25,7 +25,7 @@ names! {
         Unavailable => "unavailable",
         /// The caller cancelled the request.
         Cancelled => "cancelled",
-        /// The answer violates the provider's protocol.
+        /// The answer violates the provider's protocol, or is too long.
         Malformed => "malformed",
     }
 }
@@ -82,7 +82,11 @@ impl ProviderError {
                 "check that the server is running and can be reached, and try again".into()
             }
             ErrorKind::Cancelled => "ask again".into(),
-            ErrorKind::Malformed => "check that the url points to the right kind of server".into(),
+            ErrorKind::Malformed => {
+                "ask again; if this happens again, check that the url points to the right kind of \
+                 server"
+                    .into()
+            }
         }
     }
 }
@@ -106,6 +110,9 @@ mod tests {
             let start = "here.example with the model \"m-1\": it failed; ";
             assert!(said.starts_with(start) && said.len() > start.len(), "{said}");
             assert_eq!(said.contains("in 7 s"), *kind == ErrorKind::RateLimited, "{said}");
+            if *kind == ErrorKind::Malformed {
+                assert!(said.contains("ask again"), "an answer may only have been too long");
+            }
         }
     }
 }

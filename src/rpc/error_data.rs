@@ -303,8 +303,8 @@ pub(super) enum ErrorData<'a> {
     /// The provider cannot be reached, takes too long, breaks off its answer, or reports a failure of
     /// its own.
     Unavailable(ProviderData<'a>),
-    /// The provider's answer does not follow the provider's protocol; the address may belong to
-    /// another kind of server.
+    /// The provider's answer does not follow the provider's protocol, or is too long; the address
+    /// may belong to another kind of server.
     Malformed(ProviderData<'a>),
 }
 
