@@ -35,20 +35,21 @@
   "The last result of `list-agents', or nil.")
 
 (defvar contexture-agents--table nil
-  "Hash table from the id of an item to the agent that has it, or nil.
+  "Hash table from an item's id to the agent that has it or gets it next, or nil.
 A value is (AGENT . TIME) for an item that was sent, or (next . AGENT) for
-one that waits.  It is nil if nothing was ever sent to an agent.")
+one that waits for a prompt; AGENT is then \"\" if any agent may take it.
+The variable is nil if nothing was sent and nothing waits.")
 
 (defvar contexture-agents--followers nil
-  "Alist from buffers that show what agents have to functions that redraw.")
+  "Alist of (BUFFER . FUNCTION); FUNCTION redraws what agents have in BUFFER.")
 
 (defvar contexture-agents--asking nil
-  "Non-nil while the server is asked; `again' if something changed meanwhile.")
+  "Non-nil during a call of `list-agents'; `again' if agents changed meanwhile.")
 
 ;;;; Following
 
 (defun contexture-agents--follow (buffer redraw)
-  "Call REDRAW in BUFFER, without arguments, whenever agents get something."
+  "Call REDRAW in BUFFER, without arguments, when an agent or its items change."
   (unless contexture-agents--followers
     (contexture-agents--forget)
     (contexture-watch #'contexture-agents--told '(agents-changed))
@@ -58,7 +59,7 @@ one that waits.  It is nil if nothing was ever sent to an agent.")
   (contexture-agents--update))
 
 (defun contexture-agents--unfollow (buffer)
-  "Stop calling a function in BUFFER whenever agents get something."
+  "No longer call the function that redraws BUFFER."
   (setq contexture-agents--followers
         (assq-delete-all buffer contexture-agents--followers))
   (unless contexture-agents--followers
@@ -73,12 +74,12 @@ one that waits.  It is nil if nothing was ever sent to an agent.")
         contexture-agents--asking nil))
 
 (defun contexture-agents--told (method _params)
-  "Ask again if METHOD announces a change of agents."
+  "Ask about agents again if METHOD, a notification, is `agents-changed'."
   (when (eq method 'agents-changed)
     (contexture-agents--update)))
 
 (defun contexture-agents--update ()
-  "Ask the server about agents.  During a call, changes are only noted."
+  "Ask the server about agents; during such a call, only note to ask again."
   (if contexture-agents--asking
       (setq contexture-agents--asking 'again)
     (setq contexture-agents--asking t)
@@ -89,7 +90,7 @@ one that waits.  It is nil if nothing was ever sent to an agent.")
      :error (lambda (_) (contexture-agents--answered nil)))))
 
 (defun contexture-agents--answered (answer)
-  "Keep ANSWER, and redraw the buffers that show it."
+  "Keep ANSWER if it is new, and redraw the buffers that show it."
   (let ((again (eq contexture-agents--asking 'again))
         (changed (not (equal answer contexture-agents--known))))
     (setq contexture-agents--asking nil)
@@ -119,7 +120,7 @@ one that waits.  It is nil if nothing was ever sent to an agent.")
   (contexture--visible (car (split-string agent "[-_ ]" t))))
 
 (defun contexture-agents--session-name (session)
-  "Return a name for SESSION, of `list-agents', with its project."
+  "Return a phrase for SESSION, one of `list-agents': agent, id and project."
   (let ((project (plist-get session :project))
         (id (plist-get session :agent-session)))
     (contexture--visible
@@ -135,13 +136,13 @@ one that waits.  It is nil if nothing was ever sent to an agent.")
 ;;;###autoload
 (defun contexture-send-to-agent (&optional choose)
   "Send the region, or the item at point, with the next prompt of an agent.
-It goes once, also if the agent has it already, and with whichever agent
-of this project is prompted first; outside of a project, with any.  With
-a prefix argument CHOOSE, choose an agent or one of its sessions.
+In a project, the first of its agents that is prompted gets the item;
+elsewhere, any agent.  It gets the item once, even if it has it already.
+With a prefix argument CHOOSE, choose an agent or one of its sessions.
 
 The region is added to this buffer's context first.  In a list of items,
-send the marked items, or the one at point.  If they wait already, they
-no longer do; `contexture-undo' right after it does the same."
+send the marked items, or the one at point.  If all of them wait for a
+prompt already, cancel that; `contexture-undo' right after it does the same."
   (interactive "P")
   (let ((target (contexture-agents--target choose)))
     (cond ((derived-mode-p 'contexture-list-mode)
@@ -166,13 +167,16 @@ no longer do; `contexture-undo' right after it does the same."
     (_ (contexture--capture (region-beginning) (region-end) :region))))
 
 (defun contexture-agents--wish (manager item)
-  "Return ITEM of MANAGER in the form for `contexture-agents--toggle'."
+  "Return a plist that names ITEM of MANAGER, for `contexture-agents--toggle'.
+MANAGER nil means the current context."
   (list :manager (or manager (contexture-current-manager))
         :id (plist-get item :id)
         :name (contexture--description (plist-get item :metadata))))
 
 (defun contexture-agents--target (choose)
-  "Return the receiver as (NAME . PARAMS); ask for it if CHOOSE."
+  "Return who gets the next items, as (NAME . PARAMS); ask the user if CHOOSE.
+NAME is for messages; PARAMS are those parameters of `push-next' that
+choose the receiver."
   (if choose
       (contexture-agents--read-target)
     (if-let* ((root (and (not (file-remote-p default-directory))
@@ -182,7 +186,7 @@ no longer do; `contexture-undo' right after it does the same."
       (list "an agent"))))
 
 (defun contexture-agents--read-target ()
-  "Ask for the receiver, and return it as (NAME . PARAMS)."
+  "Ask who gets the next items; return (NAME . PARAMS)."
   (let* ((sessions (plist-get (contexture--ask 'list-agents '(:brief t)) :sessions))
          (agents (delete-dups (contexture--pluck :agent sessions)))
          (targets
@@ -202,7 +206,8 @@ no longer do; `contexture-undo' right after it does the same."
 
 (defun contexture-agents--toggle (wishes target)
   "Send the items of WISHES to TARGET; if all wait already, cancel that.
-WISHES are plists with `:manager', `:id' and `:name'."
+WISHES are plists with `:manager', `:id' and `:name'.  TARGET is a value of
+`contexture-agents--target'."
   (contexture--request-patiently
    'list-agents '(:brief t)
    :success
@@ -269,7 +274,7 @@ The user's own prefix, such as a container's, comes after ours."
 
 ;; The other arguments of the server are those of `serve'.
 (defun contexture-agent-shell--options ()
-  "Return the arguments of the server that name its state and settings."
+  "Return the options of `contexture-server-args' for the state and settings."
   (let ((args contexture-server-args)
         (options nil))
     (while args
@@ -281,7 +286,7 @@ The user's own prefix, such as a container's, comes after ours."
     options))
 
 (defun contexture-agent-shell--update ()
-  "Set `agent-shell-command-prefix', or restore it without the mode."
+  "Set `agent-shell-command-prefix', or restore it if the mode is off."
   (let ((is-ours (eq agent-shell-command-prefix #'contexture-agent-shell--prefix)))
     (cond ((and contexture-agent-shell-mode (not is-ours))
            (setq contexture-agent-shell--theirs agent-shell-command-prefix
@@ -291,7 +296,7 @@ The user's own prefix, such as a container's, comes after ours."
                  contexture-agent-shell--theirs nil)))))
 
 (defun contexture-agent-shell--loaded (_file)
-  "Set the prefix of agent-shell once it is loaded."
+  "Set the prefix of agent-shell if agent-shell was just loaded."
   (when (boundp 'agent-shell-command-prefix)
     (remove-hook 'after-load-functions #'contexture-agent-shell--loaded)
     (contexture-agent-shell--update)))
@@ -299,8 +304,8 @@ The user's own prefix, such as a container's, comes after ours."
 ;;;###autoload
 (define-minor-mode contexture-agent-shell-mode
   "Give the agents of agent-shell what you mark.
-Each agent that agent-shell starts gets the tools of Contexture, what you
-marked with the first prompt of a session, and later what changed."
+Each agent that agent-shell starts gets Contexture's tools.  The first
+prompt of a session brings what you marked, and each later one what changed."
   :global t
   :group 'contexture
   (remove-hook 'after-load-functions #'contexture-agent-shell--loaded)

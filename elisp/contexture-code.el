@@ -43,7 +43,7 @@
 ;; itself where they are.  And the cells of code that lines of "# %%" divide.
 
 (defconst contexture-defun-prose--files "\\.\\(?:md\\|markdown\\|mkd\\|Rmd\\|qmd\\)\\'"
-  "Regexp for files of Markdown, for an Emacs without its modes.")
+  "Regexp for the names of Markdown files, for an Emacs without a Markdown mode.")
 
 (defun contexture-defun-prose--org ()
   "Return Org's block or subtree around point as (BEG END NAME KIND), or nil."
@@ -68,7 +68,8 @@
               :section)))))
 
 (defun contexture-defun-prose--block ()
-  "Return Markdown's block around point as (BEG END NAME KIND), or nil."
+  "Return the Markdown code block around point as (BEG END NAME KIND), or nil.
+NAME is the block's language, or nil."
   (save-excursion
     (let ((here (line-beginning-position)) found)
       (goto-char (point-min))
@@ -88,7 +89,8 @@
       found)))
 
 (defun contexture-defun-prose--section ()
-  "Return Markdown's section around point with its heading, or nil."
+  "Return the Markdown section around point as (BEG END NAME KIND), or nil.
+It begins with its heading, and NAME is the heading's text."
   (save-excursion
     (end-of-line)
     (when (contexture-defun-prose--heading #'re-search-backward)
@@ -102,9 +104,10 @@
         (list start (point) name :section)))))
 
 (defun contexture-defun-prose--heading (search)
-  "Go to the next heading that is in no block; SEARCH finds it.
-The match has two groups: one as long as the heading is deep, and its
-text.  Return nil, at the end of the text, if there is none."
+  "Go to the next heading outside of code blocks, and return non-nil.
+SEARCH is `re-search-forward' or `re-search-backward'.  Group 1 of the
+match is the number signs of the heading, and group 2 its text.  If there
+is no heading, go to the end of the search and return nil."
   (let (found)
     (while (and (not found) (funcall search "^\\(#+\\)[ \t]+\\(.+?\\)[ \t#]*$" nil 'move))
       (setq found (save-match-data
@@ -114,7 +117,8 @@ text.  Return nil, at the end of the text, if there is none."
     found))
 
 (defun contexture-defun-prose--cell ()
-  "Return the cell around point, between lines of \"# %%\", or nil."
+  "Return the cell around point as (BEG END NAME KIND), or nil.
+A cell begins with a line such as \"# %% NAME\" and ends before the next one."
   (let ((mark "^[ \t]*\\(?:#\\|//\\|--\\|;;\\|%\\)[ \t]*%%[ \t]*\\(.*\\)$"))
     (save-excursion
       (end-of-line)
@@ -153,7 +157,7 @@ text.  Return nil, at the end of the text, if there is none."
   (rx (? (any "#~*")) (any alpha "_$") (* (any alnum "_$?!")) (* (or "::" "." ":")
                                                                  (any alpha "_$")
                                                                  (* (any alnum "_$?!"))))
-  "Regexp for a name.")
+  "Regexp for the name of a definition, such as \"module::function\".")
 
 (defconst contexture-defun--keyword-kinds
   '(("def" . :function) ("defp" . :function) ("fn" . :function) ("func" . :function)
@@ -165,7 +169,7 @@ text.  Return nil, at the end of the text, if there is none."
     ("trait" . :trait) ("impl" . :impl)
     ("module" . :module) ("mod" . :module) ("namespace" . :module)
     ("type" . :type) ("macro_rules!" . :macro) ("macro" . :macro))
-  "Alist from a keyword that begins a definition to the definition's kind.")
+  "Alist of (KEYWORD . KIND), where KEYWORD begins a definition of that kind.")
 
 (defconst contexture-defun--keyword-head
   (concat "[ \t]*" contexture-defun--modifiers
@@ -181,14 +185,14 @@ text.  Return nil, at the end of the text, if there is none."
           "[ \t]*\\(?::[^=\n]*\\)?[=:][ \t]*\\(?:async[ \t]+\\)?"
           "\\(?:function\\_>\\|(.*=>\\|([ \t]*$\\|<[^>\n]*>(.*\\(?:=>\\|(\\)[ \t]*"
           "\\|[[:alpha:]_$][[:alnum:]_$]*[ \t]*=>\\)")
-  "Regexp for a function that is the value of a name; its group is the name.")
+  "Regexp for a head such as \"NAME = function\"; its group is the name.")
 
 (defconst contexture-defun--call-head
   (concat "[ \t]*" contexture-defun--modifiers
           "\\(?:\\(?:get\\|set\\|function\\)[ \t]+\\)?"
           "\\(?:[][:alnum:]_$<>,:.?&*[ \t]*[]>[:alnum:]_&*][ \t*&]+\\)?"
           "\\(" contexture-defun--name "\\)[ \t]*\\(?:<[^>\n]*>\\)?(")
-  "Regexp for a head without keyword, such as a method's; its group is the name.")
+  "Regexp for a head without a keyword, as of a method; its group is the name.")
 
 (defconst contexture-defun--no-names
   '("if" "for" "while" "switch" "catch" "with" "return" "else" "do" "match" "foreach"
@@ -229,7 +233,8 @@ text.  Return nil, at the end of the text, if there is none."
              do (forward-line))))
 
 (defun contexture-defun--keyword-found ()
-  "Return (NAME . KIND) of the head with a keyword that was just matched."
+  "Return (NAME . KIND) for the match of `contexture-defun--keyword-head'.
+Return nil if the line defines nothing, such as \"struct point;\"."
   (let* ((keyword (match-string 1))
          (name (match-string-no-properties 2))
          (kind (cdr (assoc keyword contexture-defun--keyword-kinds)))
@@ -251,8 +256,8 @@ text.  Return nil, at the end of the text, if there is none."
           (t (cons name kind)))))
 
 (defun contexture-defun--call-found ()
-  "Return (NAME . KIND) of the head without keyword that was just matched.
-Nil if its parentheses are those of a call."
+  "Return (NAME . KIND) for the match of `contexture-defun--call-head'.
+Return nil if it is a call or a statement instead of a definition's head."
   (let ((name (match-string-no-properties 1))
         (line (buffer-substring-no-properties (point) (match-end 1))))
     (unless (or (member name contexture-defun--no-names)
@@ -291,7 +296,8 @@ Nil if its parentheses are those of a call."
   "Regexp for a line that is a comment in most languages.")
 
 (defun contexture-defun--comment-line-p ()
-  "Return non-nil if this line is nothing but a comment."
+  "Return non-nil if this line is nothing but a comment.
+A line that begins with \"#!\" is none, nor is a heading such as \";;; Code\"."
   (save-excursion
     (forward-line 0)
     (skip-chars-forward " \t")
@@ -318,7 +324,8 @@ Nil if its parentheses are those of a call."
     (and (looking-at-p contexture-defun--annotation) (point))))
 
 (defun contexture-defun--grow (start)
-  "Return where comments and annotations directly above START begin."
+  "Return where the comments and annotations directly above START begin.
+If there are none, return the beginning of START's line."
   (save-excursion
     (goto-char start)
     (forward-line 0)
@@ -408,7 +415,7 @@ Such a line is blank, a label, or a directive of C's preprocessor."
 
 (defun contexture-defun--body-p (end)
   "Return non-nil if the lines from here to END may be a definition.
-Outside of a mode for programs they may be prose."
+Outside of `prog-mode', what looks like a definition may be prose."
   (or (derived-mode-p 'prog-mode)
       (and (not (derived-mode-p 'text-mode))
            (or (> end (line-beginning-position 2))
@@ -505,7 +512,7 @@ It is a list of its beginning, end, name and kind."
           (list (point) (cdr bounds)))))))
 
 (defun contexture-defun--by-motion ()
-  "Return the bounds of the definition that begins before point, or nil.
+  "Return the bounds of the definition around point, found by motion, or nil.
 `bounds-of-thing-at-point' does not find a Python class with methods,
 since it goes back from the end of the class to a method."
   (let ((here (point)))
@@ -584,7 +591,8 @@ Its body may begin with a brace on the next line."
       (contexture-defun--describe (nth 0 bounds) (nth 1 bounds) shown))))
 
 (defun contexture-defun--describe (beg end shown)
-  "Return the definition from BEG to END with its name and kind.
+  "Return the definition from BEG to END as (BEG END NAME KIND).
+The BEG returned is that of the comments and annotations directly above it.
 SHOWN is the value of `contexture-defun--by-indentation' there."
   (let* ((head (save-excursion
                  (goto-char beg)
@@ -615,7 +623,7 @@ SHOWN is the value of `contexture-defun--by-indentation' there."
             kind))))
 
 (defun contexture-defun--outer (head)
-  "Return the definition that indentation shows around the line at HEAD."
+  "Return the definition that indentation shows around the line at HEAD, or nil."
   (save-excursion
     (goto-char head)
     (let ((depth (current-indentation)))
@@ -627,7 +635,7 @@ SHOWN is the value of `contexture-defun--by-indentation' there."
 
 (defun contexture-defun--full-name (name outer)
   "Return NAME with the outer names before it, as in \"Class.method\".
-OUTER is the definition around it."
+OUTER is the definition around it, or nil."
   (if (memq (nth 3 outer) contexture-defun--containers)
       (concat (save-excursion
                 (goto-char (nth 0 outer))
@@ -650,26 +658,26 @@ BEFORE and AFTER are the texts of these lines around the part that would
 be replaced; TEXT is the new text of that part, as far as it has come.
 KEYS is the overlay with the keymap, which also holds directly below PLACE.
 PARTS are overlays of the parts that are neither accepted nor rejected.
-STATE is `coming', `ready' or `ended', and HEADING says so above PLACE.
-SHOWN is the time when it was drawn last, ACCEPTED the number of parts
-that were accepted.  AGAIN is a function to ask once more with a remark;
-CANCEL stops what comes.  DECIDED is a function to call once the user has
-decided about all parts."
+STATE is `coming', `ready' or `ended'; HEADING is the text above PLACE.
+SHOWN is the time when the change was last drawn, and ACCEPTED the number
+of parts that were accepted.  AGAIN is a function that asks once more, with
+a remark; CANCEL is one that stops the text that is coming; DECIDED is one
+to call once the user has decided about all parts."
   place keys before after (text "") parts (state 'coming) (heading "") (shown 0) (accepted 0)
   again cancel decided)
 
 (defconst contexture-review--draw-seconds 0.2
-  "Minimum number of seconds between two drawings of a change that comes.")
+  "Minimum number of seconds between redraws of a change that is still coming.")
 
 (defvar contexture-review--all nil
   "Changes that are proposed, in all buffers, the newest last.")
 
 (defvar contexture-rewrite-history nil
-  "History of instructions how to change code.")
+  "History of instructions on how to change code.")
 
 (defvar contexture-review-accepted-functions nil
-  "Functions that run after a change was accepted, in its buffer.
-Each is called with a marker at the beginning of its lines.")
+  "Functions to call in a buffer in which the user has accepted a change.
+Each is called with a marker at the beginning of the changed lines.")
 
 (defvar contexture-review-map
   (let ((map (make-sparse-keymap)))
@@ -713,17 +721,17 @@ It has those keys of `contexture-review-map' that the buffer does not use.")
 ;;;; Beginning and ending
 
 (defun contexture-review--check ()
-  "Signal an error unless this buffer can be changed."
+  "Signal an error if this buffer is read-only or an indirect buffer."
   (barf-if-buffer-read-only)
   (when (buffer-base-buffer)
     (contexture--user-error "%1$s shows a part of %2$s; ask for the change in %2$s"
                             (buffer-name) (buffer-name (buffer-base-buffer)))))
 
 (cl-defun contexture-review--begin (beg end &key again cancel decided)
-  "Begin to propose a change of the text from BEG to END in this buffer.
+  "Begin to propose a change of the text from BEG to END; return the review.
 AGAIN is a function that asks once more, with a remark; CANCEL one that
-stops what comes; DECIDED one to call once the user has decided.
-`contexture-review--show' shows the change."
+stops the new text; DECIDED one to call once the user has decided.
+`contexture-review--show' then shows the change in this buffer."
   (contexture-review--check)
   (require 'diff-mode)                  ; for its faces
   (contexture--widened
@@ -755,7 +763,7 @@ stops what comes; DECIDED one to call once the user has decided.
         review))))
 
 (defun contexture-review--open ()
-  "Return the changes that are proposed, in buffers that live."
+  "Return the changes that are proposed in live buffers."
   (setq contexture-review--all
         (cl-remove-if-not #'contexture-review--buffer contexture-review--all)))
 
@@ -780,7 +788,7 @@ stops what comes; DECIDED one to call once the user has decided.
   (contexture-review--retitle))
 
 (defun contexture-review--tell (review)
-  "Call, once, the function of REVIEW for when the user has decided."
+  "Call the function that waits for the user's decision on REVIEW, once."
   (when-let* ((decided (contexture-review--decided review)))
     (setf (contexture-review--decided review) nil)
     (funcall decided)))
@@ -792,7 +800,7 @@ stops what comes; DECIDED one to call once the user has decided.
       (contexture-review--end review))))
 
 (defun contexture-review--ended-p (review)
-  "Return non-nil if REVIEW was accepted or rejected, or its buffer killed."
+  "Return non-nil if REVIEW has ended or its buffer was killed."
   (or (eq (contexture-review--state review) 'ended)
       (not (contexture-review--buffer review))))
 
@@ -800,7 +808,8 @@ stops what comes; DECIDED one to call once the user has decided.
 
 (defun contexture-review--show (review text &optional complete)
   "Show TEXT as what REVIEW proposes; COMPLETE means that no more comes.
-Return non-nil if anything would change."
+Until then, draw it at most every `contexture-review--draw-seconds'.  Return
+non-nil if it was drawn and would change anything."
   (unless (contexture-review--ended-p review)
     (setf (contexture-review--text review) text)
     (when (or complete
@@ -812,7 +821,7 @@ Return non-nil if anything would change."
           (contexture-review--draw review complete))))))
 
 (defun contexture-review--draw (review complete)
-  "Draw the parts of REVIEW; COMPLETE means that no more comes."
+  "Draw and return the parts of REVIEW; COMPLETE means that no more comes."
   (let* ((place (contexture-review--place review))
          (old (buffer-substring-no-properties (overlay-start place) (overlay-end place)))
          (parts (contexture-review--differences review old complete)))
@@ -833,7 +842,8 @@ Return non-nil if anything would change."
 
 (defun contexture-review--differences (review old complete)
   "Return how REVIEW would change OLD, the text of its lines.
-While it is not COMPLETE, more of the end may still come."
+The value is as for `contexture-review--compare'.  Unless COMPLETE, lines
+at the end of OLD are not deleted, since their new text may still come."
   (let* ((text (contexture-review--text review))
          (new (concat (contexture-review--before review)
                       (if complete text
@@ -849,11 +859,11 @@ While it is not COMPLETE, more of the end may still come."
                collect (cons line (cons (min count (cl-count ?\n new)) new))))))
 
 (defun contexture-review--ended (text)
-  "Return TEXT with a newline at its end."
+  "Return TEXT with a newline at its end, unless it is empty."
   (if (or (string-empty-p text) (string-suffix-p "\n" text)) text (concat text "\n")))
 
 (defun contexture-review--compare (old new)
-  "Return the differences of OLD and NEW, each (LINE COUNT . TEXT).
+  "Return the differences between OLD and NEW, each as (LINE COUNT . TEXT).
 COUNT lines after the first LINE lines of OLD are replaced by TEXT."
   (let ((coding-system-for-write 'utf-8-emacs-unix)
         (coding-system-for-read 'utf-8-emacs-unix)
@@ -872,8 +882,9 @@ COUNT lines after the first LINE lines of OLD are replaced by TEXT."
       (delete-file file))))
 
 (defun contexture-review--read-differences (lines)
-  "Return the differences that this buffer has from diff.
-LINES are the lines of the new text."
+  "Return the differences in this buffer, which is the output of diff.
+LINES are the lines of the new text.  The value is as for
+`contexture-review--compare'."
   (goto-char (point-min))
   (let (found)
     (while (re-search-forward
@@ -965,7 +976,7 @@ at most two thirds of the frame, and begins above it."
                    (contexture-review--parts review)))))
 
 (defun contexture-review--title (review text)
-  "Show TEXT and the keys above REVIEW, in a line of 80 columns."
+  "Show TEXT and the keys in a line above REVIEW."
   (setf (contexture-review--heading review) text)
   (let ((keys (cond ((not (eq (contexture-review--state review) 'ready))
                      "C-c C-k stops it")
@@ -978,7 +989,7 @@ at most two thirds of the frame, and begins above it."
                  (propertize (format "%s  %s\n" text keys) 'face 'shadow))))
 
 (defun contexture-review--retitle ()
-  "Show the keys above all proposed changes, as their number changed."
+  "Show all titles again, whose keys depend on the number of proposed changes."
   (dolist (review (contexture-review--open))
     (contexture-review--title review (contexture-review--heading review))))
 
@@ -986,7 +997,8 @@ at most two thirds of the frame, and begins above it."
 
 (defun contexture-review--here ()
   "Return the proposed change at point, or the only one of this buffer.
-The latter has to be in view, if the buffer is."
+The only one must be in view if the selected window shows this buffer.
+Signal an error if there is neither."
   (let* ((all (or (contexture-review--open-here)
                   (user-error "No change is proposed here")))
          (only (and (null (cdr all)) (car all))))
@@ -1017,7 +1029,8 @@ The latter has to be in view, if the buffer is."
     (if (= first last) (format "line %d" first) (format "lines %d-%d" first last))))
 
 (defun contexture-review--part (review)
-  "Return the part of REVIEW at point, or the next one."
+  "Return the part of REVIEW at point, or the next one, or else the first.
+Signal an error while the new text is still coming."
   (unless (eq (contexture-review--state review) 'ready)
     (user-error "The change is not complete yet; wait, or stop it with C-c C-k"))
   (let ((parts (contexture-review--parts review)))
@@ -1056,7 +1069,7 @@ The latter has to be in view, if the buffer is."
       (kill-buffer source))))
 
 (defun contexture-review--drop (review part)
-  "Take PART out of REVIEW, which ends with its last one."
+  "Take PART out of REVIEW; end REVIEW if no part is left."
   (setf (contexture-review--parts review) (delq part (contexture-review--parts review)))
   (delete-overlay part)
   (if-let* ((left (length (contexture-review--parts review)))
@@ -1090,7 +1103,7 @@ The latter has to be in view, if the buffer is."
 
 (defun contexture-review-reject ()
   "Drop the change that is proposed at point, or what is left of it.
-Stop it if it still comes."
+Stop it if it is still coming."
   (interactive)
   (let* ((review (contexture-review--here))
          (accepted (contexture-review--accepted review))
@@ -1189,7 +1202,7 @@ rest.  No file is saved."
       (funcall contexture-repl-compare-function buffer proposal done))))
 
 (defun contexture-review--make-proposal (beg end text)
-  "Return a copy of this buffer with TEXT in place of BEG to END."
+  "Return a copy of this buffer with TEXT in place of the text from BEG to END."
   (let ((mode major-mode)
         (whole (contexture--widened
                  (concat (buffer-substring-no-properties (point-min) beg)
@@ -1222,7 +1235,7 @@ Restore the windows before that call."
 
 (defun contexture-review--decide (beg end text)
   "Ask whether to put TEXT in place of BEG to END in this buffer, and do so.
-Changes accepted in Ediff are there already."
+If all of it was accepted in Ediff, TEXT is there already; then do not ask."
   (cond ((equal text (buffer-substring-no-properties beg end))
          (contexture--message "Applied all changes to %s" (buffer-name)))
         ((contexture--y-or-n-p (contexture--format "Accept the changes to %s? " (buffer-name)))

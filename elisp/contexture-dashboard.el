@@ -9,7 +9,7 @@
 
 ;;; Commentary:
 
-;; `contexture-dashboard' shows a session while it grows, and
+;; `contexture-dashboard' shows a conversation while it grows, and
 ;; `contexture-explain' tells of one window what went into it, what did
 ;; not, and for which reason.
 
@@ -33,7 +33,7 @@
     (define-key map (kbd "TAB") #'outline-cycle)
     (define-key map (kbd "<backtab>") #'outline-cycle-buffer)
     map)
-  "Keymap of headings.")
+  "Keymap of section headings.")
 
 (defun contexture-dashboard--fold-sections (regexp)
   "Let the sections of this buffer fold; REGEXP matches their headings."
@@ -113,7 +113,7 @@ heading of the section."
 ;; here calls the server or knows about windows and hooks.
 
 (defface contexture-dashboard-bar '((t :inherit success))
-  "Face of the bar that shows how full a session is."
+  "Face of the bar that shows how full a conversation is."
   :group 'contexture-session)
 
 (defface contexture-dashboard-button '((t :inherit link))
@@ -121,7 +121,7 @@ heading of the section."
   :group 'contexture-session)
 
 (defconst contexture-dashboard--bar-width 40
-  "Width, in columns, of the bar that shows how full a session is.")
+  "Width, in columns, of the bar that shows how full a conversation is.")
 
 (defconst contexture-dashboard--parts 5
   "Maximum number of a section's parts to show; the largest are shown.")
@@ -135,11 +135,11 @@ STALE, if non-nil, says why DATA may be out of date."
     (contexture-session--header
      (concat
       (cond (session
-             (format "Session %s: %s" (plist-get session :session)
+             (format "Conversation %s: %s" (plist-get session :session)
                      (contexture-session-state (plist-get data :stats))))
             ((null data) "Asking the server...")
-            ((plist-get data :gone) "This session is deleted")
-            (t "No session is open"))
+            ((plist-get data :gone) "This conversation was deleted")
+            (t "No conversation is open"))
       (when stale (format "  (%s)" stale))))))
 
 (defun contexture-dashboard--button (name label action help)
@@ -179,29 +179,29 @@ NAME tells it apart from others; HELP says what it does."
                    (contexture-dashboard--agents (plist-get data :agents))))))
 
 (defun contexture-dashboard--gone ()
-  "Return the text of the dashboard when its session is deleted."
-  (concat "This session is deleted; you can bring it back whole.\n\n  "
+  "Return the text of the dashboard when its conversation was deleted."
+  (concat "This conversation was deleted; you can bring it back whole.\n\n  "
           (contexture-dashboard--button 'restore "[Bring it back]"
                                         #'contexture-session-restore
-                                        "Bring a deleted session back")
+                                        "Bring a deleted conversation back")
           "  "
-          (contexture-dashboard--button 'follow "[Show the current session]"
+          (contexture-dashboard--button 'follow "[Show the current conversation]"
                                         #'contexture-dashboard-follow
-                                        "f: follow the current session")
+                                        "f: follow the current conversation")
           "\n"))
 
 (defun contexture-dashboard--empty ()
-  "Return the text of the dashboard while no session is open."
-  (concat "No session is open.  A session is a conversation with a model.\n\n  "
-          (contexture-dashboard--button 'open "[Open or begin a session]"
+  "Return the text of the dashboard while no conversation is open."
+  (concat "No conversation with a model is open.\n\n  "
+          (contexture-dashboard--button 'open "[Open or begin a conversation]"
                                         #'contexture-session-open
-                                        "Open a session, or begin one")
+                                        "Open a conversation, or begin one")
           "\n"))
 
-;;;; The session
+;;;; The conversation
 
 (defun contexture-dashboard--session (data)
-  "Return the section on the contents of the session in DATA."
+  "Return the section on the contents of the conversation in DATA."
   (let* ((session (plist-get data :session))
          (stats (plist-get data :stats))
          (items (plist-get data :items))
@@ -224,9 +224,9 @@ NAME tells it apart from others; HELP says what it does."
               (contexture-dashboard--managers items session))))))
 
 (defun contexture-dashboard--managers (items session)
-  "Return the names of the contexts that hold ITEMS, by default SESSION's own."
+  "Return a phrase for the contexts that hold ITEMS, or else for SESSION's own."
   (mapconcat (lambda (name)
-               (if (string-prefix-p "*session " name) "the session's own context"
+               (if (string-prefix-p "*session " name) "the conversation's own context"
                  (contexture--label name)))
              (or (delete-dups (delq nil (contexture--pluck :manager items)))
                  (list (plist-get session :manager)))
@@ -261,7 +261,7 @@ NAME tells it apart from others; HELP says what it does."
 ;;;; How full it is
 
 (defun contexture-dashboard--fullness (data)
-  "Return the lines on what the session of DATA would send now.
+  "Return the lines on what the conversation in DATA would send now.
 Without a known limit there is no bar."
   (let* ((warning (plist-get (plist-get data :stats) :needs-pruning))
          (id (plist-get (plist-get data :session) :id))
@@ -288,8 +288,8 @@ Without a known limit there is no bar."
                        (propertize (format " %.1f %%" percent) 'face face)))))))
 
 (defun contexture-dashboard--warning (stats)
-  "Return a warning if STATS say that the window is nearly full.
-If nobody knows the model, name the limit that is assumed."
+  "Return a warning if STATS say that the window is nearly full, else \"\".
+If the model is unknown, the warning names the limit that is assumed."
   (if (not (plist-get stats :needs-pruning)) ""
     (propertize (format (if (plist-get stats :model-known)
                             "\n! The history has %s tokens, more than 80 %% of the model's \
@@ -313,7 +313,7 @@ It is drawn with letters where the display has no block characters."
                         'face 'shadow))))
 
 (defun contexture-dashboard--buttons (data)
-  "Return the buttons for the session of DATA."
+  "Return the buttons for the conversation in DATA."
   (concat
    "\n"
    (mapconcat
@@ -338,7 +338,8 @@ It is drawn with letters where the display has no block characters."
    "\n"))
 
 (defun contexture-dashboard--settings (settings)
-  "Return the line on the automatic steps of process-turn, from SETTINGS."
+  "Return the line on the automatic steps of `process-turn', from SETTINGS.
+SETTINGS is a result of `configure-session', or nil, which yields nil."
   (let* ((all (plist-get settings :settings))
          (value (lambda (name)
                   (plist-get (contexture--entry :name name all) :value)))
@@ -379,7 +380,7 @@ It is drawn with letters where the display has no block characters."
 ;;;; The last window
 
 (defun contexture-dashboard--window (data)
-  "Return the section on the last window of the session of DATA."
+  "Return the section on the last window of the conversation in DATA."
   (let ((report (car (plist-get data :reports))))
     (if (null report)
         (concat (contexture-dashboard--heading "Last window")
@@ -401,7 +402,7 @@ It is drawn with letters where the display has no block characters."
                   (plist-get report :sections) "")))))
 
 (defun contexture-dashboard--section (section report items)
-  "Return the lines of SECTION of REPORT; ITEMS are those of the session."
+  "Return the lines of SECTION of REPORT; ITEMS are those of the conversation."
   (let* ((name (plist-get section :section))
          (parts (if (eq name :context-items)
                     (mapcar #'contexture-dashboard--item-part items)
@@ -453,7 +454,8 @@ REASON."
 ;;;; Checkpoints and windows
 
 (defun contexture-dashboard--checkpoints (checkpoints)
-  "Return the section on CHECKPOINTS, the newest first, each a button."
+  "Return the section on CHECKPOINTS, which are in order, the oldest first.
+It has a button for each of the last eight, the newest first."
   (concat
    (contexture-dashboard--heading "Checkpoints")
    (if checkpoints "" "  None yet.\n")
@@ -474,7 +476,8 @@ REASON."
                  'face 'shadow))))
 
 (defun contexture-dashboard--managing (data)
-  "Return the section on the notes in DATA, or \"\" if there are none."
+  "Return the section on the notes in DATA.
+It is \"\" if there are no notes and none are being taken."
   (let ((settings (plist-get data :settings))
         (views (plist-get data :views)))
     (if (not (or views (plist-get settings :manage))) ""
@@ -528,8 +531,8 @@ USAGE is the result of `usage-log'."
 ;;;; Agents
 
 (defun contexture-dashboard--agents (agents)
-  "Return the section on AGENTS, the result of `list-agents'.
-It is empty if no agent has ever connected."
+  "Return the section on AGENTS, the result of `list-agents', or nil.
+It is \"\" if no agent is known and no item waits for one."
   (let ((sessions (plist-get agents :sessions))
         (connected (plist-get agents :connected))
         (waiting (plist-get agents :waiting)))
@@ -576,7 +579,7 @@ It is empty if no agent has ever connected."
 
 ;;; How full a conversation is
 
-;; `contexture-dashboard' shows a session while it grows: how much of its
+;; `contexture-dashboard' shows a conversation while it grows: how much of its
 ;; model's window it fills, what the last windows were made of, how good
 ;; its context is, its checkpoints, and buttons for the usual commands.
 ;;
@@ -585,7 +588,7 @@ It is empty if no agent has ever connected."
 ;; no global hooks.
 
 (defconst contexture-dashboard-buffer "*contexture: dashboard*"
-  "Name of the buffer that shows how full a session is.")
+  "Name of the buffer that shows how full a conversation is.")
 
 (defconst contexture-dashboard--pause 0.2
   "Minimum number of seconds between two updates of the dashboard.")
@@ -594,7 +597,7 @@ It is empty if no agent has ever connected."
   "Data shown, a plist of the server's answers by name.")
 
 (defvar-local contexture-dashboard--updating nil
-  "Non-nil during an update; `again' if the session changed meanwhile.")
+  "Non-nil during an update; `again' if the conversation changed meanwhile.")
 
 (defvar-local contexture-dashboard--timer nil
   "The timer that ends the pause between two updates, or nil.")
@@ -606,7 +609,7 @@ It is empty if no agent has ever connected."
   "Reason why the data may be out of date, a string, or nil.")
 
 (defvar-local contexture-dashboard--fixed nil
-  "Id of the session that the user chose; nil to follow the current one.")
+  "Id of the conversation that the user chose; nil to follow the current one.")
 
 (defvar contexture-dashboard-mode-map
   (let ((map (make-sparse-keymap)))
@@ -638,7 +641,7 @@ It is empty if no agent has ever connected."
 (put 'contexture-dashboard-next :advertised-binding "n")
 
 (define-derived-mode contexture-dashboard-mode special-mode "Dashboard"
-  "Major mode for showing how full a session is.
+  "Major mode for showing how full a conversation is.
 \\<contexture-dashboard-mode-map>\
 \\[contexture-dashboard-next] and \\[contexture-dashboard-previous] go from \
 button to button, \\[contexture-dashboard-act] presses the one at point.
@@ -664,10 +667,10 @@ The dashboard updates itself; \\[revert-buffer] updates it at once.
 
 ;;;###autoload
 (defun contexture-dashboard (&optional session)
-  "Show how full the current session is, and keep the figures up to date.
-With a prefix argument, choose a SESSION and keep showing it, even when
-another becomes the current one.  In a buffer that shows a session, show
-that session."
+  "Show how full the current conversation is, and keep the figures up to date.
+With a prefix argument, choose a conversation and keep showing it, even when
+another becomes the current one.  In a buffer that shows a conversation,
+show that one.  SESSION is the id of the conversation."
   (interactive (list (if current-prefix-arg
                          (contexture-session--id
                           (contexture-session--read "Dashboard of"))
@@ -689,16 +692,17 @@ that session."
           contexture-dashboard--data nil)))
 
 (defun contexture-dashboard-switch (session)
-  "Show SESSION, an id, in the dashboard, and make it the current one."
+  "Show a conversation in the dashboard, and make it the current one.
+SESSION is its id."
   (interactive (list (contexture-session--id
-                      (contexture-session--read "Switch to session"))))
+                      (contexture-session--read "Switch to conversation"))))
   (contexture-dashboard--choose nil)
   (contexture-session-switch session))
 
 ;;;; Only while it is shown
 
 (defun contexture-dashboard--start ()
-  "Follow the session, and show its state."
+  "Follow the conversation, and show its state."
   (contexture-watch #'contexture-dashboard--changed
                     (append '(agents-changed management-failed window-built)
                             contexture-session--topics))
@@ -708,7 +712,7 @@ that session."
   (contexture-dashboard--update))
 
 (defun contexture-dashboard--stop ()
-  "Stop following the session, and clean up."
+  "Stop following the conversation, and clean up."
   (contexture-unwatch #'contexture-dashboard--changed)
   (remove-hook 'contexture-connected-hook #'contexture-dashboard--connected)
   (remove-hook 'contexture-disconnected-hook #'contexture-dashboard--disconnected)
@@ -729,7 +733,7 @@ that session."
     (contexture-dashboard--stop)))
 
 (defun contexture-dashboard--shown-again (_window)
-  "Follow the session again, if the dashboard was hidden."
+  "Follow the conversation again, if the dashboard was hidden."
   (unless (contexture-dashboard--following-p)
     (contexture--with-live-buffer (get-buffer contexture-dashboard-buffer)
       (contexture-dashboard--start))))
@@ -744,7 +748,8 @@ that session."
 
 (defun contexture-dashboard--concerns-p (method params)
   "Return non-nil if METHOD with PARAMS concerns what this buffer shows.
-If no session was chosen, so does news that another one is current now."
+Unless the user chose a conversation, that includes news that another one
+has become the current one."
   (pcase method
     ('agents-changed t)
     ('context-changed
@@ -780,8 +785,8 @@ If no session was chosen, so does news that another one is current now."
 ;;;; Updating
 
 (defun contexture-dashboard--update ()
-  "Ask the server about the session, and show the answer.
-During an update, or just after it, a change is only noted."
+  "Ask the server about the conversation, and show the answer.
+During an update, or just after one, only note to update again."
   (cond (contexture-dashboard--updating
          (setq contexture-dashboard--updating 'again))
         (contexture-dashboard--timer)
@@ -806,7 +811,7 @@ During an update, or just after it, a change is only noted."
     (contexture-dashboard--update)))
 
 (defun contexture-dashboard--ask-session (buffer)
-  "Find the session that BUFFER shows, then ask the server about it."
+  "Find the conversation that BUFFER shows, then ask the server about it."
   (let ((fixed contexture-dashboard--fixed))
     (contexture-request-async
      (if fixed 'list-sessions 'current-session)
@@ -824,7 +829,7 @@ During an update, or just after it, a change is only noted."
          (contexture-dashboard--fail buffer problem))))))
 
 (defun contexture-dashboard--ask-agents (buffer)
-  "Ask about agents alone, since no session is open, and show that in BUFFER."
+  "Ask about agents alone, as no conversation is open; show the answer in BUFFER."
   (cl-flet ((finish (agents)
               (contexture-dashboard--finish buffer (list :session nil :agents agents))))
     (contexture-request-async
@@ -852,7 +857,8 @@ During an update, or just after it, a change is only noted."
   (or (plist-get session :managers) (plist-get session :manager)))
 
 (defun contexture-dashboard--ask (buffer session)
-  "Ask all about SESSION, an entry or nil, and show the answers in BUFFER."
+  "Ask everything about SESSION, and show the answers in BUFFER.
+SESSION is an entry from the server, or nil if it was deleted."
   (if (null session)
       (contexture-dashboard--finish buffer '(:session nil :gone t))
     (let* ((questions (contexture-dashboard--questions session))
@@ -926,7 +932,7 @@ During an update, or just after it, a change is only noted."
 ;;;; Commands
 
 (defun contexture-dashboard-follow ()
-  "Follow the current session instead of a chosen one."
+  "Follow the current conversation instead of a chosen one."
   (interactive)
   (contexture-dashboard--choose nil)
   (contexture-dashboard--revert))
@@ -954,7 +960,7 @@ During an update, or just after it, a change is only noted."
       (user-error "There is no button here; n goes to the next"))))
 
 (defun contexture-dashboard-rollback (&optional checkpoint)
-  "Go back to a checkpoint of the session, chosen among those shown.
+  "Ask for a checkpoint of the conversation, and go back to it.
 CHECKPOINT, an id, is the default."
   (interactive)
   (let ((checkpoints (or (plist-get contexture-dashboard--data :checkpoints)
@@ -966,7 +972,7 @@ CHECKPOINT, an id, is the default."
 
 ;;; Why a window is as it is
 
-;; `contexture-explain' shows the report of a window of a session: what
+;; `contexture-explain' shows the report of a window of a conversation: what
 ;; each section has in it, what was left out, why, and at what cost.
 ;; Neighbours with the same outcome share a line; opening a line fetches
 ;; its messages and their scores.
@@ -987,13 +993,14 @@ CHECKPOINT, an id, is the default."
   "Name of the buffer that shows why a window is as it is.")
 
 (defconst contexture-explain--most 200
-  "Maximum number of messages of one line that are shown with their text.")
+  "Maximum number of messages of one line whose texts are fetched.
+If there are more, only the text of the first is.")
 
 (defvar-local contexture-explain--back 1
   "Number of the window that is shown; 1 is the last one.")
 
 (defvar-local contexture-explain--reports nil
-  "Reports of the last windows, back to the one shown, the last one first.")
+  "Reports of the last windows, back to the one shown, the newest first.")
 
 (defvar contexture-explain-mode-map
   (let ((map (make-sparse-keymap)))
@@ -1021,7 +1028,7 @@ On a heading, \\<contexture-dashboard-heading-map>\\[outline-cycle] folds its se
 \\<contexture-explain-mode-map>\\[outline-next-visible-heading] and \\[outline-previous-visible-heading] go from heading to heading.
 \\[contexture-explain-older] and \\[contexture-explain-newer] go to the \
 previous and the next window,
-\\[revert-buffer] fetches the last one again.
+\\[revert-buffer] fetches the last window again.
 
 In front of each line, + means in the window, ~ shortened, and - left out.
 
@@ -1035,22 +1042,22 @@ In front of each line, + means in the window, ~ shortened, and - left out.
 (defun contexture-explain (&optional back session)
   "Show why each part of the last window is in or out.
 With a prefix argument BACK, count back that many windows: 2 is the one
-before the last.  SESSION, an id, defaults to this buffer's session, else
-the current one."
+before the last.  SESSION, the id of a conversation, defaults to that of
+this buffer, or else to the current one."
   (interactive (list (prefix-numeric-value current-prefix-arg)))
   (when (and back (< back 1))
     (user-error "The number of a window is 1 or more; 1 is the last window"))
   (contexture-explain--fetch (or back 1) (or session (contexture-session--here)) nil))
 
 (defun contexture-explain--fetch (back session buffer)
-  "Fetch the report of the window BACK of SESSION, an id or nil.
-Show it in BUFFER, or in a new window if that is nil."
+  "Fetch the report of window number BACK of SESSION, an id or nil, and show it.
+Show it in BUFFER or, if that is nil, pop to the buffer for reports."
   (contexture-session--call
    'explain-window (contexture--plist :session session :limit back)
    (lambda (reports)
      (cond ((null reports)
-            (message "No window of this session has been built since the server \
-started; ask something first"))
+            (message "No window of this conversation has been built since the \
+server started; ask something first"))
            ((and buffer (not (buffer-live-p buffer))))
            ((< (length reports) back)
             (contexture--message "Only %s known"
@@ -1066,7 +1073,7 @@ started; ask something first"))
                 (contexture-explain-next))))))))
 
 (defun contexture-explain--show (back session reports)
-  "Show the window BACK of SESSION, the last one of REPORTS."
+  "Show the report of window number BACK of SESSION; it is one of REPORTS."
   (unless (derived-mode-p 'contexture-explain-mode)
     (contexture-explain-mode))
   (let ((report (nth (1- back) reports)))
@@ -1075,7 +1082,7 @@ started; ask something first"))
           contexture-session--shown session
           header-line-format
           (contexture-session--header
-           (format "%s of session %s, %s"
+           (format "%s of conversation %s, %s"
                    (pcase back
                      (1 "The last window")
                      (2 "The window before the last")
@@ -1118,7 +1125,7 @@ started; ask something first"))
                'face 'shadow)))
 
 (defun contexture-explain--stable (stable)
-  "Return a phrase for STABLE, the start that a window shares with the last one."
+  "Return a phrase for STABLE, the start that a window shares with the one before."
   (let ((bytes (plist-get stable :bytes))
         (first (plist-get stable :first-difference)))
     (cond ((null stable) "there is no earlier window to compare with")
@@ -1151,7 +1158,7 @@ If the strategy scores, the parts with the lowest scores come first."
               (if (nthcdr 3 sorted) ", ..." "")))))
 
 (defun contexture-explain--items (report)
-  "Return a phrase for the items that are cut in the window of REPORT, or nil."
+  "Return a phrase for the items not whole in the window of REPORT, or nil."
   (let ((items (cl-remove-if (lambda (item) (eq (plist-get item :fate) :kept))
                              (plist-get report :items)))
         (names (contexture-explain--names (plist-get report :session))))
@@ -1166,9 +1173,9 @@ If the strategy scores, the parts with the lowest scores come first."
                  (if (nthcdr 5 items) "; ..." "")))))
 
 (defun contexture-explain--names (session)
-  "Return a function from the id of an item of SESSION, a name, to words.
-They are the id and, if a dashboard or a conversation here has the item, its
-name."
+  "Return a function that takes the id of an item and returns words for it.
+They are the id and, if a dashboard or conversation buffer of SESSION, a
+name, has the item, the item's name."
   (let ((known (cl-some
                 (lambda (buffer)
                   (with-current-buffer buffer
@@ -1203,7 +1210,7 @@ name."
                 (contexture-dashboard--parts name report) ""))))
 
 (defun contexture-explain--line (part)
-  "Return the line of PART, neighbours with the same outcome."
+  "Return the line of PART, which stands for neighbours with the same outcome."
   (let ((scores (mapcar #'contexture-explain--score
                         (delq nil (list (plist-get part :lowest-score)
                                         (plist-get part :highest-score))))))
@@ -1275,13 +1282,13 @@ name."
   (contexture-explain--go (1- contexture-explain--back)))
 
 (defun contexture-explain--go (back)
-  "Show the window BACK of the same session."
+  "Show the report of window number BACK of the same conversation."
   (contexture-explain--fetch back contexture-session--shown (current-buffer)))
 
 ;;;; Opening a line
 
 (defun contexture-explain--messages (part)
-  "Return parameters that choose the messages of PART, or nil for other text."
+  "Return parameters that choose the messages of PART, or nil if it has none."
   (let ((what (plist-get part :what)))
     (cond ((plist-get part :ids) (list :ids (plist-get part :ids)))
           ((string-match "\\`\\(msg-[0-9]+\\)…\\(msg-[0-9]+\\)\\'" what)

@@ -58,10 +58,10 @@
   "Alist from systems to the SHA-256 checksums of their programs.")
 
 (defvar contexture-install--place (expand-file-name "bin/contexture" contexture--directory)
-  "File name of the program that is installed.")
+  "File name under which the server's program is installed.")
 
 (defvar contexture-install--patience 10
-  "Number of seconds that a new program has to tell its version.")
+  "Number of seconds within which a new program must print its version.")
 
 (defvar contexture-install--download nil
   "Buffer of the download that is under way, or nil.")
@@ -69,9 +69,9 @@
 ;;;###autoload
 (defun contexture-install-server (&optional build)
   "Install the server's program of this version, after asking.
-Download it and compare its checksum with that in this package.  If there
-is none for this system, or with a prefix argument or BUILD, build it with
-Cargo."
+Download it and compare its checksum with the one in this package.  If the
+package has none for this system, or with a prefix argument or BUILD, build
+the program with Cargo."
   (interactive "P")
   (let* ((system (contexture-install--system system-configuration))
          (checksum (cdr (assoc system contexture-install--checksums))))
@@ -113,7 +113,7 @@ Cargo."
   (setq contexture-install--download nil))
 
 (defun contexture-install--fetched (status checksum)
-  "Install what this buffer has if it has CHECKSUM.
+  "Install the program that this buffer has downloaded, if it has CHECKSUM.
 STATUS is that of `url-retrieve'."
   (let ((problem (or (contexture-install--problem status checksum)
                      (contexture-install--write (contexture-install--body)
@@ -149,15 +149,15 @@ STATUS is that of `url-retrieve'."
          "The downloaded file is damaged or altered: its checksum is wrong")))
 
 (defun contexture-install--body ()
-  "Return the position after the headers of an answer."
+  "Return the position after the HTTP headers in this buffer."
   (min (point-max) (1+ url-http-end-of-headers)))
 
 (defun contexture-install--new ()
-  "Return the file name under which a program is tried."
+  "Return the file name that a new program has until it was tried."
   (concat contexture-install--place ".new"))
 
 (defun contexture-install--write (start end)
-  "Write the text from START to END as a program to be tried.
+  "Write the text from START to END to the file of a new program.
 Return why that failed, or nil."
   (condition-case problem
       (let ((coding-system-for-write 'no-conversion)
@@ -186,7 +186,8 @@ Return why that failed, or nil."
 ;;;; Building
 
 (defun contexture-install--offer-cargo (reason)
-  "Say REASON, a sentence or nil, and offer to build the program with Cargo."
+  "Say REASON, a sentence or nil, and offer to build the program with Cargo.
+Signal an error if Cargo is not installed."
   (unless (executable-find "cargo")
     (contexture--user-error
      "%sTo build it, install Rust from https://rustup.rs, then try again" reason))
@@ -216,11 +217,11 @@ Return why that failed, or nil."
 (defconst contexture-provider--keys
   '(:kind :model :base-url :auth-source :api-key-env :api-key-command :context
           :answer-tokens :max-tokens :price-input :price-output :default :script)
-  "Keys of a provider in `contexture-providers'.
+  "Keywords that an entry of `contexture-providers' may have.
 `:max-tokens' is the earlier name of `:answer-tokens'.")
 
 (defvar contexture-provider--secrets (make-hash-table :test #'equal)
-  "Hash table from (HOST USER) to a function that returns the key.")
+  "Hash table from (HOST USER) to a function that returns the API key.")
 
 (defvar contexture-provider--pending nil
   "Names of the providers whose keys are being looked up.")
@@ -229,11 +230,12 @@ Return why that failed, or nil."
   "Functions to call when no key is being looked up any more.")
 
 (defvar contexture-provider--awaited nil
-  "Alist from the name of a provider that was just set up to its model.
-The user gets a message once the server knows the provider.")
+  "Alist of (NAME . PHRASE) for the providers that were just set up.
+Once the server knows such a provider, a message shows its name and PHRASE.")
 
 (defvar contexture-provider--entered nil
-  "Alist from the providers that the user has just entered to how long they last.")
+  "Alist of (NAME . PHRASE) for the providers that the user has just entered.
+PHRASE says whether their settings are saved.")
 
 (defvar contexture-provider--problems nil
   "Alist from the name of a provider to the reason why the server lacks it.")
@@ -261,7 +263,8 @@ If its key must be looked up first, the entry is sent after that."
                                         (error-message-string problem)))))
 
 (defun contexture-provider--params (entry)
-  "Return the parameters of `configure-provider' for ENTRY, without a key."
+  "Return the parameters of `configure-provider' for ENTRY, without a key.
+Signal an error if ENTRY is not a valid entry of `contexture-providers'."
   (pcase-let ((`(,name . ,plist) entry))
     (unless (and (stringp name) (proper-list-p plist) (cl-evenp (length plist)))
       (user-error "An entry of `contexture-providers' must be (NAME . PLIST)"))
@@ -294,7 +297,7 @@ SECRET is a function that returns the key, or nil."
 
 (defun contexture-provider--accepted (name)
   "Record that the server now has the provider NAME.
-If the user has just set it up, show a message."
+If it was just set up, show a message and try it."
   (let ((awaited (assoc name contexture-provider--awaited)))
     (contexture-provider--settled name nil)
     (when awaited
@@ -328,7 +331,8 @@ KEPT is a phrase that says whether they are saved."
 correct them with M-x contexture-configure-provider" name kept))))
 
 (defun contexture-provider--settled (name problem)
-  "Record that the server has NAME, or the PROBLEM, a string, if it does not."
+  "Record that the server has the provider NAME, or why not.
+PROBLEM is the reason, a string, or nil."
   (setf (alist-get name contexture-provider--awaited nil t #'equal) nil
         (alist-get name contexture-provider--problems nil t #'equal) problem))
 
@@ -340,8 +344,8 @@ correct them with M-x contexture-configure-provider" name kept))))
 ;;;; Keys
 
 (defun contexture-provider--place (entry)
-  "Return (HOST USER) of the key of ENTRY in auth-source, or nil.
-USER nil means any user."
+  "Return (HOST USER) for finding the key of ENTRY in auth-source.
+USER nil means any user.  Return nil if auth-source does not have the key."
   (let* ((plist (cdr entry))
          (source (plist-get plist :auth-source))
          (address (or (plist-get plist :base-url)
@@ -352,7 +356,8 @@ USER nil means any user."
                 (and address
                      (progn (require 'url-parse)
                             (url-host (url-generic-parse-url address))))
-                (contexture--user-error "Say with :host which machine has the key of %s" (car entry)))
+                (contexture--user-error "The :auth-source of provider %s needs a :host, under which the key is kept"
+                                        (car entry)))
             (plist-get (and (listp source) source) :user)))))
 
 (defun contexture-provider--look-up (connection entry params place)
@@ -399,7 +404,7 @@ If PLACE names no user, try \"apikey\" first, which other packages use."
           ((stringp secret) (lambda () secret)))))
 
 (defun contexture-provider--when-ready (function)
-  "Call FUNCTION as soon as no key is being looked up, perhaps now."
+  "Call FUNCTION once no key is being looked up, perhaps at once."
   (if contexture-provider--pending
       (push function contexture-provider--waiting)
     (funcall function)))
@@ -505,9 +510,10 @@ No history keeps the answer, which may be the key by mistake."
                             (contexture-doctor--ask-models providers then))))
 
 (defun contexture-doctor--ask (then subject method refused function)
-  "Call FUNCTION with the result of METHOD, a list.
-If there is none, call THEN with the finding REFUSED, completed by the
-reason, or with one that SUBJECT is checked later."
+  "Call METHOD of the server, and then FUNCTION with its result, a list.
+If the call fails, call THEN with the finding REFUSED, extended by the
+reason.  If Emacs is not connected, or another server is to be checked, call
+THEN with the note that SUBJECT, such as \"Models are\", checked later."
   (if (or (not (contexture-running-p)) (bound-and-true-p contexture-doctor--address))
       (funcall then `((note ,(concat subject " checked once Emacs is connected"))))
     (contexture--probe-call
@@ -664,8 +670,9 @@ one: trust the project again if one of the two changes."
 ;;;; Asking
 
 (defun contexture-trust--ask (project templates then)
-  "Ask once whether to trust PROJECT, which has TEMPLATES, files.
-Call THEN with non-nil once it is trusted, or nil if it is not."
+  "Ask whether to trust PROJECT, whose templates are the files TEMPLATES.
+Ask only once in this Emacs.  Call THEN with non-nil once the project is
+trusted, or with nil if it is not."
   (if (member project contexture-trust--asked) (funcall then nil)
     (push project contexture-trust--asked)
     (if (contexture-trust--decide project templates)
@@ -675,7 +682,8 @@ Call THEN with non-nil once it is trusted, or nil if it is not."
       (funcall then nil))))
 
 (defun contexture-trust--decide (project templates)
-  "Return non-nil if the user trusts PROJECT, which has TEMPLATES, files."
+  "Ask whether to trust PROJECT, and return non-nil if the user does.
+TEMPLATES are the files of its templates."
   (let ((prompt (format "%s has its own templates, which determine what a model is told.  \
 Trust them? " (contexture--visible (abbreviate-file-name project))))
         answer)
@@ -687,7 +695,7 @@ Trust them? " (contexture--visible (abbreviate-file-name project))))
     (eq answer ?y)))
 
 (defun contexture-trust--show (templates)
-  "Show the text of TEMPLATES, files, without running any code in them."
+  "Show the text of the files TEMPLATES, without running any code in them."
   (with-current-buffer (get-buffer-create contexture-trust-buffer)
     (let ((inhibit-read-only t))
       (special-mode)
@@ -717,7 +725,7 @@ Trust them? " (contexture--visible (abbreviate-file-name project))))
 are not used")))))))
 
 (defun contexture-trust--finding (trusted)
-  "Return the finding on TRUSTED, a project."
+  "Return the finding on TRUSTED, an element of `list-trusted-projects'."
   (let* ((project (plist-get trusted :project))
          (name (contexture--visible
                 (format "%s%s" (abbreviate-file-name project)
@@ -934,7 +942,9 @@ socket or HOST:PORT, instead of the one that Emacs would use."
                               status output))))))))
 
 (defun contexture-doctor--command ()
-  "Return the server's program and its arguments, or nil if it is missing."
+  "Return the server's program with its own arguments, or nil if it is missing.
+These are the arguments in `contexture-server-command', and none of
+`contexture-server-args'."
   (condition-case nil
       (let ((command (contexture--server-command)))
         (seq-take command (max 1 (length (ensure-list contexture-server-command)))))
@@ -1051,7 +1061,7 @@ Emacs finds it."))))
                         (lambda () (customize-variable 'contexture-server-args)))))))
 
 (defun contexture-doctor--readable (text)
-  "Return TEXT, of the program, with sizes and file names for human readers."
+  "Return TEXT from the program with its sizes and file names made readable."
   (let ((sized (replace-regexp-in-string
                 "\\b[0-9]+ bytes\\b"
                 (lambda (size)
@@ -1075,14 +1085,16 @@ Emacs finds it."))))
                     (contexture-doctor--state-folder))))))
 
 (defun contexture-doctor--target ()
-  "Return the target of the server to check, or nil."
+  "Return the target of the server to check, or nil if there is none.
+It is (:unix FILE), (:tcp HOST PORT), or a command that starts the server."
   (cond (contexture-doctor--address
          (contexture--parse-address contexture-doctor--address))
         (contexture--connection (oref contexture--connection target))
         (t (ignore-errors (contexture--server-command)))))
 
 (defun contexture-doctor--state-folder ()
-  "Return the folder in which the server would keep its state, or nil."
+  "Return the folder in which the server would keep its state.
+Return nil if it would save nothing."
   (let ((args contexture-server-args))
     (cond ((member "--ephemeral" args) nil)
           ((cadr (member "--state" args)))
@@ -1149,7 +1161,7 @@ Or let Emacs start one of its own: M-x contexture-disconnect" path)))
 
 (defun contexture-doctor--judge-server (target outcome value)
   "Return findings on the server at TARGET, whose check ended with OUTCOME.
-VALUE is its answer or the reason for none; see `contexture-probe'."
+OUTCOME and VALUE are as for `contexture--probe-server'."
   (pcase outcome
     ('answered (contexture-doctor--judge-answer value))
     ('silent (list (contexture-doctor--silent target)))
@@ -1187,7 +1199,7 @@ in each Emacs that uses it.")
                  contexture-doctor-timeout))
       ,(format "%s
 Emacs keeps what you add and sends it when the server answers.  Everything
-the server acknowledged is saved, so you may end it: the next call starts
+the server acknowledged is saved, so you may end it: the next command starts
 another one.%s"
                (if stopped (format "Resume it: kill -CONT %d" pid)
                  "It may be busy: wait and check again.")
@@ -1349,7 +1361,8 @@ the set-up.\n")))
 ;;;; The text
 
 (defun contexture-info--text (info managers)
-  "Return the text for INFO, from `server-info', and MANAGERS, the newest first."
+  "Return the text for INFO, from `server-info', and for MANAGERS.
+The managers with the newest items come first."
   (concat
    (mapconcat (lambda (row)
                 (format "%s %s\n" (propertize (format "%-15s" (car row)) 'face 'bold)
@@ -1378,7 +1391,7 @@ the set-up.\n")))
                     "not saved"))
       ("Tokens" . ,(format "counted by %s"
                            (contexture--name (plist-get info :token-counter))))
-      ("Capacity" . ,(format "%s; %d in contexts of projects, files and sessions"
+      ("Capacity" . ,(format "%s; %d in contexts of projects, files, buffers and conversations"
                              (contexture--count
                               (plist-get (plist-get info :limits) :max-items)
                               "item")
@@ -1468,7 +1481,8 @@ argument, or if REMOVE is non-nil, remove Contexture again."
          "nothing was changed")))))
 
 (defun contexture-setup--run (folder arguments)
-  "Run the program with ARGUMENTS in FOLDER, and return what it printed."
+  "Run the program with ARGUMENTS in FOLDER, and return what it printed.
+FOLDER nil means the home folder.  Signal an error if the program fails."
   (let* ((command (or (contexture-doctor--command)
                       (user-error "The program is not installed; \
 see contexture-doctor")))
@@ -1494,9 +1508,7 @@ see contexture-doctor")))
 ;; in use.  Each question has a time limit, does not block Emacs, and
 ;; leaves no process behind.  This part knows nothing about findings.
 ;;
-;; A question to a server ends with a call of a function with OUTCOME and
-;; VALUE: `answered' and the result of `server-info'; `stranger' and the
-;; line that is not such an answer; `refused' and the reason; or `silent'.
+;; `contexture--probe-server' says how a question to a server ends.
 
 (defvar contexture--probes nil
   "Processes and timers of the pending questions.")
@@ -1530,8 +1542,9 @@ could not be run; and the output, including stderr."
 
 (defun contexture--probe-server (target timeout function)
   "Ask the server at TARGET for `server-info', within TIMEOUT seconds.
-If TARGET is a command, start it for the question.  FUNCTION is called
-as the commentary above says."
+If TARGET is a command, start it for the question.  Call FUNCTION with an
+outcome and a value: `answered' and the result; `stranger' and a line that
+is no such answer; `refused' and the reason; or `silent' and nil."
   (condition-case problem
       (let ((heard "")
             (process (contexture--open target)))
@@ -1565,8 +1578,8 @@ PROCESS is nil if it did not answer in time."
 
 (defun contexture--probe-call (method params timeout function)
   "Call METHOD with PARAMS of the server in use, within TIMEOUT seconds.
-FUNCTION is called as the commentary above says, with the result
-of METHOD for VALUE."
+Call FUNCTION with `answered' and the result, `refused' and the reason, or
+`silent' and nil."
   (let* ((connection contexture--connection)
          (timer nil)
          (end (lambda (outcome value)

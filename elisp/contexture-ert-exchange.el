@@ -41,8 +41,8 @@ longer in proportion, up to five times."
   "Wait until FORM is non-nil and return its value; fail if it stays nil.
 FORM is evaluated again after each event, such as an answer or a timer.
 KEYS are :timeout SECONDS, which overrides `contexture-ert-timeout', and
-:message TEXT, which the failure shows beside FORM, together with the last
-values of its arguments."
+:message TEXT, which a failure shows.  A failure also shows FORM and the
+last values of FORM's arguments."
   (declare (indent 1) (debug (form &rest [keywordp form])))
   `(contexture-ert-wait-until
     (lambda () ,form)
@@ -54,9 +54,9 @@ values of its arguments."
 (cl-defun contexture-ert-wait-until
     (predicate &key (timeout contexture-ert-timeout) message (form predicate) seen)
   "Wait until PREDICATE, a function, returns non-nil; return that value.
-Fail after TIMEOUT seconds, showing MESSAGE, a string or a function that
-returns a list, FORM, and what the function SEEN returns, FORM with the
-values of its arguments."
+Fail after TIMEOUT seconds, or later on a busy machine.  The failure shows
+MESSAGE, a string or a function that returns a list; FORM; and the value of
+SEEN, a function that returns FORM with the values of its arguments."
   (let ((start (float-time)) value)
     (while (not (setq value (funcall predicate)))
       (when (and (> (- (float-time) start) timeout)
@@ -71,15 +71,15 @@ values of its arguments."
     value))
 
 (defun contexture-ert--patience (&optional load)
-  "Return how many times longer all takes while the machine has the LOAD.
-LOAD is its average of the last minute, unless given."
+  "Return by which factor to prolong waits while the machine has this LOAD.
+LOAD defaults to the average of the last minute.  The factor is from 1 to 5."
   (let ((load (or load (car (ignore-errors (load-average t))) 0)))
     (min 5 (max 1 (/ load (float (num-processors)))))))
 
 ;;;; Explaining
 
 (defun contexture-ert--explaining (explain function)
-  "Call FUNCTION; if it fails, have ERT show what EXPLAIN returns, a text."
+  "Call FUNCTION; if it fails, have ERT show the text that EXPLAIN returns."
   (let* ((info (cons "" ""))
          ;; As `ert-info' does, but with a text that is made when it is needed.
          (ert--infos (cons info ert--infos))
@@ -187,7 +187,7 @@ messages wait in HELD."
           ("> " (push (list 'sent (substring line 2) number) entries))
           ("< " (push (list 'received (substring line 2) number) entries))
           (_ (unless (string-match-p "\\`\\(?:;\\|\\'\\)" line)
-               (error "%s:%d: a line begins with \"> \", \"< \" or \";\""
+               (error "%s:%d: a line must be empty or begin with \"> \", \"< \" or \";\""
                       file number)))))
       (contexture-ert--make-exchange
        :file file
@@ -197,8 +197,9 @@ messages wait in HELD."
                         (nreverse entries))))))
 
 (defun contexture-ert--translate (entry from to)
-  "Replace the folder FROM with TO in the line of ENTRY, unless one is nil.
-Both end in a slash; the folder's name without it is replaced, too."
+  "Return ENTRY with the folder FROM replaced by TO in its line.
+Both end in a slash; FROM without its slash is replaced, too.  If FROM or
+TO is nil, return ENTRY itself."
   (if (and from to)
       (cons (car entry)
             (cons (replace-regexp-in-string
@@ -242,7 +243,7 @@ such a line, too."
                  (contexture-ert--answer exchange process line))))))
 
 (defun contexture-ert--answer (exchange process line)
-  "Send PROCESS the lines after LINE in EXCHANGE, or an error if it is not next.
+  "Send PROCESS what follows LINE in EXCHANGE, or an error if LINE is not next.
 Calls that the client makes by itself need not be in EXCHANGE."
   (let* ((entry (car (contexture-ert--exchange-entries exchange)))
          (message (contexture-ert--decode line))
@@ -297,7 +298,7 @@ Calls that the client makes by itself need not be in EXCHANGE."
   (cl-loop for key in plist by #'cddr collect key))
 
 (defun contexture-ert--greeting (message)
-  "Return the answer to MESSAGE if it is a call that no recording has."
+  "Return the answer to MESSAGE if it is a call that no recording has, else nil."
   (when (plist-get message :id)
     (pcase (plist-get message :method)
       ("ping" :pong)
@@ -324,22 +325,25 @@ Calls that the client makes by itself need not be in EXCHANGE."
     (list (concat "\\`(:id " id)
           (concat "\\`(\\(?::id [^ ]+ \\)?:method \"?\\(?:progress\\|cancel\\)\"? :params (:id "
                   id)))
-  "Regexps for the beginning of a line up to its id, or that of another call.")
+  "Regexps for the beginning of a line, up to the id of a call.
+The first is for the id of the message itself, the second for the id of
+another call, as in a notification of its progress.")
 
 (defconst contexture-ert--first-id 7000000
-  "Number after which calls are numbered where they are recorded or replayed.
-So a number in the data that is the id of a call is known as one.  In a
-recording, such a number is this one and the number of the call.")
+  "Number after which the ids of calls begin in recordings and replays.
+It is high, so that a number in the data that is the id of a call can be
+told from others.  In a recording, such a number is the sum of this one and
+the number of the call.")
 
 (defun contexture-ert--number-calls (connection)
-  "Have CONNECTION number its calls from `contexture-ert--first-id' on."
+  "Have CONNECTION number its calls after `contexture-ert--first-id'."
   ;; No function of jsonrpc.el sets it.
   (setf (slot-value connection '-next-request-id) contexture-ert--first-id))
 
 (defun contexture-ert--renumbered (line ids)
-  "Return LINE with the ids of calls replaced by those that IDS has for them.
-Ids in the data are replaced, too.  The rest of LINE stays as it is, byte
-for byte."
+  "Return LINE with the ids of calls replaced, as IDS says.
+IDS is an alist from old ids to new ones.  Ids in the data are replaced,
+too.  The rest of LINE stays as it is, byte for byte."
   (let ((head (cl-loop for regexp in contexture-ert--id-regexps
                        when (string-match regexp line)
                        collect (cons (match-beginning 1) (match-end 1))))
@@ -423,7 +427,7 @@ difference, and a key whose value is nil counts as absent."
 (defvar contexture-ert--lines 'outside
   "Messages sent and received in this test, the newest first.
 Each is a list of `sent' or `received', and the line.  The value is
-`outside' where no server of a test is.")
+`outside' while no test with a server runs.")
 
 (defun contexture-ert--note-line (direction line)
   "Record that LINE went in DIRECTION, `sent' or `received'.
@@ -436,7 +440,7 @@ Each is a pair of `sent' or `received' and the message, a property
 list with :id, :method (a string), :params, :result or :error.  A line
 from the server that is not a message is a string."
   (when (eq contexture-ert--lines 'outside)
-    (error "Look at messages inside of `contexture-ert-with-server' or the like"))
+    (error "There are no messages outside of `contexture-ert-with-server' and the like"))
   (cl-loop for (direction line) in (reverse contexture-ert--lines)
            for message = (contexture-ert--decode line)
            if message collect (cons direction message)
@@ -499,8 +503,8 @@ calls are answered."
 
 (defun contexture-ert-await (pattern &optional direction)
   "Wait for a message that has all of PATTERN, a property list; return it.
-DIRECTION is `received', which is the default, or `sent'.  A name in
-PATTERN stands for that method:
+DIRECTION is `received', which is the default, or `sent'.  The :method in
+PATTERN may be a symbol:
 
     (contexture-ert-await \\='(:method progress :params (:kind :text)))"
   (let ((pattern (if-let* ((method (plist-get pattern :method)))
@@ -536,7 +540,7 @@ PATTERN stands for that method:
 ;;;; Explaining a failure
 
 (defconst contexture-ert--shown-lines 30
-  "Number of messages to show of a test that failed.")
+  "Maximum number of messages to show of a test that failed, the last ones.")
 
 (defun contexture-ert--explanation (log)
   "Return what explains why a test failed: the messages and LOG.
@@ -559,8 +563,8 @@ LOG is what the server wrote to stderr."
 
 (defun contexture-ert--write-exchange (file entries folders)
   "Write ENTRIES as an exchange to FILE.
-FOLDERS is an alist of folders, or nil, and what stands for them.  The
-comments at the head of an older FILE are kept."
+FOLDERS is an alist from a folder, or nil, to the placeholder that replaces
+it.  The comments at the head of an older FILE are kept."
   (let ((remarks (if (not (file-readable-p file))
                      ""
                    (with-temp-buffer
@@ -669,8 +673,9 @@ TOPICS are as from `contexture-ert--topics'."
     (nreverse result)))
 
 (defun contexture-ert--late-news-joined (pairs owned)
-  "Return PAIRS with late news behind the answer, or question, that they tell of.
-OWNED is an alist from pairs to the ids of their calls."
+  "Return PAIRS with each late notification moved behind what it tells of.
+That is the answer to a call, or the progress in which a call asked for an
+approval.  OWNED is an alist from pairs to the ids of their calls."
   (let (late)
     (cl-loop for (pair . after) on pairs
              for id = (contexture-ert--answered pair)
@@ -721,8 +726,9 @@ Calls between which nothing was received are one burst."
              collect (cons (plist-get message :id) number))))
 
 (defun contexture-ert--last-news (owned bursts)
-  "Return OWNED with the last notification of each burst only, after the answers.
-OWNED is an alist from pairs to ids, and BURSTS from ids to numbers."
+  "Return OWNED with the answers first and without superseded notifications.
+Of the notifications by one method about one context, the last in each burst
+stays.  OWNED is an alist from pairs to ids, and BURSTS from ids to numbers."
   (let (answers news)
     (dolist (own owned)
       (let* ((message (cdar own))
@@ -779,7 +785,8 @@ BEFORE is what came before it, the newest first, and AFTER what follows."
   (and (eq (caar pair) 'received) (plist-get (cdr pair) :id)))
 
 (defun contexture-ert--asked-by (pair news)
-  "Return the id of the call whose progress PAIR asked what NEWS tells, or nil."
+  "Return the id of the call that asked, in PAIR, for the approval in NEWS.
+Return nil if PAIR is not the progress that asked for it."
   (let ((asked (plist-get (cdr pair) :params))
         (told (plist-get news :params)))
     (and (plist-get told :open)
@@ -793,8 +800,8 @@ BEFORE is what came before it, the newest first, and AFTER what follows."
     (and (contexture-ert--plist-p result) (plist-get result :version))))
 
 (defun contexture-ert--by-owner (block)
-  "Return the pairs of BLOCK, a list of (PAIR . OWNER), by their calls.
-The news of each come last."
+  "Return the pairs of BLOCK, a list of (PAIR . OWNER), sorted by their calls.
+The notifications of a call come after its other messages."
   (cl-flet ((news-p (it) (contexture-ert--news-p (cdar it))))
     (mapcar #'car (cl-stable-sort
                    (append (cl-remove-if #'news-p block) (cl-remove-if-not #'news-p block))
@@ -814,7 +821,7 @@ a shell that outlives the server."
 
 (defun contexture-ert-kill-server (&optional unnoticed)
   "Kill the test's server with SIGKILL, and wait until it is gone.
-Emacs has noticed then, too, unless UNNOTICED is non-nil."
+Also wait until Emacs has noticed, unless UNNOTICED is non-nil."
   (let ((pid (contexture-ert-server-pid))
         (process (oref contexture--connection process)))
     (signal-process pid 'SIGKILL)
@@ -845,7 +852,7 @@ It lives, but answers nothing until `contexture-ert-continue-server'."
      (lambda () (not (equal (contexture-ert--process-state pid) "T"))))))
 
 (defmacro contexture-ert-with-stopped-server (&rest body)
-  "Run BODY while the test's server is stopped, and have it go on then."
+  "Run BODY while the test's server is stopped, then let the server go on."
   (declare (indent 0) (debug t))
   (let ((pid (make-symbol "pid")))
     `(let ((,pid (contexture-ert-server-pid)))
@@ -874,7 +881,7 @@ Nothing else runs meanwhile, unless PREDICATE itself waits."
   (let ((end (+ (float-time) (* 5 (contexture-ert--patience)))))
     (while (not (funcall predicate))
       (when (> (float-time) end)
-        (error "The server did not do as it was told")))))
+        (error "The test's server did not react to a signal in time")))))
 
 ;;; Leave nothing behind
 
@@ -939,10 +946,10 @@ This is a list of (KIND THING), with the kind `buffer', `process' or
 (defconst contexture-ert--lisp-of-emacs
   (file-name-directory (directory-file-name
                         (file-name-directory (locate-library "ert"))))
-  "Folder of the Lisp files that Emacs brings.")
+  "Folder of the Lisp files that come with Emacs.")
 
 (defun contexture-ert--timer-of-emacs-p (timer)
-  "Return non-nil if TIMER runs a function that Emacs brings.
+  "Return non-nil if TIMER runs a function that comes with Emacs.
 Such timers come and go by themselves."
   (let ((function (timer--function timer)))
     (and (symbolp function)
@@ -980,7 +987,7 @@ This is a list of (KIND THING), with the kind `buffer', `process' or
         (add-hook hook function)))))
 
 (defun contexture-ert--kill-buffer (buffer)
-  "Kill BUFFER, also if its hooks err or its base buffer was killed."
+  "Kill BUFFER, even if its hooks signal errors or its base buffer was killed."
   (when (buffer-live-p buffer)
     (let ((kill-buffer-query-functions nil))
       (with-current-buffer buffer

@@ -61,8 +61,8 @@ It returns what the server says, one of the following or a list of them:
   hang-up                   end the connection
   hang                      say nothing more
 
-Nil stands for the error that there is no such method; the calls by which
-Contexture's client greets a server are then answered for FUNCTION.
+Nil stands for the error that there is no such method, except that the calls
+with which Contexture's client greets a server are answered nevertheless.
 
 BODY may begin with keywords:
 
@@ -132,7 +132,7 @@ ACTS are as in `contexture-ert-with-handler'."
 ;;;; Listening
 
 (defun contexture-ert--handler-next (handler process)
-  "Return the next message that PROCESS sent to HANDLER, or nil."
+  "Return the next message that PROCESS sent to HANDLER, or nil if none is whole."
   (let ((heard (process-get process 'heard)) (case-fold-search t))
     (if (contexture-ert--handler-framing handler)
         (when (string-match "content-length: *\\([0-9]+\\)[^\0]*?\r\n\r\n" heard)
@@ -176,8 +176,8 @@ ACTS are as in `contexture-ert-with-handler'."
             handler process id `((error -32603 ,(format "%S" problem))))))))))
 
 (defun contexture-ert--handler-default (handler message)
-  "Return the acts that answer MESSAGE where the function of HANDLER does not.
-A real server gets MESSAGE instead, if there is one."
+  "Return the acts that answer MESSAGE where HANDLER's function returned nil.
+If HANDLER has a real server, that gets MESSAGE instead."
   (cond ((contexture-ert--handler-command handler)
          (contexture-ert--handler-send (contexture-ert--handler-start handler)
                                        (car (contexture--encode message)))

@@ -53,7 +53,7 @@ is undecoded.  Return the process that listens."
 
 (defun contexture-ert--http-body (process heard start)
   "Return the body in HEARD, which begins at START, or nil if it is not whole.
-If PROCESS waits for a word before it sends the body, tell it to go on."
+If PROCESS expects \"100 Continue\" before it sends the body, send that."
   (let* ((head (substring heard 0 start))
          (length (if (string-match "^content-length: *\\([0-9]+\\)" head)
                      (string-to-number (match-string 1 head))
@@ -100,7 +100,7 @@ non-nil if the stream has begun."
     (json-read-from-string (decode-coding-string bytes 'utf-8))))
 
 (defun contexture-ert--shown-request (api body)
-  "Return what the request BODY, sent through the interface API, shows."
+  "Return BODY, a request through the interface API, as in `contexture-ert-shown'."
   (let* ((messages (cl-mapcan (if (eq api 'openai)
                                   #'contexture-ert--openai-message
                                 #'contexture-ert--anthropic-message)
@@ -131,7 +131,8 @@ non-nil if the stream has begun."
     content))
 
 (defun contexture-ert--openai-message (message)
-  "Return MESSAGE of OpenAI's interface as a list of one of ours."
+  "Return MESSAGE of OpenAI's interface as a list of one message.
+Its form is that of :messages in `contexture-ert-shown'."
   (let ((role (intern (plist-get message :role))))
     (list
      `( :role ,(if (eq role 'developer) 'system role)
@@ -157,8 +158,9 @@ non-nil if the stream has begun."
                      arguments)))
 
 (defun contexture-ert--anthropic-message (message)
-  "Return MESSAGE of Anthropic's interface as a list of ours.
-Each result of a tool becomes a message with the role `tool'."
+  "Return MESSAGE of Anthropic's interface as a list of messages.
+Their form is that of :messages in `contexture-ert-shown'.  Each result of
+a tool becomes a message with the role `tool'."
   (let* ((role (intern (plist-get message :role)))
          (content (plist-get message :content))
          (parts (if (stringp content) (list (list :type "text" :text content))
@@ -190,7 +192,7 @@ Each result of a tool becomes a message with the role `tool'."
     (quota-exhausted 402 "billing_error")
     (context-too-long 400 "context_length_exceeded")
     (bad-request 400 "invalid_request_error"))
-  "Status and name of each kind of error.")
+  "Kinds of errors, each with its HTTP status and its name in an answer.")
 
 (defun contexture-ert--error-json (piece)
   "Return (STATUS . JSON) for PIECE, (error KIND TEXT)."
@@ -237,7 +239,7 @@ Each result of a tool becomes a message with the role `tool'."
     (_ (error "A model cannot say %S" piece))))
 
 (defun contexture-ert--flush (turn)
-  "Begin the stream of TURN if it is one and has not begun."
+  "Begin the stream of TURN if its answer is streamed and has not begun."
   (when (and (contexture-ert--turn-stream turn)
              (not (contexture-ert--turn-begun turn)))
     (setf (contexture-ert--turn-begun turn) t)
@@ -265,7 +267,7 @@ OpenAI's interface has no names of events."
                           (format "%x\r\n%s\r\n" (length bytes) bytes))))
 
 (defun contexture-ert--finish (turn)
-  "End TURN well."
+  "End TURN without an error; if it is not streamed, send the whole answer."
   (contexture-ert--flush turn)
   (let ((openai (eq (contexture-ert--turn-api turn) 'openai))
         (process (contexture-ert--turn-process turn)))
@@ -503,15 +505,15 @@ piece is one of
   (usage :input N :output N :cached N)
                                the tokens that the model counted
   (stop REASON)                a reason such as length for which it ends
-  (error KIND TEXT)            an error; KIND is a number of HTTP,
+  (error KIND TEXT)            an error; KIND is an HTTP status, or one of
                                authentication, rate-limited, unavailable,
-                               quota-exhausted, context-too-long or bad-request
+                               quota-exhausted, context-too-long, bad-request
   (step NAME)                  wait until `contexture-ert-go-on'
   cut                          break off
   hang                         say nothing more, and never end
 
-Whoever asks the same again after an error that may pass, such as
-rate-limited or 500, is refused again: clients ask so by themselves.
+A client that repeats its request after an error that may pass, such as
+rate-limited or 500, gets the error again: clients repeat by themselves.
 
 Within BODY, Contexture's server has this model as a provider, as its
 default.  For other packages, `contexture-ert-model-host' has the host
@@ -560,7 +562,7 @@ and port, and `contexture-ert-model-url' the base of the address."
 
 (defun contexture-ert-model-url (&optional model)
   "Return the base address of MODEL, or of that of the test, without a path.
-Its interface like OpenAI's is below \"/v1\", as is that like Anthropic's."
+The interfaces like OpenAI's and Anthropic's are both below \"/v1\"."
   (concat "http://" (contexture-ert-model-host model)))
 
 (defun contexture-ert-shown (&optional model)

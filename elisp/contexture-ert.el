@@ -70,7 +70,7 @@ t if the environment variable CONTEXTURE_ERT_RECORD is set."
   "Exchange that the running test plays, or nil.")
 
 (defvar contexture-ert--clock nil
-  "Time on the clock of the running test's server; nil if it runs.")
+  "Time on the clock of the running test's server; nil if the clock runs.")
 
 (eval-and-compile
   (defun contexture-ert--split-keys (body)
@@ -137,7 +137,7 @@ played, there is no clock to move."
     (contexture-request 'ping))         ; the calls before it have begun then
   (unless contexture-ert--exchange
     (unless contexture-ert--clock
-      (error "Only the clock of a server whose clock stands still can be moved"))
+      (error "The clock of this server runs; only one that stands still can be moved"))
     (cl-incf contexture-ert--clock seconds)
     (let ((file (contexture-ert--clock-file)))
       ;; The server must not read half of it.
@@ -157,7 +157,7 @@ return nil."
   (or (let ((command (ignore-errors (contexture-ert--server-command))))
         (and command (executable-find (car (ensure-list command))) command))
       (and (ert-running-test)
-           (let ((reason "There is no server of Contexture; CONTEXTURE_BIN may name one"))
+           (let ((reason "Contexture's server was not found; set CONTEXTURE_BIN to its file name"))
              (if (member (getenv "CI") '(nil "" "false" "0"))
                  (ert-skip reason)
                (ert-fail reason))))))
@@ -176,7 +176,8 @@ return nil."
 
 (defun contexture-ert--customized (group)
   "Return the options of GROUP that the user customized.
-Those that a test binds itself are left out, as are those of tests."
+Those that a test binds itself are left out, as are those of the group
+`contexture-ert'."
   (cl-loop for (symbol widget) in (get group 'custom-group)
            if (eq widget 'custom-group)
            append (unless (eq symbol 'contexture-ert)

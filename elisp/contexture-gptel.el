@@ -74,7 +74,7 @@ its chats show what the context has and when it was sent."
                    #'contexture-gptel--transform))))
 
 (defun contexture-gptel--turn-on ()
-  "Join gptel, or wait until it is loaded.
+  "Add our functions to gptel, or wait until gptel is loaded.
 Do not touch gptel's hook before that: gptel would then not set the
 hook's default value."
   (cond ((boundp 'gptel-prompt-transform-functions)
@@ -93,7 +93,7 @@ hook's default value."
 get the context")))))
 
 (defun contexture-gptel--loaded (_file)
-  "Join gptel if it was gptel that was just loaded."
+  "Add our functions to gptel if gptel was just loaded."
   (when (or (boundp 'gptel-prompt-transform-functions) (featurep 'gptel))
     (remove-hook 'after-load-functions #'contexture-gptel--loaded)
     (with-demoted-errors "Contexture: %S"
@@ -102,13 +102,13 @@ get the context")))))
 ;;;; gptel's menu and header line
 
 (defvar-local contexture-gptel--sent nil
-  "When the context was last sent from this buffer, as text.")
+  "When the context was last sent from this buffer, as text, or nil.")
 
 (defconst contexture-gptel--header '(:eval (concat "  " (contexture-gptel--describe)))
   "Part of a chat's header line.")
 
 (defun contexture-gptel--join-menu (&rest _)
-  "Show the context below gptel's own in its menu, now or once that is loaded."
+  "Show our context in gptel's menu, below its own, once that menu is loaded."
   (if (not (featurep 'gptel-transient))
       (add-hook 'after-load-functions #'contexture-gptel--join-menu)
     (remove-hook 'after-load-functions #'contexture-gptel--join-menu)
@@ -141,7 +141,7 @@ gptel changes the second element of `header-line-format' while it works."
                   (nthcdr 2 header-line-format)))))
 
 (defun contexture-gptel--leave-header ()
-  "Show nothing in the header line of this chat."
+  "No longer show the context in the header line of this chat."
   (when (consp header-line-format)
     (setq header-line-format (remove contexture-gptel--header header-line-format))))
 
@@ -170,8 +170,8 @@ This is an asynchronous function of `gptel-prompt-transform-functions'."
 
 (defun contexture-gptel--fetch (origin function)
   "Render the context of the buffer ORIGIN, and call FUNCTION once.
-Its arguments are the context, the result of `render-items' or nil, and
-the problem or nil."
+FUNCTION gets the context, a name or a list of layers; the result of
+`render-items', or nil; and the problem, or nil."
   (let* ((call (list nil))
          (context (with-current-buffer origin (contexture--known-context)))
          (timer nil)
@@ -200,7 +200,7 @@ the problem or nil."
       (error (funcall finish nil (contexture--problem-text problem))))))
 
 (defun contexture-gptel--give-up (connection asked finish)
-  "Forget the call of CONNECTION whose id is in the list ASKED.
+  "Cancel the call of CONNECTION whose id is in the list ASKED, if it is sent.
 Call FINISH with the reason."
   (funcall finish nil (contexture--timeout-text
                        connection contexture-gptel-timeout

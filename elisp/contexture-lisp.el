@@ -74,7 +74,7 @@ one, as they do with each new connection.  This needs
   :group 'contexture)
 
 (defcustom contexture-lisp-compile 'ask
-  "Non-nil means compile a definition once you accept a change of it.
+  "Whether to compile a definition once you accept a change to it.
 It is compiled in the Lisp that SLIME or SLY is connected to."
   :type '(choice (const :tag "Ask" ask)
                  (const :tag "Always" t)
@@ -202,7 +202,7 @@ the same functions and variables but for the beginning of their names."
 
 (defun contexture-lisp--form (client function &rest arguments)
   "Return a form that calls FUNCTION of CLIENT's package with ARGUMENTS.
-It gives nil where FUNCTION signals an error."
+Its value is nil if FUNCTION signals an error."
   `(cl:ignore-errors
     (,(intern (format "%s:%s" (contexture-lisp--client-prefix client) function))
      ,@arguments)))
@@ -344,8 +344,9 @@ A file that is opened for this stays open; see
 
 (defun contexture-lisp--add-definition (client name definitions known)
   "Add one of DEFINITIONS, pairs of name and location, of the symbol NAME.
-KNOWN is a plist of CLIENT's other facts about the symbol.  Those that the
-source does not say are added, too; all are if Emacs cannot find it."
+KNOWN is a plist of CLIENT's other facts about the symbol.  Facts that the
+source does not contain are added, too.  If Emacs cannot find the source,
+only the facts are added."
   (contexture-lisp--with-visits
     (let ((found (cl-loop for (label location) in definitions
                           for params = (contexture-lisp--capture client name location known)
@@ -500,7 +501,8 @@ client's name as shown to the user.  CLIENT is the variable with the
                                   (list slime sly))))))
 
 (defun contexture-lisp--offer-compiling (place)
-  "Offer to compile the definition at PLACE, of this buffer, that was changed."
+  "Compile the changed definition at PLACE in this buffer, or offer to.
+`contexture-lisp-compile' says which."
   (when-let* ((contexture-lisp-compile)
               ((derived-mode-p 'lisp-mode))
               (client (car (contexture-lisp--clients)))
@@ -547,15 +549,15 @@ With a prefix argument, add that many frames."
   (contexture-lisp--dispatch 'add-error))
 
 (defconst contexture-lisp--error-question
-  "Explain the error in the Lisp debugger: what causes it, and how I mend it."
+  "Explain the error in the Lisp debugger: what causes it, and how I can fix it."
   "What `contexture-lisp-explain-error' asks.")
 
 ;;;###autoload
 (defun contexture-lisp-explain-error ()
   "Have a model explain the error of the Lisp debugger.
-Add it to the context of the buffer with its source as
-`contexture-lisp-add-error' does, and ask in the session there.  In a
-debugger, explain its error."
+Add the error to the context of the buffer with its source, as
+`contexture-lisp-add-error' does, and ask in the conversation there.  If
+several debuggers are open, call this in the one with the error."
   (interactive)
   (contexture-lisp--add-error
    (or (cl-find-if (lambda (client)
@@ -631,8 +633,9 @@ debugger, explain its error."
                                   "this interaction"))))))))
 
 (defun contexture-lisp--with-unknown (all function)
-  "Call FUNCTION with those of ALL, parameters, that the context does not have.
-All have one type.  FUNCTION is called later; what it adds goes there, too."
+  "Call FUNCTION with those of ALL whose texts the context does not have yet.
+ALL are parameters that add items of one type.  FUNCTION is called later;
+what it adds goes into the same context."
   (let ((buffer (current-buffer))
         (manager (contexture-current-manager)))
     (contexture-request-async
@@ -653,8 +656,8 @@ All have one type.  FUNCTION is called later; what it adds goes there, too."
          (or (contexture-lisp--ask client 'repl connection)
              (contexture--user-error "%s has no REPL" (contexture-lisp--client-name client))))
         ((contexture-lisp--agent-p client)
-         (user-error "This REPL is a conversation with Contexture; \
-its session already has the text"))
+         (user-error "This REPL is a conversation with Contexture, \
+which already has its text"))
         (t (current-buffer))))
 
 (defun contexture-lisp--interactions (client count)
@@ -739,7 +742,7 @@ LAST non-nil means that no prompt follows; then ask CLIENT's debugger."
           (t (list :value "; No value")))))
 
 (defun contexture-lisp--debugger-here (client)
-  "Return a debugger of CLIENT of the connection of this buffer, or nil."
+  "Return a debugger of CLIENT for this buffer's connection, or nil."
   (let ((connection (contexture-lisp--ask client 'buffer-connection)))
     (cl-find-if (lambda (buffer)
                   (with-current-buffer buffer
@@ -791,9 +794,9 @@ SLIME does so by itself."
 
 (define-minor-mode contexture-lisp--agent-mode
   "Minor mode for typing prose in a REPL connected to Contexture.
-The comma, but behind the prompt, and the space insert themselves, TAB
-only completes, what is named after an @ joins the context, and no
-argument lists are shown."
+The space inserts itself, and so does the comma except right behind the
+prompt.  TAB only completes, what is named after an @ joins the context, and
+no argument lists are shown."
   :init-value nil
   :interactive nil
   :keymap contexture-lisp--agent-mode-map
@@ -830,7 +833,7 @@ KEY is the event that the mode bound, and BINDING its former binding.")
        (equal (contexture-lisp--ask client 'type connection) "Contexture")))
 
 (defun contexture-lisp--before-message (message)
-  "Tell Contexture the changes before MESSAGE of a client asks it something.
+  "Tell Contexture what changed before a client sends it the question MESSAGE.
 These are changes in buffers and, after SLIME has connected again in
 the same REPL, its directory.  Return nil, so that the client then sends
 MESSAGE."
@@ -1099,7 +1102,8 @@ are ignored."
            collect (if lines (append frame (list :locals lines)) frame)))
 
 (defun contexture-lisp--in-source (client place function)
-  "Call FUNCTION, in a debugger of CLIENT in the buffer of PLACE, a frame."
+  "Call FUNCTION; in a debugger of CLIENT, call it in the buffer of PLACE.
+PLACE is a frame, or nil."
   (let* ((file (plist-get place :file))
          (source (and file (derived-mode-p (contexture-lisp--client-debugger-mode client))
                       (or (find-buffer-visiting file) (get-buffer file)))))
@@ -1171,7 +1175,8 @@ MORE non-nil means that there are more frames."
 
 (defun contexture-lisp--definitions-text (frames)
   "Return the definitions that FRAMES are in, the innermost first, as text.
-Each definition occurs once; long ones are left out."
+Each definition occurs once; long ones are left out, as are those after the
+first `contexture-lisp--definitions'."
   (let ((definitions
          (seq-take
           (seq-uniq

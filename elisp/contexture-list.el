@@ -37,7 +37,7 @@
 ;; the conversation, the list, the dashboard, the mode line of
 ;; `contexture-session-mode-line-mode', and the dry run.
 ;;
-;; A place follows a session with `contexture-count--follow'.  Emacs never
+;; A place follows a conversation with `contexture-count--follow'.  Emacs never
 ;; waits for a count: after a change or a pause in typing it asks, and
 ;; until the answer is there, the text says that the count is an old one.
 
@@ -45,10 +45,10 @@
   "Number of seconds without typing after which the server counts.")
 
 (defconst contexture-count--pause 0.05
-  "Number of seconds after another change until the server counts.")
+  "Number of seconds after any other change until the server counts.")
 
 (cl-defstruct contexture-count--entry
-  "The count of what a session would send, and how current it is."
+  "The count of what a conversation would send, and how current it is."
   count    ; last answer of `count-window'
   problem  ; error of the last call, or nil
   stale    ; non-nil if something changed since the last answer
@@ -58,13 +58,13 @@
   places)  ; alist from the places that show it to functions
 
 (defvar contexture-count--entries (make-hash-table :test #'equal)
-  "Hash table from the ids of sessions to their `contexture-count--entry'.")
+  "Hash table from the ids of conversations to their `contexture-count--entry'.")
 
 ;;;; The text
 
 (defun contexture-count--phrase (count)
   "Return a phrase for COUNT, of `count-window' or of a dry run.
-It says so if nobody knows the limit."
+It says so if the limit is unknown."
   (let ((tokens (or (plist-get count :tokens) 0))
         (limit (contexture-count--limit count)))
     (cond ((not (plist-member count :limit)) ; an earlier server
@@ -78,7 +78,7 @@ It says so if nobody knows the limit."
                        "no model is chosen"))))))
 
 (defun contexture-count--limit (count)
-  "Return the limit of the model of COUNT, or nil if nobody knows it."
+  "Return the limit of the model of COUNT, or nil if it is unknown."
   (and (not (and (plist-member count :limit-known)
                  (null (plist-get count :limit-known))))
        (plist-get count :limit)))
@@ -88,7 +88,7 @@ It says so if nobody knows the limit."
   (concat (contexture--number tokens) (if (eql tokens 1) " token" " tokens")))
 
 (defun contexture-count--text (id)
-  "Return the phrase for the count of the session ID; \"\" before the first."
+  "Return a phrase for the count of the conversation ID, or \"\" before the first."
   (let* ((entry (gethash id contexture-count--entries))
          (count (contexture-count--of id))
          (problem (and entry (contexture-count--entry-problem entry))))
@@ -102,9 +102,9 @@ It says so if nobody knows the limit."
                        ", before the server went away"))))))
 
 (defun contexture-count--short (id)
-  "Return the count of the session ID for a mode line, or nil if unknown.
-A question mark stands for a limit that nobody knows, and a tilde says
-that the count is not the latest."
+  "Return the count of the conversation ID for a mode line, or nil if unknown.
+A question mark stands for an unknown limit, and a tilde says that the
+count is not the latest."
   (when-let* ((entry (gethash id contexture-count--entries))
               (count (contexture-count--entry-count entry)))
     (let ((limit (contexture-count--limit count)))
@@ -113,16 +113,17 @@ that the count is not the latest."
               (if limit (contexture--number limit) "?")))))
 
 (defun contexture-count--of (id)
-  "Return the last count of the session ID, or nil."
+  "Return the last count of the conversation ID, or nil."
   (when-let* ((entry (gethash id contexture-count--entries)))
     (contexture-count--entry-count entry)))
 
-;;;; Following sessions
+;;;; Following conversations
 
 (defun contexture-count--follow (id place redraw)
-  "Keep the count of the session ID up to date for PLACE.
-PLACE is a buffer or a symbol; it follows one session at a time.  REDRAW
-is called without arguments, in that buffer, whenever the text changes."
+  "Keep the count of the conversation ID up to date for PLACE.
+PLACE is a buffer or a symbol; it follows one conversation at a time.
+REDRAW is called without arguments, in that buffer, whenever the text
+changes."
   (unless (assq place (when-let* ((entry (gethash id contexture-count--entries)))
                         (contexture-count--entry-places entry)))
     (contexture-count--unfollow place)
@@ -163,14 +164,14 @@ is called without arguments, in that buffer, whenever the text changes."
          (contexture-count--changed (plist-get params :session-id)))))
 
 (defun contexture-count--all-changed (&rest _)
-  "Count every session again that some place shows."
+  "Count again for every conversation that some place shows."
   (dolist (id (hash-table-keys contexture-count--entries))
     (contexture-count--changed id)))
 
 ;;;; Asking
 
 (defun contexture-count--changed (id &optional typing)
-  "Note a change of what the session ID would send.
+  "Note a change of what the conversation ID would send.
 The server counts again soon, or after a pause if TYPING."
   (when-let* ((entry (gethash id contexture-count--entries)))
     (let ((pause (if typing contexture-count--typing-pause contexture-count--pause))
@@ -182,12 +183,12 @@ The server counts again soon, or after a pause if TYPING."
       (unless was-stale (contexture-count--redraw entry)))))
 
 (defun contexture-count--start (id entry pause)
-  "Ask for the count of the session ID, with ENTRY, after PAUSE seconds."
+  "Ask for the count of the conversation ID, with ENTRY, after PAUSE seconds."
   (setf (contexture-count--entry-timer entry)
         (run-at-time pause nil #'contexture-count--due id entry)))
 
 (defun contexture-count--due (id entry)
-  "Ask for the count of the session ID, with ENTRY, unless typing goes on."
+  "Ask for the count of the conversation ID, with ENTRY, unless typing goes on."
   (setf (contexture-count--entry-timer entry) nil)
   (let ((left (- (contexture-count--entry-due entry) (float-time))))
     (cond ((> left 0.01) (contexture-count--start id entry left))
@@ -196,7 +197,7 @@ The server counts again soon, or after a pause if TYPING."
           ((contexture-running-p) (contexture-count--ask id entry)))))
 
 (defun contexture-count--ask (id entry)
-  "Ask the server for the count of the session ID, with ENTRY."
+  "Ask the server for the count of the conversation ID, with ENTRY."
   (setf (contexture-count--entry-asking entry) t)
   (contexture-request-async
    'count-window
@@ -211,7 +212,8 @@ The server counts again soon, or after a pause if TYPING."
 
 (defun contexture-count--conversation-of (context)
   "Return the conversation that sends CONTEXT, as (ID . NAME), or nil.
-CONTEXT is a manager or layers.  Of several, it is the one shown last."
+CONTEXT is a manager or layers.  Of several conversations, it is the one
+whose buffer was shown last."
   (cl-some
    (lambda (buffer)
      (when (eq (buffer-local-value 'major-mode buffer) 'contexture-repl-mode)
@@ -223,7 +225,7 @@ CONTEXT is a manager or layers.  Of several, it is the one shown last."
    (buffer-list)))
 
 (defun contexture-count--answered (id entry count problem)
-  "Show COUNT or PROBLEM, the answer for the session ID with ENTRY."
+  "Show COUNT or PROBLEM, the answer for the conversation ID with ENTRY."
   (let ((again (eq (contexture-count--entry-asking entry) 'again)))
     (setf (contexture-count--entry-asking entry) nil
           (contexture-count--entry-problem entry) problem)
@@ -264,7 +266,7 @@ CONTEXT is a manager or layers.  Of several, it is the one shown last."
   :group 'contexture)
 
 (defconst contexture-list--sent-width 12
-  "Width of the column of what agents have.")
+  "Width of the column that shows which agent has an item.")
 
 (defvar contexture-list--heading-map
   (let ((map (make-sparse-keymap)))
@@ -306,7 +308,7 @@ if non-nil, is a table of what agents have, for a column of its own."
 A thousand cells would take as long as all the rest of their lines.")
 
 (defun contexture-list--sent-cell (sent now)
-  "Return the cell for SENT, who has an item or gets it next, or nil.
+  "Return the cell for SENT, a value in `contexture-agents--table' or nil.
 NOW is the time, in Unix seconds."
   (pcase sent
     ('nil "")
@@ -333,7 +335,7 @@ NOW is the time, in Unix seconds."
               'help-echo (format "%s has this" (contexture--visible agent))))
 
 (defun contexture-list--state-cell (item state face)
-  "Return the cell of ITEM's STATE with FACE, or nil.
+  "Return the cell for STATE of ITEM, in FACE, which may be nil.
 Text that may differ from its source is shown with its date."
   (if (not (or face (equal state "frozen")))
       state
@@ -357,7 +359,7 @@ snapshot whose source still has the same text."
           (t state))))
 
 (defun contexture-list--frozen-p (item)
-  "Return non-nil if ITEM is a snapshot of what could be live."
+  "Return non-nil if ITEM is a snapshot that could follow its source instead."
   (let ((metadata (plist-get item :metadata)))
     (and (plist-get item :as-of)
          (not (plist-get item :live))
@@ -399,7 +401,7 @@ A symbol comes first, since a narrow column may cut the rest."
           (t (format "%d-%d" start end)))))
 
 (defun contexture-list--age (seconds)
-  "Return SECONDS as a short text."
+  "Return an age of SECONDS as a short text, such as \"5m\"."
   (cond ((< seconds 60) "now")
         ((< seconds 3600) (format "%dm" (/ seconds 60)))
         ((< seconds 86400) (format "%dh" (/ seconds 3600)))
@@ -429,7 +431,7 @@ has room for the longest type if possible."
 
 (defun contexture-list--template (columns)
   "Return the format string of a line with COLUMNS.
-What is too long is cut, except for the number of tokens."
+What is too long is cut, except in the columns of tokens and states."
   (concat "  "
           (cl-loop for (_ width _ . properties) across columns
                    for number from 1
@@ -440,7 +442,7 @@ What is too long is cut, except for the number of tokens."
           "\n"))
 
 (defun contexture-list--cut-source (source width)
-  "Return SOURCE, cut to WIDTH; the end of a file's name stays, or a symbol."
+  "Return SOURCE cut to WIDTH, keeping the end of a file's name, or a symbol."
   (let ((surplus (- (string-width source) width)))
     (cond ((<= surplus 0) source)
           ((or (not (string-search "/" source)) (string-suffix-p ")" source))
@@ -592,7 +594,7 @@ SHOWN is the number of items that pass FILTERS."
   :group 'contexture)
 
 (defvar-local contexture-list--items nil
-  "The items of the context as plists, the oldest first.")
+  "The items of the context as plists, in the order of the context.")
 
 (defvar-local contexture-list--capacity nil
   "Capacity of the context in items, or nil if unknown.")
@@ -672,7 +674,8 @@ It is the value of `contexture-agents--table'.")
 
 (defun contexture-list--make-rows (items)
   "Return pairs of id and line for ITEMS, or one pair with a remark if none.
-Items that were drawn in this minute keep their lines."
+Items that were drawn in this minute keep their lines.  If the items have
+managers, each section begins with a row of its own, whose id is nil."
   (let* ((now (truncate (float-time)))
          (key (list (/ now 60) tabulated-list-format contexture-list--sent))
          (known (if (equal key (car contexture-list--made))
@@ -697,7 +700,8 @@ Items that were drawn in this minute keep their lines."
         (list (cons nil (contexture-list--remark))))))
 
 (defun contexture-list--section (manager items)
-  "Return the row that begins the section of MANAGER, with its part of ITEMS."
+  "Return the row of the heading of MANAGER's section, a pair of nil and a line.
+It shows how many of ITEMS are in MANAGER, and their size."
   (let ((own (cl-remove-if-not (lambda (item)
                                  (equal (plist-get item :manager) manager))
                                items)))
@@ -1134,7 +1138,7 @@ with the error, after it was shown.  If no answer comes soon, say so."
          (back (or failure #'ignore) problem))))))
 
 (defun contexture-list--each-params (method params)
-  "Return a list of the parameters of each call of METHOD with PARAMS.
+  "Return the parameters of all calls that METHOD with PARAMS takes, as a list.
 In a list of layers, each item is changed in the context that holds it."
   (cond ((or (stringp contexture-manager) (eq method 'list-items))
          (list (append (contexture--context-params contexture-manager) params)))
@@ -1149,7 +1153,8 @@ In a list of layers, each item is changed in the context that holds it."
                   collect `(:manager ,manager ,@(plist-put (copy-sequence params) :ids ids))))))
 
 (defun contexture-list--manager-of (id)
-  "Return the name of the context that holds the item ID."
+  "Return the name of the context that holds the item ID.
+If it is unknown, return the most specific layer."
   (if (stringp contexture-manager) contexture-manager
     (or (plist-get (contexture-list--item-with id) :manager)
         (car (last contexture-manager)))))
@@ -1169,7 +1174,7 @@ TELL is called with the result in the list's buffer."
 ;;;; Items
 
 (defun contexture-list--item ()
-  "Return the item at point."
+  "Return the item at point; signal an error if there is none."
   (or (contexture-list--item-with (tabulated-list-get-id))
       (user-error "There is no item here")))
 
@@ -1243,8 +1248,9 @@ are shown as missing."
                        (contexture--count missing "item"))))))
 
 (defun contexture-list-freeze ()
-  "Make snapshots of the items in the region, the marked ones, or that at point.
-If all of them are snapshots, let them follow their files again."
+  "Freeze the items in the region, else the marked ones, else the one at point.
+A frozen item is a snapshot, which no longer follows its file.  If all of
+them are snapshots, let them follow their files again."
   (interactive)
   (let* ((ids (contexture-list--ids))
          (freeze (cl-some (lambda (id)
@@ -1657,7 +1663,7 @@ its own order; \\<contexture-list-mode-map>\\[contexture-list-unsort] shows that
   (interactive)
   (setq tabulated-list-sort-key nil)
   (contexture-list--draw)
-  (message "In the order of the context"))
+  (message "The items are in the order of the context"))
 
 ;;;; Moving
 
@@ -1771,16 +1777,17 @@ Empty input shows all."
   (message "All items are shown"))
 
 (defun contexture-list-order--choose (noun values)
-  "Ask the user for one of the values of the items.
-The function VALUES returns a new list of strings for an item; NOUN names
-them in the prompt."
+  "Ask the user for one of the strings that VALUES returns for the items.
+VALUES is a function that returns a new list of strings for an item; NOUN
+names such a string in the prompt."
   (completing-read (format "Show only the %s: " noun)
                    (sort (delete-dups (mapcan values contexture-list--items)) #'string<)
                    nil t))
 
 (defun contexture-list-order--filter (kind value)
   "Show only the items whose KIND has VALUE, in addition to other filters.
-An empty VALUE removes the filter of that kind."
+For the kinds `name' and `contents', VALUE is a regexp.  An empty VALUE
+removes the filter of that KIND."
   (when (memq kind '(name contents))
     (condition-case problem (string-match-p value "")
       (invalid-regexp (contexture--user-error "This is not a regular expression: %s"
@@ -1803,7 +1810,7 @@ An empty VALUE removes the filter of that kind."
 ;; `contexture-redo' redoes it.
 
 (defvar contexture-set-history nil
-  "History of chosen sets.")
+  "History of the names of sets.")
 
 ;;;; Completion
 
@@ -2001,7 +2008,8 @@ report; REVERSES says what the opposite command does."
 It has to ask first what it would undo, so later ones wait for it.")
 
 (defvar contexture-sets--steps-connection nil
-  "Connection that the steps use; once it is closed, they never end.")
+  "Connection that the steps use.
+Steps of an earlier connection are forgotten, since they never end.")
 
 (defun contexture-sets--make-steps (method manager success)
   "Call METHOD, `undo' or `redo', for what one command changed in MANAGER.
@@ -2059,7 +2067,8 @@ SUCCESS gets the last result, whose `:change' has the `:count' of all."
     (funcall (car contexture-sets--steps))))
 
 (defun contexture-sets--whole-changes (manager changes)
-  "Return CHANGES, an answer of `next-changes' for MANAGER, counted by commands."
+  "Return CHANGES, an answer of `next-changes' for MANAGER, grouped by command.
+What one command of this Emacs added counts as one change there."
   (pcase-dolist (`(,member . ,redo) '((:next-undo . nil) (:next-redo . t)))
     (let* ((change (plist-get changes member))
            (count (contexture--group-size manager change redo)))
@@ -2284,7 +2293,8 @@ or a prefix argument, `contexture-scope' decides again."
     (user-error "This is one of Contexture's own buffers; switch in the buffer that you work on")))
 
 (defun contexture-sets--read-manager ()
-  "Read the name of a context, old or new; the empty string resets."
+  "Read the name of a context, old or new.
+The empty string stands for the usual context of this buffer."
   (let* ((usual (let ((contexture-manager nil)) (contexture-current-context)))
          (entries (contexture-sets--managers))
          (alist (cl-mapcar (lambda (candidate entry) (cons (car candidate) entry))
@@ -2303,7 +2313,8 @@ or a prefix argument, `contexture-scope' decides again."
 
 (defun contexture-sets--managers ()
   "Return the entries of all contexts, as plists.
-Contexts of sessions, which may be empty, have the session's name too."
+Contexts of conversations, which may be empty, have the conversation's name,
+too, under `:session'."
   (let ((managers (contexture--all-contexts)))
     (dolist (session (contexture--ask 'list-sessions nil) managers)
       (let ((name (plist-get session :manager))
@@ -2317,7 +2328,7 @@ Contexts of sessions, which may be empty, have the session's name too."
 (defun contexture-sets--manager-text (entry)
   "Return the annotation of ENTRY, one of `contexture-sets--managers'."
   (concat (when-let* ((session (plist-get entry :session)))
-            (format "session %s, " session))
+            (format "conversation %s, " session))
           (contexture--size (plist-get entry :count) (plist-get entry :tokens))
           (when-let* ((newest (plist-get entry :newest)))
             (concat ", " (contexture-sets--age newest)))))

@@ -96,8 +96,9 @@ AFTER, BEG, END and LENGTH are the arguments of overlay hooks."
            (move-overlay overlay end (max end (overlay-end overlay)))))))
 
 (defun contexture-overlay--restored (overlay beg end)
-  "Return non-nil if undo restored OVERLAY along with BEG to END.
-Two hooks may run for one insertion; the second has nothing left to do."
+  "Restore OVERLAY if undo has inserted the text from BEG to END again.
+Return non-nil if it was restored.  Two hooks may run for one insertion; the
+second has nothing left to do."
   (let ((lost (and undo-in-progress
                    (assq (- end beg) (overlay-get overlay 'contexture-lost)))))
     (cond (lost
@@ -136,7 +137,7 @@ Two hooks may run for one insertion; the second has nothing left to do."
   :group 'contexture)
 
 (defface contexture-mark-stale '((t :inherit warning))
-  "Face of the mark of an item whose file has changed since."
+  "Face of the mark of an item whose file has changed or is gone."
   :group 'contexture)
 
 (defvar contexture-marks--fetching (make-hash-table :test #'equal)
@@ -162,7 +163,7 @@ The value is a list of one list, which holds the former local value of
 ;;;; On and off
 
 (defun contexture-marks--buffers (&optional context)
-  "Return the buffers with the mode, only those with CONTEXT if non-nil."
+  "Return the buffers with `contexture-mode', only those of CONTEXT if non-nil."
   (cl-remove-if-not
    (lambda (buffer)
      (and (buffer-local-value 'contexture-mode buffer)
@@ -244,7 +245,7 @@ changes in a row cost two calls.  This does not start a server."
 ;;;; Which items, which lines
 
 (defun contexture-marks--items-here (items)
-  "Return the ITEMS that came from this buffer."
+  "Return those of ITEMS that came from this buffer."
   (let* ((base (contexture--base-buffer))
          (name (buffer-name base))
          (files (contexture-live--names base)))
@@ -285,7 +286,7 @@ must be widened; this moves point."
 
 (defun contexture-marks--show (manager items)
   "Mark in this buffer the ITEMS of MANAGER that came from it.
-Existing marks stay in their places."
+Existing marks stay in place unless the lines of their items have changed."
   (let ((old (make-hash-table :test #'equal))
         (here (contexture-marks--items-here items)))
     (dolist (overlay (contexture-marks--overlays))
@@ -502,7 +503,7 @@ the prefix to which you bound the variable `contexture-command-map':
   (contexture-mode -1))
 
 (defun contexture--mode-connected ()
-  "Show the sizes from the server that was just connected."
+  "Show sizes and marks from the server that was just connected."
   (contexture--fetch-totals)
   (dolist (buffer (contexture-marks--buffers))
     (with-current-buffer buffer (contexture-marks--fetch))))
@@ -692,7 +693,7 @@ form: it may be on another machine, compressed, or not encoded as UTF-8."
            'form))))
 
 (defun contexture-live--sign ()
-  "Return a value that differs whenever the server must be told of this buffer."
+  "Return a value that changes whenever the server must be told of this buffer."
   (cons (buffer-chars-modified-tick) (contexture-live--held-p)))
 
 (defun contexture-live--state (item held from)
@@ -823,7 +824,7 @@ get the text from before your last edits"))))
 
 (defun contexture-live--tell (updates)
   "Send UPDATES of items, in one call.
-Never send them again, since newer ones may have been sent meanwhile."
+They are never sent again, since newer ones may have been sent meanwhile."
   (when (and updates (contexture-running-p))
     (let ((contexture--own-call t))
       (contexture-request-async
@@ -848,8 +849,8 @@ items, so let no item follow a buffer."
   (contexture-live--push))
 
 (defun contexture-live--changes-here (items held)
-  "Return the updates of the changed ones of this buffer's ITEMS.
-HELD is non-nil if the file does not count."
+  "Return the updates for those of this buffer's ITEMS that have changed.
+HELD is the value of `contexture-live--held-p'."
   (contexture--widened
     (let ((from (cons (point-min) 1)))
       (delq nil
@@ -1058,7 +1059,7 @@ If ITEM extends other items, cover them, too."
                             (and lines (list beg end (plist-get metadata :partial))))))
 
 (defun contexture-live--item-held (metadata)
-  "Return why the file of an item with METADATA does not count, or nil.
+  "Return why the server cannot read an item with METADATA from its file, or nil.
 The value is that of `contexture-live--held-p'."
   (and (plist-get metadata :unsaved)
        (if (plist-get metadata :modified) 'unsaved 'form)))
@@ -1110,7 +1111,8 @@ come, so wait for it first."
 ;;;; Items that the server reports
 
 (defun contexture-live--names (&optional buffer)
-  "Return the names of the file that BUFFER visits, or nil."
+  "Return a list of the names of the file that BUFFER visits, or nil.
+They are its name and its true name, without symbolic links."
   (when-let* ((file (buffer-file-name buffer)))
     (delete-dups
      (list (expand-file-name file)
@@ -1256,8 +1258,8 @@ among these edits is uncertain, mark it as stale."
 
 (defun contexture-live--note-copies (item text difference)
   "Note on the overlay of ITEM whether the file has TEXT more than once.
-DIFFERENCE is the value of `contexture-live--difference'.  What is left of
-several copies may be another one."
+If it has, a copy that is found later may be another one.  DIFFERENCE is the
+value of `contexture-live--difference'."
   (when-let* ((overlay (contexture-live--item-overlay item)))
     (overlay-put overlay 'contexture-copied
                  (and difference (contexture-live--copied-p text (car difference))))))
@@ -1395,8 +1397,9 @@ before it, so that the item has what is left of it.  LINES is as in
                 ((and (eq edge 'last) (= line (1- close)) (>= open first)) (1- end)))))))
 
 (defun contexture-live--similar-line (line here old there new)
-  "Return the only line that is like LINE, one of HERE in OLD, or nil.
-It is one of THERE in NEW; no other line of HERE may be like it."
+  "Return the number of the only line in THERE that is like LINE, or nil.
+LINE is one of HERE, numbers of lines in OLD; THERE are numbers of lines in
+NEW.  No other line of HERE may be like the line returned."
   (let ((found (cl-remove-if-not
                 (lambda (n) (contexture-live--similar-p (aref old line) (aref new n))) there)))
     (and found (null (cdr found))
@@ -1407,7 +1410,7 @@ It is one of THERE in NEW; no other line of HERE may be like it."
          (car found))))
 
 (defun contexture-live--similar-p (a b)
-  "Return non-nil if most of the lines A and B is the same at their ends."
+  "Return non-nil if the lines A and B share most of their text at their ends."
   (let* ((a (string-trim a))
          (b (string-trim b))
          (shared (contexture-live--shared-ends a b)))
@@ -1438,8 +1441,8 @@ OLD and NEW are vectors of lines."
 
 (defun contexture-live--match (matches old a b new c d)
   "Set MATCHES for the lines of OLD from A to B that are in NEW from C to D.
-Lines that are the same at both ends match, and so do most lines that are
-there once; the lines between them are compared likewise."
+Lines that are the same at both ends match, and so do most lines that both
+have exactly once; the lines between them are compared likewise."
   (while (and (< a b) (< c d) (string= (aref old a) (aref new c)))
     (aset matches a c)
     (cl-incf a)
@@ -1456,8 +1459,8 @@ there once; the lines between them are compared likewise."
             c (1+ same)))))
 
 (defun contexture-live--single-lines (old a b new c d)
-  "Return pairs of the lines that OLD from A to B and NEW from C to D have once.
-They are in the order of OLD."
+  "Return the lines that OLD from A to B and NEW from C to D have exactly once.
+Each is a pair of its numbers in OLD and NEW, in the order of OLD."
   (cl-flet ((index (lines from to)
               (let ((table (make-hash-table :test #'equal)))
                 (cl-loop for n from from below to
@@ -1472,7 +1475,8 @@ They are in the order of OLD."
                collect (cons n same)))))
 
 (defun contexture-live--rising (pairs)
-  "Return the most of PAIRS, which are sorted by their cars, whose cdrs rise, too."
+  "Return the longest sublist of PAIRS whose cdrs rise.
+PAIRS are sorted by their cars."
   (let ((ends (make-vector (length pairs) nil)) ; for each length, that with the lowest end
         (count 0))
     (dolist (pair pairs)
@@ -1489,7 +1493,7 @@ They are in the order of OLD."
 ;;;; Buffers that are reverted, killed or renamed
 
 (defun contexture-live--give-back ()
-  "Have the server read items of this buffer only from the file again."
+  "Have the server read the items of this buffer from the file alone again."
   (contexture-live--tell
    (cl-loop for item in contexture-live--items
             for told = (contexture-live--item-told item)
@@ -1575,8 +1579,8 @@ Subscribe to the server's changes the first time.  Do nothing while
 (defun contexture-live--changed (method params)
   "Handle the server's notification METHOD with PARAMS.
 If a context changed, ask for its live items, unless they only followed
-their sources, which are known here or are files.  If somebody wants the
-text of a file, send the unsaved text."
+their sources, which are known here or are files.  If the server wants the
+text of a file, send the unsaved text, if there is any."
   (pcase method
     ('context-changed
      (let ((method (contexture--name (plist-get params :method))))

@@ -211,13 +211,15 @@ Type more of the name to see others."
 
 (defvar contexture-mention--items (make-hash-table :test #'equal)
   "Hash table from the name of a context to (TIME STATE . ITEMS).
-TIME is when they were asked for, and STATE is `asked' or `known'.")
+STATE is `asked' until the first answer and then `known'.  TIME is when the
+items were last asked for, or came.")
 
 (defvar contexture-mention--quoted nil
   "Cache of the last list of file names and the candidates made from it.")
 
 (defvar contexture-mention--symbols (make-hash-table :test #'eq :weakness 'key)
-  "Hash table from a buffer to its symbols, as (TIME TICK . NAMES).")
+  "Hash table from a buffer to its symbols, as (TIME TICK . NAMES).
+TIME is when they were found, and TICK the buffer's modification count then.")
 
 (defvar-local contexture-mention--from-global-mode nil
   "Non-nil if the global mode turned the mode on in this buffer.")
@@ -294,7 +296,8 @@ added to the buffer's context; see `contexture-mention-action'."
 ;;;###autoload
 (define-minor-mode contexture-global-mention-mode
   "Turn `contexture-mention-mode' on wherever `contexture-mention-modes' says.
-Turning this off turns it off where this turned it on."
+When you turn this mode off, it turns `contexture-mention-mode' off only
+where it had turned it on."
   :global t
   :group 'contexture
   (cond (contexture-global-mention-mode
@@ -497,9 +500,9 @@ The text is not known when completing in the minibuffer."
 
 (defun contexture-mention--best (session candidates)
   "Return the best of CANDIDATES of SESSION, the best first.
-Items, symbols, and files whose own name begins with the input come
-first; among equals, shorter ones.  There may be very many, so this sorts
-into buckets first."
+Return at most `contexture-mention-limit' of them.  Items, symbols, and
+files whose own name begins with the input come first; among equals,
+shorter ones.  There may be very many, so this sorts into buckets first."
   (let* ((input (string-trim-left (contexture-mention--input session) "\""))
          (begins (if (string-empty-p input) ""
                    (concat "\\(?:\\`\"?\\|/\\)" (regexp-quote input) "[^/]*\\'")))
@@ -598,7 +601,8 @@ ROOT, or its buffer.  An item without another name is named by its id."
         (puthash name item table)))))
 
 (defun contexture-mention--item-names (root item)
-  "Return the names of ITEM, of files below ROOT, that a mention can express."
+  "Return the names of ITEM that a mention can express.
+The name of a file below ROOT is relative to ROOT."
   (let* ((metadata (plist-get item :metadata))
          (symbol (plist-get metadata :symbol)))
     (when (and (contexture-mention--named-p metadata)
@@ -608,7 +612,8 @@ ROOT, or its buffer.  An item without another name is named by its id."
                           ,@(and symbol (list symbol))))))))
 
 (defun contexture-mention--named-p (metadata)
-  "Return non-nil if an item with METADATA is text of what METADATA names."
+  "Return non-nil if the item with METADATA has the text of what it names.
+A diff, for example, only names the file that it is about."
   (not (memq (plist-get metadata :origin)
              '(:diff :diagnostic :compilation :tree :listing))))
 
@@ -738,8 +743,8 @@ A single letter matches too many."
 ;;;###autoload
 (defun contexture-mention-in-string (string &optional directory)
   "Return the mentions in STRING, in order.
-Each is a list (START END KIND TARGET), from the index of the `@' to
-that of what follows it.  KIND is
+Each is a list (START END KIND TARGET): START is the index of the `@', and
+END the one after the mention.  KIND is
 
   `file'       and TARGET its absolute name; if the mention ends in
                :LINE or :LINE-LINE, the first and the last line follow
@@ -855,7 +860,7 @@ Each is named once in this buffer."
 
 (defun contexture-mention--send (calls remarks)
   "Make CALLS, pairs (METHOD . PARAMS), then say what they added, and REMARKS.
-Whatever is sent to the server after this finds it there."
+The server makes all later calls after these."
   (contexture--add-batch
    calls
    (lambda (manager outcomes)
@@ -945,7 +950,7 @@ It may be the end of a file's name, or a symbol.  See
            items))
 
 (defun contexture-mention--files-named (name)
-  "Return the files of the project that NAME is the end of the path of.
+  "Return the files of the project whose paths end in NAME.
 Wait a moment for a list of the files that is not outdated."
   (when-let* ((list (contexture-files--of (contexture-mention--root)
                                           (not (contexture--project-root)))))

@@ -90,7 +90,7 @@
 (ert-deftest contexture-dashboard-without-a-session-offers-one ()
   (contexture-dashboard-tests--with
     (contexture-test-at-once (contexture-dashboard))
-    (contexture-dashboard-tests--shows "\\` No session is open\nNo session is open")
+    (contexture-dashboard-tests--shows "\\` No conversation is open\nNo conversation with a model is open")
     (cl-letf (((symbol-function 'completing-read) (lambda (&rest _) "work")))
       (contexture-dashboard-tests--press 'open))
     (contexture-dashboard-tests--shows "\\` Session work: idle")))
@@ -110,19 +110,19 @@
   (should (equal (contexture-dashboard--managers
                   '((:manager "*shared*") (:manager "*session a*") (:manager "*session a*"))
                   nil)
-                 "the shared context and the session's own context"))
+                 "the shared context and the conversation's own context"))
   (should (equal (contexture-dashboard--managers nil '(:manager "*session a*"))
-                 "the session's own context")))
+                 "the conversation's own context")))
 
 (ert-deftest contexture-dashboard-shows-an-idle-session ()
   (contexture-dashboard-tests--with
     (contexture-dashboard-tests--fill "work" 0)
     (contexture-dashboard)
-    (contexture-dashboard-tests--shows "Session work: idle")
+    (contexture-dashboard-tests--shows "Conversation work: idle")
     (contexture-dashboard-tests--shows "Messages   0  all in view")
     (contexture-dashboard-tests--shows
      "To send    0 tokens, no model is chosen  at most 96,000 are sent")
-    (contexture-dashboard-tests--shows "Items      0  0 tokens, in the session's own context")
+    (contexture-dashboard-tests--shows "Items      0  0 tokens, in the conversation's own context")
     (should-not (string-match-p "Used" (contexture-dashboard-tests--text)))
     (contexture-request 'configure-session '(:model "gpt-4"))
     (contexture-dashboard-tests--shows "To send    0 of 8,192 tokens (0 %)")
@@ -134,7 +134,7 @@
   (contexture-dashboard-tests--with
     (contexture-dashboard-tests--fill "work" 10)
     (contexture-dashboard)
-    (contexture-dashboard-tests--shows "Session work: active")
+    (contexture-dashboard-tests--shows "Conversation work: active")
     (contexture-dashboard-tests--shows "Messages   10  all in view")
     (contexture-dashboard-tests--shows "Turns      5")
     (should-not (string-match-p "80 %" (contexture-dashboard-tests--text)))))
@@ -146,7 +146,7 @@
     (contexture-request 'add-message
                         (list :content (apply #'concat (make-list 108800 " word"))))
     (contexture-dashboard)
-    (contexture-dashboard-tests--shows "Session work: warning")
+    (contexture-dashboard-tests--shows "Conversation work: warning")
     (contexture-dashboard-tests--shows "! The history has .* tokens, more than 80 % of the model")
     (contexture-dashboard-tests--shows "█\\{34\\}░\\{6\\} 85\\.[0-9] %")
     (with-current-buffer contexture-dashboard-buffer
@@ -197,7 +197,7 @@
      "  context-items +[0-9]+ +[0-9]+\n    /src/foo.el:3-4 +[0-9]+ +an item")
     (contexture-dashboard-tests--shows "  messages +[0-9]+ +[0-9]+\n    msg-")
     (contexture-dashboard-tests--shows "Last windows\n.*\n.*tiered")
-    (contexture-dashboard-tests--shows "Items      1  [0-9]+ tokens, in the session's own")))
+    (contexture-dashboard-tests--shows "Items      1  [0-9]+ tokens, in the conversation's own")))
 
 (ert-deftest contexture-dashboard-of-1000-messages-is-quick ()
   (contexture-dashboard-tests--with
@@ -215,7 +215,7 @@
     (contexture-dashboard-tests--fill "100% Überblick 会話 🎉" 2)
     (contexture-request 'checkpoint '(:message "vor dem Größten"))
     (contexture-dashboard)
-    (contexture-dashboard-tests--shows "Session 100%% Überblick 会話 🎉: active")
+    (contexture-dashboard-tests--shows "Conversation 100%% Überblick 会話 🎉: active")
     (contexture-dashboard-tests--shows "chk-1 +turn 1 .*vor dem Größten")))
 
 ;;;; That it follows
@@ -234,7 +234,7 @@
     (contexture-request 'build-context '(:brief t))
     (contexture-dashboard-tests--shows "Last window  [0-9]+ of 96,000")
     (contexture-request 'rename-session '(:session "work" :name "play"))
-    (contexture-dashboard-tests--shows "Session play")
+    (contexture-dashboard-tests--shows "Conversation play")
     (contexture-request 'add-context '(:manager "*session 1*" :content "item"))
     (contexture-dashboard-tests--shows "Items      1")
     (contexture-request 'rollback)
@@ -290,34 +290,34 @@
     (contexture-dashboard-tests--fill "one" 1)
     (contexture-dashboard-tests--fill "two" 2)
     (contexture-dashboard)
-    (contexture-dashboard-tests--shows "Session two")
+    (contexture-dashboard-tests--shows "Conversation two")
     (contexture-session-switch "one")
-    (contexture-dashboard-tests--shows "Session one")
+    (contexture-dashboard-tests--shows "Conversation one")
     (contexture-request 'open-session '(:name "three"))
-    (contexture-dashboard-tests--shows "Session three: idle")
+    (contexture-dashboard-tests--shows "Conversation three: idle")
     (contexture-request 'delete-session '(:session "three"))
-    (contexture-dashboard-tests--shows "Session \\(one\\|two\\)\\|No session")))
+    (contexture-dashboard-tests--shows "Conversation \\(one\\|two\\)\\|No conversation")))
 
 (ert-deftest contexture-dashboard-keeps-a-chosen-session ()
   (contexture-dashboard-tests--with
     (contexture-dashboard-tests--fill "one" 1)
     (contexture-dashboard-tests--fill "two" 2)
     (contexture-dashboard "ses-1")
-    (contexture-dashboard-tests--shows "Session one")
+    (contexture-dashboard-tests--shows "Conversation one")
     (contexture-request 'open-session '(:name "three"))
     (contexture-request 'add-message '(:session "ses-1" :content "more"))
-    (contexture-dashboard-tests--shows "Session one: active\nMessages   2")
+    (contexture-dashboard-tests--shows "Conversation one: active\nMessages   2")
     (contexture-request 'delete-session '(:session "ses-1"))
-    (contexture-dashboard-tests--shows "This session is deleted\n.*you can bring it back whole")
+    (contexture-dashboard-tests--shows "This conversation was deleted\n.*you can bring it back whole")
     (contexture-request 'restore-session '(:session "ses-1"))
-    (contexture-dashboard-tests--shows "Session one: active\nMessages   2")
+    (contexture-dashboard-tests--shows "Conversation one: active\nMessages   2")
     (contexture-request 'delete-session '(:session "ses-1"))
-    (contexture-dashboard-tests--shows "This session is deleted")
+    (contexture-dashboard-tests--shows "This conversation was deleted")
     (contexture-dashboard-tests--press 'follow)
-    (contexture-dashboard-tests--shows "Session three")
+    (contexture-dashboard-tests--shows "Conversation three")
     (with-current-buffer contexture-dashboard-buffer
       (contexture-dashboard-switch "ses-2"))
-    (contexture-dashboard-tests--shows "Session two")))
+    (contexture-dashboard-tests--shows "Conversation two")))
 
 (ert-deftest contexture-dashboard-asks-little-in-a-burst ()
   (contexture-dashboard-tests--with
@@ -529,7 +529,7 @@
       (contexture-test-message "Waiting for the Contexture server"
         (with-current-buffer contexture-dashboard-buffer (revert-buffer))))
     (contexture-dashboard-tests--quiet)
-    (contexture-dashboard-tests--shows "Session work: active\nMessages   2")))
+    (contexture-dashboard-tests--shows "Conversation work: active\nMessages   2")))
 
 (ert-deftest contexture-dashboard-says-that-it-is-disconnected ()
   (contexture-dashboard-tests--with
@@ -537,7 +537,7 @@
     (contexture-dashboard)
     (contexture-dashboard-tests--shows "Messages   2")
     (contexture-disconnect)
-    (contexture-dashboard-tests--shows "Session work: active  (the server cannot be reached)")
+    (contexture-dashboard-tests--shows "Conversation work: active  (the server cannot be reached)")
     (accept-process-output nil 0.1)
     (should-not contexture--connection))) ; it starts no server by itself
 

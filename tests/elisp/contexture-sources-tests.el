@@ -653,9 +653,9 @@ a.c:9:1: warning: unused\n"))))))
         (contexture-test-choosing
             (lambda (names table)
               (should (equal (sort names #'string<) (sort (list empty full) #'string<)))
-              (should (string-prefix-p "session full, 1 item"
+              (should (string-prefix-p "conversation full, 1 item"
                                        (car (contexture-test-annotation full table))))
-              (should (string-prefix-p "session empty, 0 items"
+              (should (string-prefix-p "conversation empty, 0 items"
                                        (car (contexture-test-annotation empty table))))
               empty)
           (call-interactively #'contexture-switch))
