@@ -105,7 +105,7 @@ The variable is nil if nothing was sent and nothing waits.")
       (contexture-agents--update))))
 
 (defun contexture-agents--make-table (answer)
-  "Return the value of `contexture-agents--table' for ANSWER."
+  "Return `contexture-agents--table' for ANSWER, a result of `list-agents'."
   (let ((table (make-hash-table :test #'equal)))
     (dolist (it (plist-get answer :sent))
       (puthash (plist-get it :id) (cons (plist-get it :agent) (plist-get it :at)) table))
@@ -254,11 +254,12 @@ WISHES are plists with `:manager', `:id' and `:name'.  TARGET is a value of
 ;; Agents that are running already are not affected.
 
 (defvar contexture-agent-shell--theirs nil
-  "Value of `agent-shell-command-prefix' without the mode.")
+  "Value that `agent-shell-command-prefix' has while the mode is off.")
 
 (defun contexture-agent-shell--prefix (buffer)
-  "Return the words before the command of an agent in BUFFER.
-The user's own prefix, such as a container's, comes after ours."
+  "Return what comes before the command of an agent in BUFFER, a list of words.
+The user's own prefix, such as a container's, comes after ours.  Without the
+server's program there is only the user's."
   (append (condition-case problem
               (append (butlast (contexture--server-command)
                                (+ 2 (length contexture-server-args)))

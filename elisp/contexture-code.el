@@ -177,7 +177,7 @@ A cell begins with a line such as \"# %% NAME\" and ends before the next one."
           "\\*?\\(?:[ \t]+\\|[ \t]*<[^>\n]*>[ \t]*\\)"
           "\\(?:<[^>\n]*>[ \t]*\\|class[ \t]+\\|([^()\n]*)[ \t]*\\)?" ; Go's receiver
           "\\(" contexture-defun--name "\\)")
-  "Regexp for a head with a keyword; its groups are the keyword and the name.")
+  "Regexp for a head such as \"class NAME\"; its groups are keyword and name.")
 
 (defconst contexture-defun--value-head
   (concat "[ \t]*" contexture-defun--modifiers "\\(?:\\(?:const\\|let\\|var\\)[ \t]+\\)?"
@@ -483,7 +483,7 @@ It is a list of its beginning, end, name and kind."
       (and node (list (treesit-node-start node) (treesit-node-end node))))))
 
 (defun contexture-defun--plain-value-p (node)
-  "Return non-nil if NODE, in a function, declares a value, not a function."
+  "Return non-nil if NODE declares a value that is no function, not at the top."
   (and (member (treesit-node-type node) '("lexical_declaration" "variable_declaration"))
        (not (member (treesit-node-type (treesit-node-parent node))
                     '("program" "export_statement")))
@@ -495,7 +495,7 @@ It is a list of its beginning, end, name and kind."
              (treesit-node-children node t)))))
 
 (defun contexture-defun--lisp-p ()
-  "Return non-nil if this buffer's mode is one of a Lisp."
+  "Return non-nil if this buffer's mode is for a kind of Lisp."
   (derived-mode-p 'emacs-lisp-mode 'lisp-data-mode 'lisp-mode 'scheme-mode 'clojure-mode))
 
 (defun contexture-defun--by-mode ()
@@ -968,7 +968,7 @@ at most two thirds of the frame, and begins above it."
            (overlays-in position (1+ position))))
 
 (defun contexture-review--lines (review)
-  "Return the number of lines that REVIEW shows, with its title and one more."
+  "Return the height of REVIEW in lines, with its title and one line below it."
   (let ((place (contexture-review--place review)))
     (apply #'+ 2 (count-lines (overlay-start place) (overlay-end place))
            (mapcar (lambda (part)
@@ -1015,7 +1015,8 @@ Signal an error if there is neither."
          (contexture--key 'contexture-review-next)))))
 
 (defun contexture-review--in-view-p (review)
-  "Return non-nil if REVIEW is in the selected window, or its buffer is not."
+  "Return non-nil if REVIEW is in view.
+It also counts as in view if the selected window shows another buffer."
   (or (not (eq (window-buffer) (contexture-review--buffer review)))
       (let ((place (contexture-review--place review)))
         (and (<= (window-start) (overlay-end place))
@@ -1038,7 +1039,8 @@ Signal an error while the new text is still coming."
         (car parts))))
 
 (defun contexture-review--apply (parts)
-  "Put the new text of PARTS in place, as one change."
+  "Put the new text of PARTS in place, as one change to undo.
+Signal an error if the lines of one of them were edited."
   (dolist (part parts)
     (unless (equal (overlay-get part 'contexture-old)
                    (buffer-substring-no-properties (overlay-start part)

@@ -561,7 +561,9 @@ It is \"\" if no agent is known and no item waits for one."
               (format " (%s)" (contexture-dashboard--folder project))))))
 
 (defun contexture-dashboard--agent-session (session)
-  "Return a line for SESSION of an agent: what it was given last, and when."
+  "Return a line for SESSION of an agent, an element of `list-agents'.
+It shows when the session was last given something, how many items it has,
+and the tokens that it was last given."
   (let ((at (plist-get session :at))
         (tokens (plist-get session :tokens)))
     (format "  %s %s %s %-16s %6s %8s\n"
@@ -838,7 +840,8 @@ During an update, or just after one, only note to update again."
      :error (lambda (_) (finish nil)))))
 
 (defun contexture-dashboard--questions (session)
-  "Return the calls about SESSION, each as (NAME METHOD . PARAMS)."
+  "Return the calls about SESSION, each as (NAME METHOD . PARAMS).
+NAME is the key of the answer in `contexture-dashboard--data'."
   (let ((params (list :session (plist-get session :id))))
     `((:stats session-stats ,@params)
       (:quality quality-score ,@params)
@@ -1245,7 +1248,7 @@ name, has the item, the item's name."
 ;;;; Moving
 
 (defun contexture-explain--part ()
-  "Return the part of the line at point."
+  "Return the part of the line at point; signal an error if there is none."
   (or (get-text-property (point) 'contexture-explain-part)
       (user-error "This line shows no part of the model's window; n goes to the next")))
 

@@ -487,7 +487,8 @@ An address or a command may hold a secret, so no history keeps the text."
 
 (defun contexture-provider--read-key ()
   "Ask for the place of a provider's key; return it as settings.
-No history keeps the answer, which may be the key by mistake."
+Return nil if the provider needs no key.  No history keeps the answer, which
+may be the key by mistake."
   (pcase (completing-read "Where is the key? "
                           '("auth-source" "environment variable" "command" "none needed")
                           nil t nil nil "auth-source")
@@ -778,7 +779,7 @@ The function is called in the doctor's buffer with a callback, which it
 calls with a list of findings, at once or later.")
 
 (defvar-local contexture-doctor--origin nil
-  "Buffer in which the command was called.")
+  "Buffer in which `contexture-doctor' was called.")
 
 (defvar-local contexture-doctor--address nil
   "Address of the server to check, or nil for the usual one.")
@@ -1437,7 +1438,8 @@ The managers with the newest items come first."
   "Suffix of the name of an agent that is set up for one project.")
 
 (defun contexture-setup--read (prompt)
-  "Ask with PROMPT for an agent.  Return its name and the folder of a project."
+  "Ask with PROMPT for an agent; return a list of its name and a folder.
+The folder is that of this project if the agent is only for that, else nil."
   (let* ((names (mapcar #'car contexture-setup--names))
          (project (when-let* ((project (project-current)))
                     (expand-file-name (project-root project))))
@@ -1496,7 +1498,7 @@ see contexture-doctor")))
       (buffer-string))))
 
 (defun contexture-setup--brief (output)
-  "Return the lines of OUTPUT outside of the difference, joined into one."
+  "Return the lines of OUTPUT that are no part of a diff, joined into one."
   (string-join (seq-remove (lambda (line) (string-match-p "\\`\\(?:[-+@]\\|\\'\\)" line))
                            (split-string output "\n"))
                "; "))
@@ -1522,8 +1524,8 @@ see contexture-doctor")))
 
 (defun contexture--probe-program (command timeout function)
   "Run COMMAND, a list, for at most TIMEOUT seconds, then call FUNCTION.
-Its arguments are the exit status, or `silent', or a string if COMMAND
-could not be run; and the output, including stderr."
+FUNCTION gets the exit status, or `silent' if the time was too short, or a
+string if COMMAND could not be run; and the output, including stderr."
   (condition-case problem
       (let ((output ""))
         (contexture--probe

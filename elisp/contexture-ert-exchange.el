@@ -615,8 +615,8 @@ ids; and the order of answers to calls that were made at the same time."
   (and (eq (caar pair) 'sent) (plist-get (cdr pair) :method)))
 
 (defun contexture-ert--plain (entry message)
-  "Return the line of ENTRY, which holds MESSAGE, without what time decides.
-These are its request key, and whether a notification tells of this
+  "Return the line of ENTRY, which holds MESSAGE, without what timing decides.
+That is its request key, and whether a notification tells of this
 client's changes only: the server may join it with others."
   (cond
    ((plist-member (plist-get message :params) :request-key)
@@ -845,7 +845,7 @@ It lives, but answers nothing until `contexture-ert-continue-server'."
      (lambda () (member (contexture-ert--process-state pid) '(nil "T"))))))
 
 (defun contexture-ert-continue-server (&optional pid)
-  "Have the stopped server of the test go on, or process PID."
+  "Let the stopped server of the test, or the process PID, go on."
   (let ((pid (or pid (contexture-ert-server-pid))))
     (signal-process pid 'SIGCONT)
     (contexture-ert--until
@@ -910,7 +910,7 @@ Nothing else runs meanwhile, unless PREDICATE itself waits."
   "Regexp for names of hidden buffers that belong to Emacs itself.")
 
 (defun contexture-ert--snapshot ()
-  "Return what is there now, for `contexture-ert--new-things'."
+  "Return the buffers, processes, timers and hooks that there are now."
   (list :buffers (buffer-list)
         :processes (process-list)
         :timers (append timer-list timer-idle-list nil)
@@ -920,7 +920,7 @@ Nothing else runs meanwhile, unless PREDICATE itself waits."
                                             (ensure-list (default-value hook)))))))
 
 (defun contexture-ert--new-things (snapshot)
-  "Return what is there now, but was not at SNAPSHOT.
+  "Return what there is now, but is not in SNAPSHOT.
 This is a list of (KIND THING), with the kind `buffer', `process' or
 `timer', and of (hook NAME FUNCTION)."
   (append
@@ -971,7 +971,7 @@ This is a list of (KIND THING), with the kind `buffer', `process' or
        (contexture-ert--new-things ,snapshot))))
 
 (defun contexture-ert--remove-new (snapshot)
-  "Remove all that was not there at SNAPSHOT."
+  "Remove what is not in SNAPSHOT, and add the functions that hooks have lost."
   (pcase-dolist (`(,kind . ,thing) (contexture-ert--new-things snapshot))
     (condition-case nil
         (pcase kind

@@ -245,7 +245,7 @@ If HANDLER has a real server, that gets MESSAGE instead."
     (_ (error "A handler cannot do %S" act))))
 
 (defun contexture-ert--handler-tell (handler process message)
-  "Send PROCESS MESSAGE in the framing of HANDLER."
+  "Send MESSAGE to PROCESS, in the framing of HANDLER."
   (if (contexture-ert--handler-framing handler)
       (let ((json (encode-coding-string
                    (json-encode (append '(:jsonrpc "2.0") message)) 'utf-8)))
@@ -255,7 +255,7 @@ If HANDLER has a real server, that gets MESSAGE instead."
     (contexture-ert--handler-send process (car (contexture--encode message)))))
 
 (defun contexture-ert--handler-send (process text)
-  "Send PROCESS TEXT, unless it has hung up."
+  "Send TEXT to PROCESS, unless that has hung up."
   (contexture-ert--send process (if (multibyte-string-p text)
                                          (encode-coding-string text 'utf-8)
                                        text)))

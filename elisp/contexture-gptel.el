@@ -105,7 +105,7 @@ get the context")))))
   "When the context was last sent from this buffer, as text, or nil.")
 
 (defconst contexture-gptel--header '(:eval (concat "  " (contexture-gptel--describe)))
-  "Part of a chat's header line.")
+  "Part of a chat's header line that shows the context.")
 
 (defun contexture-gptel--join-menu (&rest _)
   "Show our context in gptel's menu, below its own, once that menu is loaded."

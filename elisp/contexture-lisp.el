@@ -67,9 +67,9 @@ again."
 
 (defcustom contexture-lisp-keep-default t
   "Whether source buffers stay with their Lisp when you connect to Contexture.
-Otherwise SLIME and SLY take the connection to Contexture for the default
-one, as they do with each new connection.  This needs
-`contexture-slime-mode' or `contexture-sly-mode'."
+Otherwise SLIME and SLY make the connection to Contexture the default one,
+as they do with each new connection.  This needs `contexture-slime-mode' or
+`contexture-sly-mode'."
   :type 'boolean
   :group 'contexture)
 
@@ -891,7 +891,7 @@ The conversation shows the items of that directory's project."
          (set (contexture-lisp--symbol client "default-connection") lisp))))))
 
 (defun contexture-lisp--symbol (client name)
-  "Return the symbol of CLIENT that is called NAME behind the client's own name."
+  "Return the symbol of CLIENT that ends in NAME, such as slime-NAME."
   (intern (format "%s-%s" (contexture-lisp--client-feature client) name)))
 
 (defun contexture-slime--connected ()
@@ -904,7 +904,7 @@ The conversation shows the items of that directory's project."
 
 (defun contexture-sly--cancelled (&rest _)
   "Tell Contexture that the user of agent-q's chat cancelled the request.
-agent-q tells nobody."
+agent-q itself tells nobody."
   (when-let* ((connection (sly-current-connection))
               ((contexture-lisp--to-agent-p contexture-sly--client connection)))
     (contexture-lisp--ask contexture-sly--client 'send connection

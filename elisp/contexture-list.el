@@ -258,7 +258,7 @@ whose buffer was shown last."
   :group 'contexture)
 
 (defface contexture-list-stale '((t :inherit warning))
-  "Face of an item whose file has changed since it was added."
+  "Face of a stale item, whose source no longer has its text."
   :group 'contexture)
 
 (defface contexture-list-missing '((t :inherit error))
@@ -281,8 +281,8 @@ whose buffer was shown last."
 
 (defun contexture-list--row (item now &optional sent)
   "Return the row that shows ITEM at the time NOW, in Unix seconds.
-It is a list of the id and a vector with the text of each column.  SENT,
-if non-nil, is a table of what agents have, for a column of its own."
+It is a list of the id and a vector with the text of each column.  SENT is
+`contexture-agents--table', or nil if there is no column for that."
   (let* ((metadata (plist-get item :metadata))
          (state (contexture-list--state item))
          (face (pcase state
@@ -373,11 +373,11 @@ snapshot whose source still has the same text."
        (member (contexture-list--state item) '("stale" "missing" "frozen"))))
 
 (defun contexture-list--kind (item)
-  "Return a phrase for ITEM's type and how it was taken."
+  "Return a phrase for ITEM's type and origin."
   (contexture--visible (string-join (contexture-list--kinds item) " ")))
 
 (defun contexture-list--kinds (item)
-  "Return the names of ITEM's type and, if it says more, origin, as a list."
+  "Return a list of the names of ITEM's type and, if it says more, its origin."
   (let ((type (contexture--name (plist-get item :type)))
         (origin (contexture--name (plist-get (plist-get item :metadata) :origin))))
     (if (member origin (list "" type)) (list type) (list type origin))))
@@ -715,8 +715,8 @@ It shows how many of ITEMS are in MANAGER, and their size."
            'face 'bold))))
 
 (defun contexture-list--make-row (item now template)
-  "Return the row of ITEM at the time NOW, and its id and line.
-TEMPLATE is the format string of the line."
+  "Return (ROW ID . LINE) for ITEM at the time NOW.
+ROW is the value of `contexture-list--row', and LINE is made with TEMPLATE."
   (let ((row (contexture-list--row item now contexture-list--sent)))
     (cons row (cons (car row)
                     (contexture-list--line row tabulated-list-format template)))))
@@ -1722,7 +1722,7 @@ Without any, move the item at point."
   (contexture-list-order--transfer -1))
 
 (defun contexture-list-order--transfer (step)
-  "Move items by STEP layers, 1 or -1."
+  "Move the items that a command applies to by STEP layers, 1 or -1."
   (unless (consp contexture-manager)
     (user-error "This list shows one context, and not the layers of a buffer"))
   (let* ((ids (contexture-list--ids))
@@ -1877,7 +1877,8 @@ An item of lines around point is preferred to one of the whole file."
        prompt (if ask items (or here items)) (car (last here))))))
 
 (defun contexture-sets--here-p (item)
-  "Return non-nil if ITEM is from this buffer or its file, at point's line."
+  "Return non-nil if ITEM is from this buffer or its file, and has point's line.
+An item of the whole buffer or file has it."
   (let* ((metadata (plist-get item :metadata))
          (base (contexture--base-buffer))
          (file (buffer-file-name base))
@@ -2369,7 +2370,7 @@ too, under `:session'."
   "Show the context MANAGER, a name or a list of names, as the model gets it.
 By default these are this buffer's layers; with a prefix argument, choose
 a context.  If this buffer's context is empty, another one is offered.
-`contexture-token-budget' limits it."
+`contexture-token-budget' limits what is shown."
   (interactive (list (contexture--manager-to-show current-prefix-arg)))
   (let ((rendered (contexture--ask 'render-items
                                    (contexture--render-params manager)))

@@ -137,7 +137,7 @@ second has nothing left to do."
   :group 'contexture)
 
 (defface contexture-mark-stale '((t :inherit warning))
-  "Face of the mark of an item whose file has changed or is gone."
+  "Face of the mark of an item that is stale, or whose file is gone."
   :group 'contexture)
 
 (defvar contexture-marks--fetching (make-hash-table :test #'equal)
@@ -1206,9 +1206,9 @@ Then send the unsaved texts of these buffers to the server."
 
 (defun contexture-live--adopt (item difference)
   "Let ITEM follow this buffer, which is widened, if its text is there.
-If the buffer has unsaved edits, the text may be edited, too; DIFFERENCE
-is a thunk of how the buffer differs from its file.  If the place of ITEM
-among these edits is uncertain, mark it as stale."
+If the buffer has unsaved edits, the text may be edited, too; DIFFERENCE is
+a thunk for the value of `contexture-live--difference'.  If the place of
+ITEM among these edits is uncertain, mark it as stale."
   (let* ((metadata (plist-get item :metadata))
          (text (string-replace "\r\n" "\n" (plist-get item :content)))
          (lines (contexture-live--item-lines metadata))

@@ -233,8 +233,9 @@ TIME is when they were found, and TICK the buffer's modification count then.")
 (add-to-list 'completion-category-defaults
              '(contexture-mention (styles contexture-mention)))
 
-(cl-defstruct (contexture-mention--session (:constructor contexture-mention--make-session)
-                                           (:copier nil))
+(cl-defstruct (contexture-mention--completion
+               (:constructor contexture-mention--make-completion)
+               (:copier nil))
   "One completion: in BUFFER, after START, of names below ROOT.
 FILES is a `contexture-files--list' or nil, ITEMS a table from names to
 the items of MANAGER, and SYMBOLS are names.  TABLE caches the result, as
@@ -338,18 +339,18 @@ where it had turned it on."
   "Complete the mention at point.
 This is a function for `completion-at-point-functions'."
   (when-let* ((bounds (contexture-mention--bounds)))
-    (let ((session (contexture-mention--begin (car bounds))))
+    (let ((completion (contexture-mention--begin (car bounds))))
       (list (car bounds) (cdr bounds)
-            (contexture-mention--table session)
+            (contexture-mention--table completion)
             :exclusive 'no
             :company-prefix-length t
-            :company-kind (apply-partially #'contexture-mention--kind session)
-            :annotation-function (apply-partially #'contexture-mention--annotate session)
-            :affixation-function (apply-partially #'contexture-mention--affixate session)
-            :exit-function (apply-partially #'contexture-mention--accepted session)))))
+            :company-kind (apply-partially #'contexture-mention--kind completion)
+            :annotation-function (apply-partially #'contexture-mention--annotate completion)
+            :affixation-function (apply-partially #'contexture-mention--affixate completion)
+            :exit-function (apply-partially #'contexture-mention--accepted completion)))))
 
 (defun contexture-mention--tell-none ()
-  "Say that nothing completes the mention at point, if you asked for completion.
+  "Say that nothing completes the mention at point, if the user asked for that.
 This is the last of `completion-at-point-functions'."
   (when-let* ((bounds (and (contexture-mention--asked-p) (contexture-mention--bounds))))
     (contexture--message "No file, symbol or item matches @%s"
@@ -381,7 +382,7 @@ This is the last of `completion-at-point-functions'."
    (or (contexture--project-root) (expand-file-name default-directory))))
 
 (defun contexture-mention--begin (start)
-  "Return the data for completing the name at START."
+  "Return a new `contexture-mention--completion' of the name at START."
   (let* ((root (contexture-mention--root))
          (manager (or (contexture--known-context)
                       (when (contexture-running-p)
@@ -395,7 +396,7 @@ This is the last of `completion-at-point-functions'."
          (and (or (not (eq state 'asked)) (contexture-mention--old-p time))
               (or (null files) (contexture-files--list-done files)
                   (contexture-mention--old-p (contexture-files--list-time files)))))))
-    (contexture-mention--make-session
+    (contexture-mention--make-completion
      :buffer (current-buffer) :start start :root root :files files
      :manager manager
      :items (contexture-mention--name-items
@@ -414,59 +415,59 @@ Completion then no longer waits for what it asked for."
       (while (not (or (funcall done) (> (float-time) end)))
         (accept-process-output nil 0.002)))))
 
-(defun contexture-mention--table (session)
-  "Return the completion table of SESSION."
+(defun contexture-mention--table (completion)
+  "Return the completion table of COMPLETION."
   (lambda (string predicate action)
     (pcase action
       ('metadata
-       (let ((sort (apply-partially #'contexture-mention--best session)))
+       (let ((sort (apply-partially #'contexture-mention--best completion)))
          `(metadata (category . contexture-mention)
                     (contexture-mention-partial
-                     . ,(contexture-mention--partial-p session))
+                     . ,(contexture-mention--partial-p completion))
                     (display-sort-function . ,sort)
                     (cycle-sort-function . ,sort))))
       ;; SLY asks each table for more than there is, even about no string.
       ((or 'nil 't 'lambda)
        (contexture-mention--giving-way
-         (let ((candidates (contexture-mention--candidates session)))
+         (let ((candidates (contexture-mention--candidates completion)))
            (if action
                (complete-with-action action candidates string predicate)
-             (contexture-mention--try session string candidates predicate))))))))
+             (contexture-mention--try completion string candidates predicate))))))))
 
-(defun contexture-mention--try (session string candidates predicate)
-  "Return the value of `try-completion' for STRING in SESSION.
+(defun contexture-mention--try (completion string candidates predicate)
+  "Return the value of `try-completion' for STRING in COMPLETION.
 CANDIDATES and PREDICATE are its other arguments.  Emacs asks this to
 find out whether there is anything to complete, so candidates with
 STRING in the middle count.  While files are still being found, the
 common prefix of the first ones must not be used."
-  (cond ((and (not (contexture-mention--partial-p session))
+  (cond ((and (not (contexture-mention--partial-p completion))
               (try-completion string candidates predicate)))
         ((cl-some (lambda (candidate) (string-search string candidate)) candidates)
          string)))
 
-(defun contexture-mention--partial-p (session)
-  "Return non-nil if more files are still being found for SESSION."
-  (when-let* ((list (contexture-mention--session-files session)))
+(defun contexture-mention--partial-p (completion)
+  "Return non-nil if more files are still being found for COMPLETION."
+  (when-let* ((list (contexture-mention--completion-files completion)))
     (not (contexture-files--list-done list))))
 
-(defun contexture-mention--candidates (session)
-  "Return all candidates of SESSION: items, symbols and files."
-  (let* ((list (contexture-mention--session-files session))
+(defun contexture-mention--candidates (completion)
+  "Return all candidates of COMPLETION: items, symbols and files."
+  (let* ((list (contexture-mention--completion-files completion))
          (files (and list (contexture-files--list-names list)))
-         (buffer (contexture-mention--session-buffer session))
+         (buffer (contexture-mention--completion-buffer completion))
          (input (when (with-current-buffer buffer
                         (derived-mode-p 'emacs-lisp-mode 'inferior-emacs-lisp-mode))
-                  (contexture-mention--input session)))
-         (known (contexture-mention--session-table session)))
+                  (contexture-mention--input completion)))
+         (known (contexture-mention--completion-table completion)))
     (if (and known (eq (car known) files) (equal (cadr known) input))
         (cddr known)
-      (let* ((items (contexture-mention--session-items session))
+      (let* ((items (contexture-mention--completion-items completion))
              (candidates (nconc (delete-dups
                                  (append (hash-table-keys items)
-                                         (contexture-mention--session-symbols session)
+                                         (contexture-mention--completion-symbols completion)
                                          (contexture-mention--lisp-symbols input)))
                                 (contexture-mention--file-names files items))))
-        (setf (contexture-mention--session-table session)
+        (setf (contexture-mention--completion-table completion)
               (cons files (cons input candidates)))
         candidates))))
 
@@ -489,21 +490,21 @@ common prefix of the first ones must not be used."
   "Return NAME, from a mention, without its quotes."
   (string-trim name "\"" "\""))
 
-(defun contexture-mention--input (session)
-  "Return the text typed after the `@' of SESSION, or the empty string.
+(defun contexture-mention--input (completion)
+  "Return the text typed after the `@' of COMPLETION, or the empty string.
 The text is not known when completing in the minibuffer."
-  (with-current-buffer (contexture-mention--session-buffer session)
-    (let ((start (contexture-mention--session-start session)))
+  (with-current-buffer (contexture-mention--completion-buffer completion)
+    (let ((start (contexture-mention--completion-start completion)))
       (if (<= start (point) (line-end-position))
           (buffer-substring-no-properties start (point))
         ""))))
 
-(defun contexture-mention--best (session candidates)
-  "Return the best of CANDIDATES of SESSION, the best first.
+(defun contexture-mention--best (completion candidates)
+  "Return the best of CANDIDATES of COMPLETION, the best first.
 Return at most `contexture-mention-limit' of them.  Items, symbols, and
 files whose own name begins with the input come first; among equals,
 shorter ones.  There may be very many, so this sorts into buckets first."
-  (let* ((input (string-trim-left (contexture-mention--input session) "\""))
+  (let* ((input (string-trim-left (contexture-mention--input completion) "\""))
          (begins (if (string-empty-p input) ""
                    (concat "\\(?:\\`\"?\\|/\\)" (regexp-quote input) "[^/]*\\'")))
          (buckets (make-vector 384 nil))
@@ -511,17 +512,17 @@ shorter ones.  There may be very many, so this sorts into buckets first."
          best)
     (dolist (candidate candidates)
       (push candidate
-            (aref buckets (+ (* 128 (contexture-mention--rank session candidate begins))
+            (aref buckets (+ (* 128 (contexture-mention--rank completion candidate begins))
                              (min 127 (length candidate))))))
     (cl-loop for bucket across buckets while (> left 0)
              for chosen = (seq-take (sort bucket #'string<) left)
              do (push chosen best) (cl-decf left (length chosen)))
     (apply #'append (nreverse best))))
 
-(defun contexture-mention--rank (session candidate begins)
-  "Return the rank of CANDIDATE of SESSION, from 0 (the best) to 2.
+(defun contexture-mention--rank (completion candidate begins)
+  "Return the rank of CANDIDATE of COMPLETION, from 0 (the best) to 2.
 BEGINS is a regexp for files whose own names begin with the input."
-  (cond ((gethash candidate (contexture-mention--session-items session)) 0)
+  (cond ((gethash candidate (contexture-mention--completion-items completion)) 0)
         ((or (get-text-property 0 'contexture-symbol candidate)
              (string-match-p begins candidate))
          1)
@@ -672,15 +673,15 @@ A single letter matches too many."
 
 ;;;; What is shown
 
-(defun contexture-mention--kind (session candidate)
-  "Return the kind of CANDIDATE of SESSION, for an icon."
-  (cond ((gethash candidate (contexture-mention--session-items session)) 'reference)
+(defun contexture-mention--kind (completion candidate)
+  "Return the kind of CANDIDATE of COMPLETION, for an icon."
+  (cond ((gethash candidate (contexture-mention--completion-items completion)) 'reference)
         ((get-text-property 0 'contexture-symbol candidate) 'function)
         (t 'file)))
 
-(defun contexture-mention--annotate (session candidate)
-  "Return the annotation of CANDIDATE of SESSION."
-  (let ((item (gethash candidate (contexture-mention--session-items session))))
+(defun contexture-mention--annotate (completion candidate)
+  "Return the annotation of CANDIDATE of COMPLETION."
+  (let ((item (gethash candidate (contexture-mention--completion-items completion))))
     (cond (item
            (concat " in context"
                    (when (equal candidate (plist-get item :id))
@@ -691,12 +692,12 @@ A single letter matches too many."
           ((get-text-property 0 'contexture-symbol candidate) " symbol")
           (t ""))))
 
-(defun contexture-mention--affixate (session candidates)
-  "Return CANDIDATES of SESSION, each with a prefix and a suffix to show."
+(defun contexture-mention--affixate (completion candidates)
+  "Return CANDIDATES of COMPLETION, each with a prefix and a suffix to show."
   (let ((column (+ 2 (min 50 (cl-loop for candidate in candidates
                                       maximize (length candidate))))))
     (mapcar (lambda (candidate)
-              (let ((note (contexture-mention--annotate session candidate)))
+              (let ((note (contexture-mention--annotate completion candidate)))
                 (list (contexture--visible-candidate candidate) ""
                       (if (string-empty-p note) ""
                         (propertize
@@ -708,13 +709,13 @@ A single letter matches too many."
 
 ;;;; Accepting
 
-(defun contexture-mention--accepted (session name status)
-  "Add NAME, chosen in SESSION, if STATUS says that it is final."
+(defun contexture-mention--accepted (completion name status)
+  "Add NAME, chosen in COMPLETION, if STATUS says that it is final."
   (when (memq status '(finished sole))
-    (with-current-buffer (contexture-mention--session-buffer session)
+    (with-current-buffer (contexture-mention--completion-buffer completion)
       (let ((start (- (point) (length name))))
         (unless (or (< start (point-min))
-                    (gethash name (contexture-mention--session-items session))
+                    (gethash name (contexture-mention--completion-items completion))
                     (equal (get-text-property start 'contexture-mention) name))
           (with-silent-modifications
             (add-text-properties start (point)
@@ -722,16 +723,16 @@ A single letter matches too many."
                                        'rear-nonsticky '(contexture-mention))))
           (when (eq contexture-mention-action 'add)
             (condition-case problem
-                (if (contexture-mention--file-p session name)
+                (if (contexture-mention--file-p completion name)
                     (contexture-add-file
                      (expand-file-name (contexture-mention--unquote name)
-                                       (contexture-mention--session-root session)))
+                                       (contexture-mention--completion-root completion)))
                   (contexture-add-symbol name))
               (user-error (contexture--message "%s" (error-message-string problem))))))))))
 
-(defun contexture-mention--file-p (session name)
-  "Return non-nil if NAME is one of SESSION's files."
-  (when-let* ((list (contexture-mention--session-files session)))
+(defun contexture-mention--file-p (completion name)
+  "Return non-nil if NAME is one of COMPLETION's files."
+  (when-let* ((list (contexture-mention--completion-files completion)))
     (member (contexture-mention--unquote name)
             (contexture-files--list-names list))))
 

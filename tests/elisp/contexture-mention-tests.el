@@ -139,7 +139,7 @@
     (should-not (contexture-mention-tests--offered " @nothing"))))
 
 (ert-deftest contexture-mention-shows-the-best-first-and-not-too-many ()
-  (let* ((session (contexture-mention--make-session
+  (let* ((session (contexture-mention--make-completion
                    :buffer (current-buffer) :start (point)
                    :items (make-hash-table :test #'equal)))
          (names '("zz/long/app.el" "app.el" "z/app.el" "my-app/other.el" "x-app"))
