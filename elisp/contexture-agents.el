@@ -186,7 +186,8 @@ choose the receiver."
       (list "an agent"))))
 
 (defun contexture-agents--read-target ()
-  "Ask who gets the next items; return (NAME . PARAMS)."
+  "Ask who gets the next items; return (NAME . PARAMS).
+They are as in `contexture-agents--target'."
   (let* ((sessions (plist-get (contexture--ask 'list-agents '(:brief t)) :sessions))
          (agents (delete-dups (contexture--pluck :agent sessions)))
          (targets

@@ -483,7 +483,7 @@ It is a list of its beginning, end, name and kind."
       (and node (list (treesit-node-start node) (treesit-node-end node))))))
 
 (defun contexture-defun--plain-value-p (node)
-  "Return non-nil if NODE declares a value that is no function, not at the top."
+  "Return non-nil if NODE declares a value, no function, below the top level."
   (and (member (treesit-node-type node) '("lexical_declaration" "variable_declaration"))
        (not (member (treesit-node-type (treesit-node-parent node))
                     '("program" "export_statement")))
@@ -842,8 +842,8 @@ non-nil if it was drawn and would change anything."
 
 (defun contexture-review--differences (review old complete)
   "Return how REVIEW would change OLD, the text of its lines.
-The value is as for `contexture-review--compare'.  Unless COMPLETE, lines
-at the end of OLD are not deleted, since their new text may still come."
+The value is as for `contexture-review--compare'.  Unless COMPLETE, new text
+is still coming; then no more lines at the end of OLD go than have come."
   (let* ((text (contexture-review--text review))
          (new (concat (contexture-review--before review)
                       (if complete text

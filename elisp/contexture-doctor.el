@@ -153,7 +153,7 @@ STATUS is that of `url-retrieve'."
   (min (point-max) (1+ url-http-end-of-headers)))
 
 (defun contexture-install--new ()
-  "Return the file name that a new program has until it was tried."
+  "Return the file name of a new program that has not been tried yet."
   (concat contexture-install--place ".new"))
 
 (defun contexture-install--write (start end)
@@ -514,7 +514,7 @@ may be the key by mistake."
   "Call METHOD of the server, and then FUNCTION with its result, a list.
 If the call fails, call THEN with the finding REFUSED, extended by the
 reason.  If Emacs is not connected, or another server is to be checked, call
-THEN with the note that SUBJECT, such as \"Models are\", checked later."
+THEN with a note about SUBJECT, a phrase such as \"Models are\"."
   (if (or (not (contexture-running-p)) (bound-and-true-p contexture-doctor--address))
       (funcall then `((note ,(concat subject " checked once Emacs is connected"))))
     (contexture--probe-call
@@ -1439,7 +1439,7 @@ The managers with the newest items come first."
 
 (defun contexture-setup--read (prompt)
   "Ask with PROMPT for an agent; return a list of its name and a folder.
-The folder is that of this project if the agent is only for that, else nil."
+The folder is this project's if the agent is to be set up only there, else nil."
   (let* ((names (mapcar #'car contexture-setup--names))
          (project (when-let* ((project (project-current)))
                     (expand-file-name (project-root project))))
@@ -1486,8 +1486,8 @@ argument, or if REMOVE is non-nil, remove Contexture again."
   "Run the program with ARGUMENTS in FOLDER, and return what it printed.
 FOLDER nil means the home folder.  Signal an error if the program fails."
   (let* ((command (or (contexture-doctor--command)
-                      (user-error "The program is not installed; \
-see contexture-doctor")))
+                      (user-error "The server's program is not installed; \
+M-x contexture-doctor says what to do")))
          (arguments (append (cdr command) arguments (contexture-doctor--own-arguments)))
          (directory (or folder (expand-file-name "~/"))))
     (with-temp-buffer

@@ -910,7 +910,7 @@ Nothing else runs meanwhile, unless PREDICATE itself waits."
   "Regexp for names of hidden buffers that belong to Emacs itself.")
 
 (defun contexture-ert--snapshot ()
-  "Return the buffers, processes, timers and hooks that there are now."
+  "Return the buffers, processes, timers and hooks that exist now."
   (list :buffers (buffer-list)
         :processes (process-list)
         :timers (append timer-list timer-idle-list nil)
@@ -920,7 +920,7 @@ Nothing else runs meanwhile, unless PREDICATE itself waits."
                                             (ensure-list (default-value hook)))))))
 
 (defun contexture-ert--new-things (snapshot)
-  "Return what there is now, but is not in SNAPSHOT.
+  "Return what exists now but is not in SNAPSHOT.
 This is a list of (KIND THING), with the kind `buffer', `process' or
 `timer', and of (hook NAME FUNCTION)."
   (append

@@ -200,7 +200,7 @@ FUNCTION gets the context, a name or a list of layers; the result of
       (error (funcall finish nil (contexture--problem-text problem))))))
 
 (defun contexture-gptel--give-up (connection asked finish)
-  "Cancel the call of CONNECTION whose id is in the list ASKED, if it is sent.
+  "Cancel the call of CONNECTION whose id is in the list ASKED, if there is one.
 Call FINISH with the reason."
   (funcall finish nil (contexture--timeout-text
                        connection contexture-gptel-timeout

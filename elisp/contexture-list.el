@@ -1154,7 +1154,7 @@ In a list of layers, each item is changed in the context that holds it."
 
 (defun contexture-list--manager-of (id)
   "Return the name of the context that holds the item ID.
-If it is unknown, return the most specific layer."
+If no layer is known to hold it, return the most specific one."
   (if (stringp contexture-manager) contexture-manager
     (or (plist-get (contexture-list--item-with id) :manager)
         (car (last contexture-manager)))))
@@ -2106,7 +2106,7 @@ CHANGE is the server's description of it, or nil."
     ("clear-context" "the clearing")
     ("update-context" "an edit")
     ("move-context" "a move")
-    ("transfer-items" "a move to or from another context")
+    ("transfer-items" "a transfer")
     ("open-layers" "the transfer of items into layers")
     ("pin-context" "a pinning or unpinning")
     ("freeze-items" "the freezing")
@@ -2116,7 +2116,7 @@ CHANGE is the server's description of it, or nil."
     ("drop-set" "the dropping of a set")
     ("configure-manager" "a change of capacity")
     ("drop-manager" "the dropping of the context")
-    ("push-next" "a push to an agent")
+    ("push-next" "a planned sending")
     (other other)))
 
 ;;;; Refreshing and making room

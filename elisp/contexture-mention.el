@@ -350,7 +350,7 @@ This is a function for `completion-at-point-functions'."
             :exit-function (apply-partially #'contexture-mention--accepted completion)))))
 
 (defun contexture-mention--tell-none ()
-  "Say that nothing completes the mention at point, if the user asked for that.
+  "Say that nothing completes the mention at point, if completion was asked for.
 This is the last of `completion-at-point-functions'."
   (when-let* ((bounds (and (contexture-mention--asked-p) (contexture-mention--bounds))))
     (contexture--message "No file, symbol or item matches @%s"
@@ -501,9 +501,10 @@ The text is not known when completing in the minibuffer."
 
 (defun contexture-mention--best (completion candidates)
   "Return the best of CANDIDATES of COMPLETION, the best first.
-Return at most `contexture-mention-limit' of them.  Items, symbols, and
-files whose own name begins with the input come first; among equals,
-shorter ones.  There may be very many, so this sorts into buckets first."
+Return at most `contexture-mention-limit' of them.  Items come first, then
+symbols, and files whose own names begin with the input, then other files;
+among equals, shorter names come first.  There may be very many, so this
+sorts into buckets first."
   (let* ((input (string-trim-left (contexture-mention--input completion) "\""))
          (begins (if (string-empty-p input) ""
                    (concat "\\(?:\\`\"?\\|/\\)" (regexp-quote input) "[^/]*\\'")))

@@ -97,7 +97,7 @@
 (ert-deftest contexture-agents-sending-is-undone ()
   (contexture-list-tests--with-list
     (contexture-test-message "goes with" (contexture-send-to-agent))
-    (contexture-test-message "Undid a push to an agent of a.el:2-3 in M (3 items, [0-9]+ \
+    (contexture-test-message "Undid a planned sending of a.el:2-3 in M (3 items, [0-9]+ \
 tokens)$"
       (contexture-undo))
     (should-not (contexture-agents-tests--due))

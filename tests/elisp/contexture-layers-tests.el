@@ -365,7 +365,7 @@
             (goto-char (contexture-list--find "ctx-1"))
             (contexture-test-user-error "already in the most specific layer"
               (contexture-list-to-special))
-            (contexture-test-message "Undid a move to or from another context"
+            (contexture-test-message "Undid a transfer"
               (contexture-undo))
             (contexture-ert-wait-for (equal (contexture--label
                                              (contexture-list--manager-of "ctx-1"))
