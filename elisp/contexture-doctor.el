@@ -1392,7 +1392,7 @@ The managers with the newest items come first."
                     "not saved"))
       ("Tokens" . ,(format "counted by %s"
                            (contexture--name (plist-get info :token-counter))))
-      ("Capacity" . ,(format "%s; %d in contexts of projects, files, buffers and conversations"
+      ("Capacity" . ,(format "%s; %d for projects, files, buffers and conversations"
                              (contexture--count
                               (plist-get (plist-get info :limits) :max-items)
                               "item")

@@ -440,7 +440,7 @@ Each is a pair of `sent' or `received' and the message, a property
 list with :id, :method (a string), :params, :result or :error.  A line
 from the server that is not a message is a string."
   (when (eq contexture-ert--lines 'outside)
-    (error "There are no messages outside of `contexture-ert-with-server' and the like"))
+    (error "Messages exist only inside of `contexture-ert-with-server' and the like"))
   (cl-loop for (direction line) in (reverse contexture-ert--lines)
            for message = (contexture-ert--decode line)
            if message collect (cons direction message)

@@ -93,7 +93,7 @@
     (contexture-dashboard-tests--shows "\\` No conversation is open\nNo conversation with a model is open")
     (cl-letf (((symbol-function 'completing-read) (lambda (&rest _) "work")))
       (contexture-dashboard-tests--press 'open))
-    (contexture-dashboard-tests--shows "\\` Session work: idle")))
+    (contexture-dashboard-tests--shows "\\` Conversation work: idle")))
 
 (ert-deftest contexture-dashboard-fits-a-terminal ()
   (dolist (text (list (contexture-dashboard--buttons '(:checkpoints t))

@@ -334,7 +334,7 @@
      (format "Server +contexture %s" (regexp-quote contexture--version))
      (format "Process +%d, up " (contexture-ert-server-pid))
      "Connected +through a pipe; this Emacs started" "State +.*/state"
-     "Capacity +50 items; 1000 in contexts of projects, files, buffers and conversations\n"
+     "Capacity +50 items; 1000 for projects, files, buffers and conversations\n"
      "Contexts +2 with 2 items, 2 tokens" "1 of 50 +1 tokens  [ab]\n")))
 
 (ert-deftest contexture-info-fits-in-80-columns ()
