@@ -132,7 +132,7 @@ fn what_can_no_longer_be_undone_leaves_no_content_behind() {
     drop(engine);
     let db = rusqlite::Connection::open(&path).unwrap();
     let versions: i64 = db.query_row("SELECT count(*) FROM version", [], |r| r.get(0)).unwrap();
-    assert!((103..=140).contains(&versions), "{versions} versions");
+    assert!((203..=240).contains(&versions), "{versions} versions");
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub(crate) use self::tables::{LONGEST_RUN, MOST_INDEXED, MOST_READ, MOST_WORDS, 
 use crate::context::change::{Change, Settings, Slot};
 
 /// Minimum number of changes per manager that can be undone, across restarts. Changes in which
-/// items only [follow](Change::FOLLOW) their sources count, too.
+/// items only [follow](Change::FOLLOW) their sources do not count.
 pub(crate) const UNDO_DEPTH: u64 = 100;
 /// Minimum number of answered request keys that are remembered.
 pub(crate) const REMEMBERED_REQUESTS: i64 = 10_000;

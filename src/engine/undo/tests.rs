@@ -245,6 +245,27 @@ fn sets_are_saved_and_dropped_again() {
 }
 
 #[test]
+fn following_takes_no_steps_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut engine = open(dir.path());
+    let [a, b] = ["a", "b"].map(|text| add(&mut engine, "m", text));
+    for number in 0..300 {
+        follow(&mut engine, "m", a, &format!("a {number}"));
+        follow(&mut engine, "m", b, &format!("b {number}"));
+    }
+    for number in 0..97 {
+        follow(&mut engine, "m", a, &format!("then {number}"));
+        update(&mut engine, b, &format!("{number}"));
+    }
+    drop(engine);
+    let mut engine = open(dir.path());
+    for _ in 0..99 {
+        undo(&mut engine, "m").unwrap();
+    }
+    assert_eq!(items(&mut engine, "m").len(), 0);
+}
+
+#[test]
 fn no_version_of_an_item_is_left_over_once_nothing_needs_it() {
     let dir = tempfile::tempdir().unwrap();
     let mut engine = open(dir.path());

@@ -11,6 +11,9 @@ use crate::context::change::{Change, SetChange, Settings, Slot, SlotChange};
 
 /// Number of changes between two removals of old changes from a journal.
 const JOURNAL_SWEEP: u64 = 32;
+/// Minimum number of changes to keep in a journal. At most every second of them only follows, so
+/// that at least half of them are steps of an undo.
+const JOURNAL_LENGTH: u64 = 2 * UNDO_DEPTH;
 
 /// A [`Change`] as it is stored in the journal; item contents are in the table `version`.
 #[derive(Serialize, Deserialize)]
@@ -94,6 +97,36 @@ pub(super) fn has_undone(db: &Connection, manager: i64) -> Result<bool, StoreErr
     Ok(db.value(sql, [manager])?.unwrap_or(false))
 }
 
+/// Adds a change that only [follows](Change::FOLLOW) to the newest change, number `seq`, if that
+/// one only follows, too. Returns whether it did.
+pub(super) fn extend(
+    db: &Connection,
+    manager: i64,
+    seq: u64,
+    change: &Change,
+) -> Result<bool, StoreError> {
+    let sql = "SELECT change FROM journal
+               WHERE manager = ?1 AND seq = ?2 AND json_extract(change, '$.method') = ?3";
+    let newest: Option<String> = db.value(sql, params![manager, seq, Change::FOLLOW])?;
+    let Some(text) = newest.filter(|_| change.is_following()) else { return Ok(false) };
+    let mut whole = parse(&text)?;
+    let mut replaced = Vec::new();
+    for (before, after) in ChangeRow::from(change).slots {
+        match whole.slots.iter_mut().find(|(_, now)| version(*now) == version(before)) {
+            Some((_, now)) => replaced.extend(version(std::mem::replace(now, after))),
+            None => whole.slots.push((before, after)),
+        }
+    }
+    let sql = "UPDATE journal SET change = ?3 WHERE manager = ?1 AND seq = ?2";
+    db.change(sql, params![manager, seq, print(&whole)?])?;
+    // Changes that can be redone may need a version that is in no other change.
+    match has_undone(db, manager)? {
+        true => forget_unused(db, manager, &[text])?,
+        false => delete_versions(db, replaced)?,
+    }
+    Ok(true)
+}
+
 /// Appends the change to the manager's journal as number `seq`. Once every [`JOURNAL_SWEEP`]
 /// changes, removes the changes that are too old to undo.
 pub(super) fn append(
@@ -102,12 +135,11 @@ pub(super) fn append(
     seq: u64,
     change: &Change,
 ) -> Result<(), StoreError> {
-    let text = serde_json::to_string(&ChangeRow::from(change))
-        .map_err(|error| StoreError::Damaged(error.to_string()))?;
+    let text = print(&ChangeRow::from(change))?;
     let sql = "INSERT INTO journal (manager, seq, change) VALUES (?1, ?2, ?3)";
     db.change(sql, params![manager, seq, text])?;
-    if seq > UNDO_DEPTH && seq.is_multiple_of(JOURNAL_SWEEP) {
-        thin(db, manager, seq - UNDO_DEPTH)?;
+    if seq > JOURNAL_LENGTH && seq.is_multiple_of(JOURNAL_SWEEP) {
+        thin(db, manager, seq - JOURNAL_LENGTH)?;
     }
     Ok(())
 }
@@ -245,12 +277,20 @@ fn arrivals(change: &Change) -> impl Iterator<Item = &Slot> {
 fn thin(db: &Connection, manager: i64, up_to: u64) -> Result<(), StoreError> {
     let sql = "DELETE FROM journal WHERE manager = ?1 AND seq <= ?2 RETURNING change";
     let old: Vec<String> = db.rows(sql, params![manager, up_to], |row| row.get(0))?;
-    if db.value::<i64>("SELECT 1 FROM undone WHERE manager = ?1 LIMIT 1", [manager])?.is_some() {
+    if has_undone(db, manager)? {
         return forget_unused(db, manager, &old);
     }
     // Without redo, a version is no longer needed once the change that replaced it is forgotten.
     let versions = old.iter().map(|text| Ok(parse(text)?.superseded()));
     delete_versions(db, versions.collect::<Result<Vec<_>, StoreError>>()?.concat())
+}
+
+fn print(change: &ChangeRow) -> Result<String, StoreError> {
+    serde_json::to_string(change).map_err(|error| StoreError::Damaged(error.to_string()))
+}
+
+fn version(slot: Option<SlotRow>) -> Option<u64> {
+    slot.map(|SlotRow(version, ..)| version)
 }
 
 fn parse(text: &str) -> Result<ChangeRow, StoreError> {
@@ -280,7 +320,6 @@ impl From<&Change> for ChangeRow {
 impl ChangeRow {
     /// Returns the versions that the change replaced.
     fn superseded(&self) -> Vec<u64> {
-        let version = |slot: Option<SlotRow>| slot.map(|SlotRow(version, ..)| version);
         self.slots
             .iter()
             .filter(|(before, after)| version(*before) != version(*after))

@@ -141,11 +141,13 @@ impl Store for SqliteStore {
 
     fn record(&mut self, manager: &str, change: &Change) -> Result<(), StoreError> {
         self.writing()?;
-        let Known { id, last_change, mut has_undone } = self.known_or_new(manager)?;
-        let last_change = last_change + 1;
+        let Known { id, mut last_change, mut has_undone } = self.known_or_new(manager)?;
         journal::store_arrivals(&self.db, change)?;
         journal::set_slots(&self.db, id, change)?;
-        journal::append(&self.db, id, last_change, change)?;
+        if !journal::extend(&self.db, id, last_change, change)? {
+            last_change += 1;
+            journal::append(&self.db, id, last_change, change)?;
+        }
         if has_undone && !change.is_following() {
             journal::forget_undone(&self.db, id)?;
             has_undone = false;
