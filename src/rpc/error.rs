@@ -166,7 +166,7 @@ fn with_more(mut error: WireError, more: &InTurn) -> WireError {
 pub(crate) fn internal_error(what: &str) -> WireError {
     let message = format!("internal error in {what}");
     tracing::error!("{message}");
-    WireError::new(WireError::INTERNAL, message)
+    refused(PlainKind::Internal, message)
 }
 
 fn needed(parts: &[Irreducible]) -> Vec<NeededPart> {
@@ -302,6 +302,7 @@ mod tests {
         let logged = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
         let error = tracing::subscriber::with_default(logged, || internal_error("a test"));
         assert_eq!(error.message, "internal error in a test");
+        assert_eq!(error.data.get("kind"), Some(&Value::Keyword("internal".into())));
         let said = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
         assert!(said.contains("ERROR") && said.contains("internal error in a test"), "{said}");
     }

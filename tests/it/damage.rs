@@ -217,6 +217,30 @@ fn a_state_folder_that_is_removed_is_noticed_before_anything_is_acknowledged() {
 }
 
 #[test]
+fn a_turn_whose_results_cannot_be_stored_says_which_question_is_in_the_log() {
+    let home = Home::new();
+    let answers = "[[answer]]\ncalls = [{ name = \"list_context\", arguments = '{}' }]\n";
+    let script = home.write("answers.toml", answers);
+    let config = home.path("config/contexture/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    let provider = "[[providers]]\nname = \"play\"\nkind = \"scripted\"\nmodel = \"m-1\"\n";
+    std::fs::write(config, format!("{provider}script = {script:?}\n")).unwrap();
+    let mut client = home.stdio(&[]);
+    client.ok("open-session", "(:name \"s\")");
+    let chat = client.send("chat", "(:content \"look\" :tools t)");
+    let approval = loop {
+        let told = client.notification("progress");
+        if told["kind"] == "approval" {
+            break told["approval"].clone();
+        }
+    };
+    std::fs::remove_dir_all(home.state()).unwrap();
+    client.send("approve", &format!("(:approval {approval} :decision :once)"));
+    let failure = client.reply(chat).unwrap_err();
+    assert_eq!((failure.kind(), &failure.data["question"]), ("state-removed", &"msg-1".into()));
+}
+
+#[test]
 fn links_in_a_state_folder_are_refused_and_others_may_not_write_there() {
     let home = Home::new();
     let mut client = home.stdio(&[]);

@@ -70,7 +70,7 @@ impl Chat {
         }
         self.log_results(begun, whole, results).await?;
         match self.job.cancelled.is_cancelled() {
-            true => Err(self.in_turn(begun, EngineError::Cancelled.into())),
+            true => Err(EngineError::Cancelled.into()),
             false => Ok(()),
         }
     }

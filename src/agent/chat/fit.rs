@@ -29,10 +29,8 @@ impl Chat {
         begun.rounds += 1;
         let mut fittings = 0;
         loop {
-            let (window, line) = match self.window(begun).await {
-                Ok(built) => built,
-                Err(error) => return Err(self.in_turn(begun, self.unfit(begun, error))),
-            };
+            let built = self.window(begun).await;
+            let (window, line) = built.map_err(|error| self.unfit(begun, error))?;
             let mut whole = Response::default();
             let without_calls = begun.is_last_word();
             let request = Request { without_calls, ..self.request(&window, &begun.opaque) };

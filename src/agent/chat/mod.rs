@@ -110,9 +110,8 @@ struct Chat {
 /// `job` is cancelled, the turn ends soon and keeps the part of the answer that has arrived.
 ///
 /// # Errors
-/// Any [`AgentError`]. Once the user's message is in the log, most errors are
-/// [`AgentError::InTurn`]; if the store fails while an answer is logged, or the turn panics, the
-/// error is returned as it is.
+/// Any [`AgentError`]. Once the user's message is in the log, all errors are
+/// [`AgentError::InTurn`].
 pub(crate) async fn chat(
     job: Job,
     request: ChatRequest,
@@ -240,3 +239,6 @@ impl Chat {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,13 +26,36 @@ type Summarizing = dyn Summarizer + Send + Sync;
 const MAX_CALLS_HEARD: usize = 128;
 
 impl Chat {
+    /// Takes the turn. Once its question is in the log, every error says so, even if the turn
+    /// panics.
     pub(super) async fn turn(self) -> Result<Reply, AgentError> {
         self.configured.find_limit().await;
-        let (mut begun, answered) = self.begin().await?;
+        let (begun, answered) = self.begin().await?;
         if let Some(said) = answered {
             let whole = Response { text: said.content.to_string(), ..Response::default() };
             return Ok(self.reply(begun, whole, Some(said.number)));
         }
+        let question = begun.turn.message;
+        let in_turn =
+            |error| AgentError::InTurn { question, answer: None, source: Box::new(error) };
+        tokio::spawn(self.rest(begun)).await.unwrap_or_else(|_| Err(in_turn(broken())))
+    }
+
+    /// Takes the turn after its question was logged.
+    async fn rest(self, mut begun: Begun) -> Result<Reply, AgentError> {
+        match self.answered(&mut begun).await {
+            Ok((whole, answer)) => Ok(self.reply(begun, whole, answer)),
+            Err(error @ AgentError::InTurn { .. }) => Err(error),
+            Err(error) => {
+                let (question, source) = (begun.turn.message, Box::new(error));
+                let answer = begun.answer.map(|number| BrokenOff { message: Some(number) });
+                Err(AgentError::InTurn { question, answer, source })
+            }
+        }
+    }
+
+    /// Returns the last answer, and the number of its message.
+    async fn answered(&self, begun: &mut Begun) -> Result<(Response, Option<u64>), AgentError> {
         if let Some(why) = &self.embedded.failure {
             self.status(format!("memories are searched by words only, since the embedding {why}"));
         }
@@ -41,22 +64,21 @@ impl Chat {
         }
         if let Some(wish) = &self.notes {
             self.status(format!("taking notes with the template {}", visible(&wish.template)));
-            let managed = notes::manage(&self.job, self.row.id, wish, &self.configured).await;
-            let managed = managed.map_err(|error| self.in_turn(&begun, error))?;
-            self.report_notes(&mut begun, &managed);
+            let managed = notes::manage(&self.job, self.row.id, wish, &self.configured).await?;
+            self.report_notes(begun, &managed);
             begun.managed = Some(managed);
         }
         loop {
-            let mut whole = self.answer(&mut begun).await?;
+            let mut whole = self.answer(begun).await?;
             if begun.is_last_word() {
                 // Some models make calls even when calls are forbidden.
                 whole.calls.clear();
             }
             if whole.calls.is_empty() || self.tools.is_empty() {
-                let answer = self.end_with(&mut begun, &whole).await?.or(begun.answer);
-                return Ok(self.reply(begun, whole, answer));
+                let answer = self.end_with(begun, &whole).await?.or(begun.answer);
+                return Ok((whole, answer));
             }
-            self.carry_out(&mut begun, &whole).await?;
+            self.carry_out(begun, &whole).await?;
         }
     }
 
@@ -283,13 +305,6 @@ impl Chat {
                 () = &mut gone => return Err(cancelled(provider)),
             }
         }
-    }
-
-    /// Wraps an error to say that the question is already in the log.
-    pub(super) fn in_turn(&self, begun: &Begun, error: AgentError) -> AgentError {
-        let (question, source) = (begun.turn.message, Box::new(error));
-        let answer = begun.answer.map(|number| BrokenOff { message: Some(number) });
-        AgentError::InTurn { question, answer, source }
     }
 
     /// Adds the usage and cost of the answer `whole` to those of the turn, and keeps the answer's

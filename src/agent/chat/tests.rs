@@ -1,0 +1,71 @@
+//! Tests of a turn that breaks off because of a defect.
+
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::agent::{Limits, Providers, Rooms, Services, TurnEvent};
+use crate::context::change::Settings;
+use crate::curation::summary::Extractive;
+use crate::engine::{Handle, run};
+use crate::provider::Origin;
+use crate::provider::scripted::Scripted;
+use crate::session::message::Role;
+use crate::store::session::NewSession;
+use crate::store::sqlite::SqliteStore;
+use crate::tokens::Estimate;
+
+/// Panics when the answer begins.
+struct Broken;
+
+impl EventSink for Broken {
+    fn send(&self, event: TurnEvent) -> bool {
+        assert!(!matches!(event, TurnEvent::Text(_)), "this listener is broken");
+        true
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_panics_says_which_question_is_in_the_log() {
+    let store = Box::new(SqliteStore::in_memory().unwrap());
+    let mut engine = Engine::new(store, Box::new(|| 0), Settings { max_items: 3 }).unwrap();
+    let new = NewSession { name: "s".to_owned(), ..NewSession::default() };
+    engine.open_session(new).unwrap();
+    let (handle, queue) = Handle::channel();
+    tokio::spawn(run(engine, queue, |_, _| {}));
+    let configured = Configured {
+        name: "play".to_owned(),
+        provider: Arc::new(Scripted::new("[[answer]]\ntext = \"x\"\n", "m-1").unwrap()),
+        max_tokens: None,
+        price: None,
+        from: Origin::Script("none".into()),
+        rooms: Rooms::default(),
+    };
+    let limits = Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 3 };
+    let mut services = Services::new(handle, Arc::new(Estimate), limits);
+    services.providers = Providers::new(vec![configured]);
+    let job = Job { services: Arc::new(services), cancelled: Arc::new(CancellationToken::new()) };
+    let request = ChatRequest {
+        session: None,
+        message: NewMessage::counted(Role::User, "hi", Vec::new(), &Estimate),
+        coherence: None,
+        phase: None,
+        sections: Sections::default(),
+        provider: None,
+        model: None,
+        max_rounds: MAX_ROUNDS,
+        temperature: None,
+        max_tokens: None,
+        summarizer: Arc::new(Extractive),
+        manage: None,
+        template: None,
+        toolbox: Vec::new(),
+        tools: None,
+        allow: Vec::new(),
+        managers: None,
+        key: None,
+        if_version: None,
+    };
+    let error = chat(job, request, Arc::new(Broken)).await.err().unwrap();
+    let AgentError::InTurn { question: 1, source, .. } = error else { panic!("{error:?}") };
+    assert!(matches!(*source, AgentError::Defect(_)), "{source:?}");
+}
