@@ -53,8 +53,8 @@ names! {
         TooManyProviders => "too-many-providers",
         /// No call waits for this approval; it was answered, or its turn has ended.
         NoSuchApproval => "no-such-approval",
-        /// The change could not be stored, for example because the disk is full; the call changed
-        /// nothing.
+        /// The state could not be read or written, for example because the disk is full; the call
+        /// changed nothing.
         StoreFailed => "store-failed",
         /// The database is damaged; the call changed nothing.
         StoreDamaged => "store-damaged",
