@@ -212,10 +212,23 @@ fn places_on_other_machines_are_names_only() {
     assert_eq!(layer(&opened, "file")["label"], "file a.rs");
     let opened = open(&mut client, ":directory \"/ssh:host:/srv//x/\"");
     assert_eq!(manager(&opened, "project"), "folder:/ssh:host:/srv/x/");
+    let opened = open(&mut client, ":directory \"http://host/x/\"");
+    assert_eq!(manager(&opened, "project"), "folder:/http:/host/x/");
     let long = "x".repeat(1100);
     let error = client.fails("open-layers", &format!("(:filename \"/{long}\")"));
     assert_eq!(error.param(), "filename");
     client.end();
+}
+
+#[test]
+fn a_relative_name_is_no_place() {
+    let home = Home::new();
+    let mut client = home.ephemeral(&[]);
+    for params in [":root \"app\"", ":directory \"app\"", ":filename \"a.rs\"", ":root \"~you/x\""]
+    {
+        let error = client.fails("open-layers", &format!("({params})"));
+        assert_eq!(error.kind(), "not-absolute", "{params}: {}", error.message);
+    }
 }
 
 #[test]

@@ -12,11 +12,11 @@ use crate::context::place::{self, Kind, Place};
 use crate::engine::{
     Engine, EngineError, Former, Layer, OpenLayers, Selection, Wanted, WantedLayer,
 };
-use crate::files;
+use crate::files::{self, FileError};
 use crate::ids::ItemId;
 use crate::rpc::Step;
 use crate::rpc::call::Call;
-use crate::rpc::error::{engine_error, param_error};
+use crate::rpc::error::{engine_error, file_error, param_error};
 use crate::rpc::params::{MAX_NAME_BYTES, ManagerName, Name, Short, given_list, ids};
 use crate::wire::message::WireError;
 
@@ -156,10 +156,11 @@ struct Spot {
 impl Spot {
     /// Finds the places of a call on the disk.
     fn of(given: &OpenLayersCall) -> Result<Self, WireError> {
+        let resolved = |name: &Short| true_name(name).map_err(|error| file_error(&error));
         let folder = match (&given.root, &given.directory) {
-            (Some(root), _) => Some((Kind::Project, true_name(root))),
+            (Some(root), _) => Some((Kind::Project, resolved(root)?)),
             (None, Some(directory)) => {
-                let folder = true_name(directory);
+                let folder = resolved(directory)?;
                 Some(match files::project_root(&folder).filter(|_| !is_remote(directory)) {
                     Some(root) => (Kind::Project, root),
                     None => (Kind::Folder, folder),
@@ -178,7 +179,7 @@ impl Spot {
         Ok(Self {
             folder,
             remote: remote.as_deref().and_then(place::normal_remote),
-            file: given.filename.as_ref().map(true_name),
+            file: given.filename.as_ref().map(resolved).transpose()?,
             buffer,
         })
     }
@@ -304,19 +305,23 @@ struct TrueNames {
 
 impl TrueNames {
     fn of(&mut self, name: &str) -> PathBuf {
-        let look_up = || true_name(&Short(name.to_owned()));
+        let look_up = || true_name(name).unwrap_or_else(|_| PathBuf::from(name));
         self.known.entry(name.to_owned()).or_insert_with(look_up).clone()
     }
 }
 
-/// Returns the name of a file or folder on this machine with its links resolved. From any other
-/// name, only removes superfluous slashes.
-fn true_name(name: &Short) -> PathBuf {
+/// Returns the name of a file or folder on this machine with its links resolved. From the name of
+/// one elsewhere, which may be a URL, only removes superfluous slashes.
+///
+/// # Errors
+/// [`FileError::NotAbsolute`].
+fn true_name(name: &str) -> Result<PathBuf, FileError> {
     match files::absolute(name) {
-        Ok(path) => files::true_name(&path),
+        Ok(path) => Ok(files::true_name(&path)),
+        Err(error @ FileError::NotAbsolute { .. }) if !name.contains("://") => Err(error),
         Err(_) => {
             let parts: Vec<&str> = name.split('/').filter(|part| !part.is_empty()).collect();
-            PathBuf::from(format!("/{}", parts.join("/")))
+            Ok(PathBuf::from(format!("/{}", parts.join("/"))))
         }
     }
 }
