@@ -368,7 +368,7 @@ fn not_a_plist() -> WireError {
 }
 
 fn check_metadata(metadata: &Metadata) -> Result<(), WireError> {
-    for name in ["filename", "project", "language", "symbol"] {
+    for name in ["filename", "project", "language", "symbol", "package"] {
         if !matches!(metadata.get(name), None | Some(Value::Nil)) && metadata.text(name).is_none() {
             return Err(param_error(&format!("metadata.{name}"), "must be a string"));
         }

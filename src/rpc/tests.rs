@@ -121,6 +121,11 @@ fn bad_parameters_are_refused_by_name() {
     );
     check(
         "add-context",
+        "(:content \"x\" :metadata (:package (3)))",
+        "metadata.package must be a string",
+    );
+    check(
+        "add-context",
         "(:content \"x\" :metadata (:a))",
         "metadata must be a property list, with names such as :start-line",
     );
