@@ -35,9 +35,9 @@ pub struct Opened {
 /// A name resolved for a project.
 #[derive(Debug)]
 pub(crate) struct Named {
-    /// True if the name stays within the project, as far as it can be resolved; false without a
-    /// project.
-    pub is_inside: bool,
+    /// Place of the file, unless the name stays within the project as far as it can be resolved:
+    /// the real path, or the path that was tried if the file cannot be opened.
+    pub outside: Option<PathBuf>,
     /// The file, or the reason why it cannot be opened.
     pub file: Result<Opened, FileError>,
 }
@@ -195,17 +195,23 @@ pub(crate) fn resolve(name: &str, project: Option<&Path>) -> Result<Named, FileE
         _ => expanded(name)?,
     };
     let Some(project) = project else {
-        return Ok(Named { is_inside: false, file: Opened::at(&path) });
+        return Ok(Named::outside(path));
     };
     let outside = |path: &Path| FileError::Outside { path: path.into(), folder: project.into() };
     let folder = Beneath::new(project).map_err(|_| outside(&path));
     Ok(match folder.and_then(|folder| folder.open(&path)) {
         // `join` keeps an absolute name as it is.
-        Err(FileError::Outside { .. }) => {
-            Named { is_inside: false, file: Opened::at(&project.join(path)) }
-        }
-        file => Named { is_inside: true, file },
+        Err(FileError::Outside { .. }) => Named::outside(project.join(path)),
+        file => Named { outside: None, file },
     })
+}
+
+impl Named {
+    fn outside(tried: PathBuf) -> Self {
+        let file = Opened::at(&tried);
+        let place = file.as_ref().map_or(tried, |file| file.path().to_owned());
+        Self { outside: Some(place), file }
+    }
 }
 
 #[cfg(test)]

@@ -189,6 +189,29 @@ fn no_name_leads_out_of_the_project_unasked() {
 }
 
 #[test]
+fn a_name_that_cannot_be_resolved_fails_for_its_own_reason() {
+    let home = Home::new();
+    let names = ["~you/x", "/ssh:host:/x"];
+    let calls = names
+        .map(|name| format!("{{ name = \"add_file\", arguments = '{{\"path\": \"{name}\"}}' }}"));
+    let once = format!("[[answer]]\ncalls = [{}]\n[[answer]]\ntext = \"x\"\n", calls.join(", "));
+    let relative = calling("add_file", r#"{"path": "x"}"#) + "[[answer]]\ntext = \"x\"\n";
+    let mut client = begin(&home, &(once + &relative));
+    client.ok("open-session", "(:name \"nowhere\" :current nil)");
+    let mut results = |session: &str| {
+        let call = format!("(:session {session:?} :content \"look\" :tools t)");
+        let answer = client.ok("chat", &call);
+        let calls = answer["tool_calls"].as_array().unwrap();
+        calls.iter().map(|call| text(&call["text"]).to_owned()).collect::<Vec<_>>()
+    };
+    let found = results("s");
+    assert!(found[0].contains("must begin with / or ~/"), "{found:?}");
+    assert!(found[1].contains("is on another machine"), "{found:?}");
+    let found = results("nowhere");
+    assert!(found[0].contains("the session has no project folder"), "{found:?}");
+}
+
+#[test]
 fn what_is_allowed_is_what_is_read() {
     let home = Home::new();
     std::fs::write(home.path("home/harmless"), "harmless\n").unwrap();

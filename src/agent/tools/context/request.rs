@@ -16,7 +16,7 @@ use crate::engine::{
     Caller, Engine, EngineError, NewItem, Query, Removed, Selection, SessionSettings, View,
     memories_for,
 };
-use crate::files::{self, Opened};
+use crate::files::{self, FileError, Opened};
 use crate::ids::ItemId;
 use crate::store::session::SessionRow;
 use crate::value::Value;
@@ -43,7 +43,7 @@ pub(super) enum Request {
 pub(super) struct AddFile {
     path: String,
     lines: Option<Lines>,
-    /// Place of the file, if it is outside the project; empty if the file cannot be opened.
+    /// Place of the file, if it is outside the project.
     outside: Option<String>,
     /// The file, or the reason why it cannot be opened; `None` before the name is resolved.
     opened: Option<Result<Arc<Opened>, String>>,
@@ -112,22 +112,23 @@ impl Request {
     /// # Errors
     /// The reason, as text for the model, if the name cannot be resolved, such as a relative name in
     /// a session without a project folder. If the file cannot be opened, only [`Self::carry_out`]
-    /// fails.
+    /// fails: a model must not learn unasked which files exist outside the project.
     pub(super) async fn resolve(&mut self, session: &SessionRow) -> Result<(), String> {
         let Self::AddFile(file) = self else { return Ok(()) };
         let (name, project) = (file.path.clone(), session.project.clone());
         let resolving = tokio::task::spawn_blocking(move || {
-            files::resolve(&name, project.as_deref().map(Path::new)).map_err(|_| {
-                let name = json_text(&Value::Str(name));
-                format!(
-                    "{name} is not an absolute file name, and the session has no project folder; \
-                     give an absolute name"
-                )
+            let project = project.as_deref().map(Path::new);
+            files::resolve(&name, project).map_err(|error| match error {
+                FileError::NotAbsolute { .. } if !name.starts_with('~') => format!(
+                    "{} is not an absolute file name, and the session has no project folder; give \
+                     an absolute name",
+                    json_text(&Value::Str(name))
+                ),
+                error => error.to_string(),
             })
         });
         let named = resolving.await.map_err(|_| AgentError::Defect("a tool").to_string())??;
-        let place = named.file.as_ref().map(|file| file.path().to_string_lossy().into_owned());
-        file.outside = (!named.is_inside).then(|| place.unwrap_or_default());
+        file.outside = named.outside.map(|place| place.to_string_lossy().into_owned());
         file.opened = Some(named.file.map(Arc::new).map_err(|error| error.to_string()));
         Ok(())
     }
