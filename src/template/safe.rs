@@ -75,9 +75,9 @@ fn add_filters(environment: &mut Environment<'static>, made: &Arc<Made>) {
         Ok::<_, Error>(filters::lower(StringInput::new(state, &text)?))
     });
     let own = Arc::clone(made);
-    environment.add_filter("title", move |text: Value| {
+    environment.add_filter("title", move |state: &State, text: Value| {
         own.text(&text)?;
-        Ok::<_, Error>(filters::title(text.as_str().unwrap_or_default().into()))
+        Ok::<_, Error>(filters::title(StringInput::new(state, &text)?.as_str().into()))
     });
     let own = Arc::clone(made);
     environment.add_filter("trim", move |state: &State, text: Value, ends: Option<String>| {

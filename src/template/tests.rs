@@ -179,7 +179,7 @@ fn conditions_loops_and_plain_filters_are_there() {
         "{% for n in range(2) %}{{ n }}/{{ loop.length }}{{ loop.last }} {% endfor %}{{ range(9)[7:] }}",
         "0/2False 1/2True [7, 8]",
     );
-    check("{{ range(4)|length }}{{ range(2) }}{{ 7|upper }}", "4[0, 1]7");
+    check("{{ range(4)|length }}{{ range(2) }}{{ 7|upper }}{{ 8|title }}", "4[0, 1]78");
     check("{{ 'yes' if 'two' in a and a is startingwith('o') else 'no' }}", "yes");
     check(
         "{# a ~ b #}{% raw %}{{ a + b }}{% endraw %} 1 + 1 * {x} [y]",
