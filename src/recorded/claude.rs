@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 
 use super::gathered::Gathered;
 use super::json::{Block, Content, join};
+use super::report::clipped;
 use crate::session::message::ToolCall;
 
 /// A record. Which members a record has depends on its kind.
@@ -77,12 +78,12 @@ pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> 
     let is_named = into.mark.title_is_given;
     match &*record.kind {
         "summary" if is_named => {}
-        "summary" => about.title = record.summary.or(about.title.take()),
+        "summary" => retitle(&mut about.title, record.summary),
         "ai-title" if is_named => {}
-        "ai-title" => about.title = record.ai_title.or(about.title.take()),
+        "ai-title" => retitle(&mut about.title, record.ai_title),
         "custom-title" => {
             into.mark.title_is_given = record.custom_title.is_some();
-            about.title = record.custom_title.or(about.title.take());
+            retitle(&mut about.title, record.custom_title);
         }
         "user" | "assistant" | "attachment" => return conversation(text, &record, time, into),
         "system" => {
@@ -94,6 +95,11 @@ pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> 
         kind => into.leave_out(kind, "not part of the conversation"),
     }
     Ok(())
+}
+
+/// Sets the title, unless the record has none.
+fn retitle(title: &mut Option<String>, new: Option<String>) {
+    *title = new.as_deref().map(clipped).or(title.take());
 }
 
 fn conversation(

@@ -36,8 +36,8 @@ pub const LONGEST_LINE: usize = 32 << 20;
 pub const LARGEST_MESSAGE: usize = 4 << 20;
 /// Number of lines after which reading fails if the format is still unknown.
 pub const MOST_UNKNOWN_LINES: u64 = 1000;
-/// Maximum length, in characters, of a SpecStory title, of a first question, and of a kind in the
-/// report; longer ones are cut.
+/// Maximum length, in characters, of a title, of a first question, and of a kind in the report;
+/// longer ones are cut.
 pub const LONGEST_TITLE: usize = 100;
 
 names! {

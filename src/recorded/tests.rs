@@ -89,6 +89,21 @@ fn claude_code_is_read_with_its_pieces_calls_and_results() {
 }
 
 #[test]
+fn titles_of_claude_code_are_cut_to_the_length_of_a_name() {
+    let long = "title ".repeat(1000);
+    for (kind, member) in
+        [("summary", "summary"), ("ai-title", "aiTitle"), ("custom-title", "customTitle")]
+    {
+        let text = format!(
+            "{{\"type\":\"user\",\"sessionId\":\"s\",\"message\":{{\"content\":\"one\"}}}}\n\
+             {{\"type\":\"{kind}\",\"{member}\":\"{long}\"}}\n"
+        );
+        let title = read(Cursor::new(text)).unwrap().about.title.unwrap();
+        assert_eq!(title.chars().count(), LONGEST_TITLE + 1, "{kind}: {title}");
+    }
+}
+
+#[test]
 fn a_file_of_a_subagent_is_its_conversation() {
     check(
         r#"{"type":"user","uuid":"1","sessionId":"s","agentId":"a1","isSidechain":true,"message":{"role":"user","content":"Find it"}}
