@@ -114,16 +114,59 @@ impl Writing<'_> {
         Ok(self.db.change(sql, [number])? > 0)
     }
 
-    /// Records that the push `by` fulfils the wish with this number. Deletes the oldest fulfilled
-    /// wishes beyond [`TAKEN_KEPT`].
+    /// Records that the push `by` fulfils the wish with this number. Deletes the wishes beyond
+    /// [`TAKEN_KEPT`] that were fulfilled first.
     pub fn take_next_push(&self, number: u64, by: &PushRow) -> Result<(), StoreError> {
         let sql = "UPDATE next_push SET taker = ?2, taker_session = ?3, taken = ?4, taken_at = ?5
                    WHERE number = ?1";
         let PushRow { agent, session, latest, at, .. } = by;
         self.db.change(sql, params![number, agent, session, latest.number, at])?;
-        let oldest = "DELETE FROM next_push WHERE number <=
+        let oldest = "DELETE FROM next_push WHERE number IN
                       (SELECT number FROM next_push WHERE taken IS NOT NULL
-                       ORDER BY number DESC LIMIT 1 OFFSET ?1) AND taken IS NOT NULL";
+                       ORDER BY taken_at DESC, number DESC LIMIT -1 OFFSET ?1)";
         self.db.change(oldest, [TAKEN_KEPT]).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+    use crate::store::session::PushState;
+    use crate::store::sqlite::SqliteStore;
+
+    #[test]
+    fn a_wish_that_waited_long_is_kept_as_long_as_others() {
+        let mut store = SqliteStore::in_memory().unwrap();
+        let push = |number: u64| PushRow {
+            agent: "codex".to_owned(),
+            session: "s".to_owned(),
+            latest: PushState { number, ..PushState::default() },
+            earlier: PushState::default(),
+            at: number as i64,
+            project: String::new(),
+            tokens: 0,
+        };
+        let wish = |number: u64| NextPush {
+            number,
+            manager: "m".to_owned(),
+            item: 1,
+            agent: String::new(),
+            session: String::new(),
+            project: String::new(),
+            at: 0,
+            change: 0,
+        };
+        let change = store.change().unwrap();
+        for number in 1..=TAKEN_KEPT + 1 {
+            change.add_next_push(&wish(number)).unwrap();
+        }
+        for number in 2..=TAKEN_KEPT + 1 {
+            change.take_next_push(number, &push(number)).unwrap();
+        }
+        change.take_next_push(1, &push(TAKEN_KEPT + 2)).unwrap();
+        let due = store.read().due_pushes("codex", "s", "", TAKEN_KEPT + 1).unwrap();
+        assert_eq!(due, [wish(1)]);
+        assert_eq!(store.read().taken_pushes().unwrap().len() as u64, TAKEN_KEPT);
     }
 }
