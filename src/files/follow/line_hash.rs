@@ -22,6 +22,24 @@ pub(super) fn written(hashes: &[LineHash]) -> String {
 
 /// Reads hashes from text that [`written`] made. Returns no hashes for any other text.
 pub(super) fn read(text: &str) -> Vec<LineHash> {
+    let is_written = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if !is_written || !text.len().is_multiple_of(DIGITS) {
+        return Vec::new();
+    }
     let hash = |digits: &[u8]| LineHash::from_str_radix(str::from_utf8(digits).ok()?, 16).ok();
-    text.as_bytes().chunks(DIGITS).map(hash).collect::<Option<_>>().unwrap_or_default()
+    text.as_bytes().chunks(DIGITS).filter_map(hash).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_written_is_read() {
+        let hashes = ["a", "b"].map(hash_of);
+        assert_eq!(read(&written(&hashes)), hashes);
+        for other in ["0123", "0123456", "+1234", "0123g", "ABCDE", "1234é"] {
+            assert!(read(other).is_empty(), "{other}");
+        }
+    }
 }
