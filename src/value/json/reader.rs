@@ -101,6 +101,7 @@ fn explain(text: &str, error: &serde_json::Error) -> JsonError {
     let said = full.strip_suffix(&place).unwrap_or(&full);
     let message = match said {
         "EOF while parsing a string" => format!("{ENDED} a string"),
+        _ if error.is_eof() && text.trim().is_empty() => "the text is empty".to_owned(),
         _ if error.is_eof() => format!("{ENDED} a JSON value"),
         _ if said.contains("surrogate") || said.contains("hex escape") => {
             format!("{said}: an escape from \\uD800 to \\uDFFF is valid only as one of a pair")

@@ -100,7 +100,8 @@ fn the_private_key_of_serde_json_is_no_back_door() {
 
 #[test]
 fn errors_have_their_place_in_characters() {
-    check_error(b"", 1, "ends inside");
+    check_error(b"", 1, "the text is empty");
+    check_error(b" \n", 3, "the text is empty");
     check_error("{\"é\":x}".as_bytes(), 6, "expected value");
     check_error("[\"é".as_bytes(), 4, "ends inside a string");
     check_error(b"[1,", 4, "ends inside a JSON value");
