@@ -15,7 +15,7 @@ use crate::agent::tools::context;
 use crate::agent::window::named_strategy;
 use crate::curation::config::{Range, Setting, TurnConfig, Value as Figure, WINDOW};
 use crate::curation::strategy;
-use crate::engine::SessionSettings;
+use crate::engine::{Engine, SessionSettings};
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
@@ -106,7 +106,8 @@ pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, Wi
         config.with(name, number).map_err(|error| setting_error(name, &error.to_string()))
     })?;
     let (template, session) = (given.template.clone(), given.session.clone().map(|name| name.0));
-    templates::usable(&call, template, session, None, move || {
+    let project = move |engine: &mut Engine| engine.find_session(session.as_deref()).ok()?.project;
+    templates::usable(&call, template, project, move || {
         Step::state(move |engine| {
             let session = given.session.as_deref();
             let (row, ()) = engine.in_session(session, |engine, row| {

@@ -118,6 +118,21 @@ fn a_hostile_repository_neither_counts_nor_ends_the_server() {
 }
 
 #[test]
+fn a_session_is_opened_with_the_templates_of_its_own_project() {
+    let home = Home::new();
+    let project = project(&home);
+    let mut client = home.stdio(&[]);
+    client.ok("trust-project", &params(&project));
+    client.ok("open-session", "(:name \"elsewhere\")");
+    client.ok("open-session", &format!("(:name \"here\" :project {project:?})"));
+    let elsewhere = format!("(:name \"elsewhere\" :project {project:?} :template \"ours\")");
+    assert_eq!(client.fails("open-session", &elsewhere).kind(), "no-such-template");
+    client.ok("open-session", "(:name \"here\" :project \"/elsewhere\" :template \"ours\")");
+    // A new session does not belong to the project of the current one.
+    assert_eq!(client.fails("open-session", "(:template \"ours\")").kind(), "no-such-template");
+}
+
+#[test]
 fn a_projects_templates_count_from_its_trust_to_its_revocation() {
     let home = Home::new();
     let project = project(&home);

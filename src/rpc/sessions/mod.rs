@@ -60,8 +60,7 @@ pub(super) struct Open {
 }
 
 pub(super) fn open_session(call: Call, given: Open) -> Result<Step, WireError> {
-    let name = given.name.clone().map(|Name(name)| name);
-    if name.is_none() && !given.create {
+    if given.name.is_none() && !given.create {
         return Err(param_error("name", "is required if create is nil"));
     }
     let settings = SessionSettings {
@@ -69,8 +68,14 @@ pub(super) fn open_session(call: Call, given: Open) -> Result<Step, WireError> {
         ..SessionSettings::default()
     };
     let template = given.template.clone().map(|Name(name)| name);
-    let project = given.project.clone().map(|Short(path)| path);
-    templates::usable(&call, template, name, project, move || {
+    let (name, project) = (given.name.clone(), given.project.clone());
+    // A session that exists keeps its project.
+    let project = move |engine: &mut Engine| match name.map(|name| engine.find_session(Some(&name)))
+    {
+        Some(Ok(row)) => row.project,
+        _ => project.map(|Short(path)| path),
+    };
+    templates::usable(&call, template, project, move || {
         Step::state(move |engine| {
             let opened = opened(engine, &given, &settings)?;
             manage(engine, opened.id, given.manage.0, given.template)?;

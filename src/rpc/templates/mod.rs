@@ -154,25 +154,19 @@ impl<'a> From<&'a Template> for TemplateShown<'a> {
     }
 }
 
-/// Calls `then` if `template` can be used in `project` or, without a `project`, in that of the
-/// session. Also calls `then` if no template is named.
+/// Calls `then` if `template` can be used in the project that `project` returns, or if no template
+/// is named.
 pub(super) fn usable(
     call: &Call,
     template: Option<String>,
-    session: Option<String>,
-    project: Option<String>,
+    project: impl FnOnce(&mut Engine) -> Option<String> + Send + 'static,
     then: impl FnOnce() -> Result<Step, WireError> + Send + 'static,
 ) -> Result<Step, WireError> {
     let Some(name) = template.filter(|name| !name.is_empty()) else { return then() };
     let call = call.clone();
     Ok(Step::Await(Box::pin(async move {
-        let of_session = move |engine: &mut Engine| {
-            Ok(engine.find_session(session.as_deref()).ok().and_then(|row| row.project))
-        };
-        let project = match project {
-            Some(project) => Some(project),
-            None => call.tools.engine.ask(of_session).await.map_err(engine_error)?,
-        };
+        let project = call.tools.engine.ask(|engine| Ok(project(engine)));
+        let project = project.await.map_err(engine_error)?;
         let folders = folders(&call.tools, project)?;
         let found = tokio::task::spawn_blocking(move || folders.find(&name).map(drop)).await;
         match found {
