@@ -72,8 +72,9 @@ impl Questions {
     }
 
     pub(super) async fn confirm(&self, thread: i64, question: String) -> bool {
-        let (tag, decision) = self.open();
-        let asked = [keyword("y-or-n-p"), Value::Int(thread), Value::Int(tag), text(question)];
+        let (decide, decision) = oneshot::channel();
+        let open = self.open(decide);
+        let asked = [keyword("y-or-n-p"), Value::Int(thread), Value::Int(open.tag), text(question)];
         self.editor.tell(list(asked));
         decision.await.unwrap_or(false)
     }
@@ -84,21 +85,19 @@ impl Questions {
         if self.is_silent.load(Ordering::Relaxed) {
             return;
         }
-        let (tag, pong) = self.open();
-        self.editor.tell(list([keyword("ping"), Value::Int(thread), Value::Int(tag)]));
+        let (decide, pong) = oneshot::channel();
+        let open = self.open(decide);
+        self.editor.tell(list([keyword("ping"), Value::Int(thread), Value::Int(open.tag)]));
         if tokio::time::timeout(PONG_TIME, pong).await.is_err() {
             self.is_silent.store(true, Ordering::Relaxed);
         }
-        locked(&self.confirmations).remove(&tag);
     }
 
-    /// Opens a question. Returns the tag under which the client answers, and the receiver of the
-    /// answer.
-    fn open(&self) -> (i64, oneshot::Receiver<bool>) {
-        let (decide, decision) = oneshot::channel();
+    /// Opens a question whose answer goes to `decide`.
+    fn open(&self, decide: oneshot::Sender<bool>) -> Confirmation<'_> {
         let tag = self.next_tag.fetch_add(1, Ordering::Relaxed);
         locked(&self.confirmations).insert(tag, decide);
-        (tag, decision)
+        Confirmation { questions: self, tag }
     }
 
     /// Handles the answer to a yes-or-no question or a ping.
@@ -129,6 +128,18 @@ impl Questions {
     }
 }
 
+/// An open question or ping. Dropping the value forgets it.
+struct Confirmation<'a> {
+    questions: &'a Questions,
+    tag: i64,
+}
+
+impl Drop for Confirmation<'_> {
+    fn drop(&mut self) {
+        locked(&self.questions.confirmations).remove(&self.tag);
+    }
+}
+
 /// An open debugger buffer. Dropping the value closes the buffer.
 struct Debugger<'a> {
     questions: &'a Questions,
@@ -140,5 +151,28 @@ impl Drop for Debugger<'_> {
         locked(&self.questions.debuggers).remove(&self.thread);
         let closed = [keyword("debug-return"), Value::Int(self.thread), LEVEL, Value::Nil];
         self.questions.editor.tell(list(closed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::wire::message::WireError;
+
+    struct Deaf;
+
+    impl Editor for Deaf {
+        fn tell(&self, _: Value) {}
+
+        fn answer(&self, _: i64, _: Result<Value, WireError>) {}
+    }
+
+    #[test]
+    fn a_question_that_nobody_waits_for_is_forgotten() {
+        let questions = Questions::new(Arc::new(Deaf));
+        assert_eq!(questions.confirm(1, "Really?".to_owned()).now_or_never(), None);
+        assert!(locked(&questions.confirmations).is_empty());
     }
 }
