@@ -1,5 +1,7 @@
 //! The sessions that an agent may see: those of its project, and those without a project.
 
+use std::path::Path;
+
 use serde::Deserialize;
 use serde_json::json;
 
@@ -18,10 +20,10 @@ pub(super) struct Session {
 pub(super) async fn of(asked: &Asked<'_>, project: &Project) -> Result<Vec<Session>, Trouble> {
     let fields = json!({ "fields": ["id", "session", "project"] });
     let all: Option<Vec<Session>> = asked.link.call("list_sessions", fields).await?;
-    let key = project.key();
+    let folder = project.directory();
     let is_ours = |session: &Session| {
-        let theirs = session.project.as_deref().map(|name| name.trim_end_matches('/'));
-        theirs.is_none_or(|name| name == key.trim_end_matches('/'))
+        // As paths, names with and without a slash at their end are equal.
+        session.project.as_deref().is_none_or(|name| Path::new(name) == Path::new(&folder))
     };
     Ok(all.into_iter().flatten().filter(is_ours).collect())
 }
