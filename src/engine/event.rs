@@ -18,11 +18,13 @@ pub enum Event {
     ContextChanged {
         /// Name of the manager.
         manager: String,
-        /// Method that made the change.
+        /// Method that made the change, by its earlier name if it was renamed.
         method: String,
-        /// Method whose change was undone; `None` if the change is not an undo.
+        /// Method whose change was undone, by its earlier name if it was renamed; `None` if the
+        /// change is not an undo.
         undone: Option<String>,
-        /// Method whose change was redone; `None` if the change is not a redo.
+        /// Method whose change was redone, by its earlier name if it was renamed; `None` if the
+        /// change is not a redo.
         redone: Option<String>,
         /// Number of items in the manager now.
         count: usize,
@@ -42,7 +44,7 @@ pub enum Event {
     SessionChanged {
         /// The session.
         session: SessionName,
-        /// Method that made the change.
+        /// Method that made the change, by its earlier name if it was renamed.
         method: &'static str,
         /// Number of messages in the session's log now.
         messages: u64,
@@ -50,7 +52,7 @@ pub enum Event {
     /// A note or a summary became a memory, or a memory was forgotten or restored. There is no
     /// event for messages that become memories.
     MemoriesChanged {
-        /// Method that made the change.
+        /// Method that made the change, by its earlier name if it was renamed.
         method: &'static str,
         /// Number of the memory, `mem-N` for clients.
         id: u64,

@@ -73,10 +73,11 @@ pub(crate) struct ContextChanged<'a> {
     pub(crate) own: Option<bool>,
 }
 
-/// A memory was added, forgotten or restored.
+/// A note or a summary became a memory, or a memory was forgotten or restored. There is no
+/// notification of messages that become memories.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct MemoriesChanged<'a> {
-    /// Method that made the change.
+    /// Method that made the change, by its earlier name if it was renamed.
     pub(crate) method: &'a str,
     /// Id of the memory that changed last.
     pub(crate) id: MemoryId,
@@ -172,7 +173,7 @@ of_sessions! {
     CheckpointCreated {
         /// Id of the checkpoint.
         checkpoint: CheckpointId,
-        /// Number of turns at the checkpoint.
+        /// Number of turns before the checkpoint.
         turn: u64,
         /// Purpose of the checkpoint.
         message: &'a str,

@@ -25,7 +25,7 @@ const TURNS_BACK: [&str; 3] = ["undo-session", "redo-session", "undo-rollback"];
 /// A change to a session's view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SessionStep {
-    /// Method that made the change.
+    /// Method that made the change, by its earlier name if it was renamed.
     pub(crate) method: String,
     /// Number of the revision that the change made; for a redo, of the revision to return to.
     pub(crate) revision: u64,

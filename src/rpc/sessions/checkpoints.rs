@@ -30,7 +30,7 @@ pub(super) struct Taken {
     checkpoint: CheckpointId,
     /// Name of the session.
     session: String,
-    /// Number of turns at the checkpoint.
+    /// Number of turns before the checkpoint.
     turn: u64,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct CheckpointLine {
     checkpoint: CheckpointId,
     /// Purpose of the checkpoint.
     message: String,
-    /// Number of turns at the checkpoint.
+    /// Number of turns before the checkpoint.
     turn: u64,
     /// Number of messages in the log at the checkpoint.
     position: u64,
